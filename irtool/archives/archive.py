@@ -29,6 +29,7 @@ class Archive:
     """An archive whose pickles are read when `root` is first asked for."""
 
     REQUIRED: tuple[str, ...] = ("data.pkl", "constants.pkl")
+    CODE = "code/"
 
     def __init__(self, container: Container) -> None:
         self.container = container
@@ -65,6 +66,10 @@ class Archive:
     def _code(self, path: str) -> str | None:
         record = f"code/{path}.py"
         return self.container.text(record) if record in self.container else None
+
+    def sources(self) -> dict[str, str]:
+        """The code by record. Raises Error."""
+        return {record: self.container.text(record) for record in self.container.names(self.CODE) if record.endswith(".py")}
 
     def _unpickled(self, record: str, folder: str) -> Any:
         self._folder = folder

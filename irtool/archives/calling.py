@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from textwrap import dedent
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,15 +24,19 @@ from irtool.torchscript.front import default_value
 from irtool.torchscript.library import Library
 from irtool.torchscript.source_text import Function
 
+if TYPE_CHECKING:
+    from irtool.archives.archive import Archive
+
 MAX_VARIANTS = 16
 """Graphs of one method for different numbers and words among the attributes."""
 
 
 class Program:
-    """What the methods of one archive share: its library, and the methods called so far."""
+    """What the methods of one archive share: the archive, and the methods called so far."""
 
-    def __init__(self, library: Library) -> None:
-        self.library = library
+    def __init__(self, archive: Archive) -> None:
+        self.archive = archive
+        self.library = archive.library
         self._methods: dict[tuple[int, str], MethodRun] = {}
 
     def method(self, instance: Object, name: str) -> MethodRun:
@@ -137,6 +142,12 @@ def leaves_in(value: Any) -> Iterator[Any]:
             yield from leaves_in(each)
     else:
         yield value
+
+
+def source_of(function: Function) -> str:
+    """The lines of a method in the archive's code, without the indentation of its class."""
+    first, last = function.definition.lineno, function.definition.end_lineno or function.definition.lineno
+    return dedent("".join(f"{function.place.line(number)}\n" for number in range(first, last + 1)))
 
 
 class Parameters:

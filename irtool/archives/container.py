@@ -75,6 +75,8 @@ class Container:
         if inside > INFLATED + INFLATION * self.byte_count:
             raise DamagedError(f"{self.name}: {self.byte_count} bytes that would inflate to {inside} are refused", code="E0703")
         self.root = entries[0].filename.partition("/")[0] if "/" in entries[0].filename else ""
+        if not self.root and all(info.filename.endswith(".npy") for info in entries):
+            raise Error(f"{self.name}: arrays of an npz, which hold no program; expected a TorchScript archive", code="E0711")
         if not self.root:
             self.fail(entries[0].filename, "the file is not in a folder; all records of an archive are in one")
         for info in entries:

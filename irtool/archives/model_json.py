@@ -31,6 +31,7 @@ class OldArchive(Archive):
     """An archive with `model.json` in place of `data.pkl`."""
 
     REQUIRED = ()
+    CODE = "libs/"
 
     def __init__(self, container: Container) -> None:
         super().__init__(container)
@@ -61,7 +62,7 @@ class OldArchive(Archive):
         return int(value)
 
     def _code(self, path: str) -> str | None:
-        record = f"libs/{path}.py"
+        record = f"{self.CODE}{path}.py"
         if path in self._texts:
             return self._texts[path]
         return self.container.text(record) if record in self.container else None

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from irtool.archives.archive import Archive
-from irtool.archives.calling import MethodRun, Program
+from irtool.archives.calling import MethodRun, Program, source_of
 from irtool.archives.declared_values import fits
 from irtool.archives.opening import opened
 from irtool.ir.errors import Error, NameMissing, RunError
@@ -35,7 +35,7 @@ class ScriptModule:
     @classmethod
     def of_archive(cls, archive: Archive) -> ScriptModule:
         """The module of an archive. Raises Error."""
-        return cls(archive.root, Program(archive.library), archive.trainable)
+        return cls(archive.root, Program(archive), archive.trainable)
 
     _instance: Object
     _definition: ClassDefinition
@@ -54,6 +54,18 @@ class ScriptModule:
     def methods(self) -> list[str]:
         """Names of the methods."""
         return list(self._definition.methods)
+
+    def code(self, method: str | None = None) -> str:
+        """The archive's source, file by file, or that of one method. Raises RunError for a name of no method."""
+        if method is None:
+            return "\n".join(f"# {record}\n{text}" for record, text in self._program.archive.sources().items())
+        return source_of(self.method(method).function)
+
+    def inspect(self) -> dict[str, Any]:
+        """What `irtool inspect --json` prints."""
+        from irtool.archives.inspection import inspected
+
+        return inspected(self)
 
     def graph(self, method: str = "forward", inlined: bool = True) -> Graph:
         """The graph of a method, its calls inlined or as calls; its first input is the instance. A copy, which may be changed."""
@@ -153,6 +165,11 @@ class ScriptModule:
     def eval(self) -> ScriptModule:
         """As `train(False)`."""
         return self.train(False)
+
+    @property
+    def archive(self) -> Archive:
+        """Where the module is from."""
+        return self._program.archive
 
     @property
     def library(self) -> Library:

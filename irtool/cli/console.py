@@ -85,7 +85,15 @@ class Console:
             raise Error(f"{path}: not enough memory for what it holds", code="E0406") from None
 
     def read(self, path: str) -> SourceFile:
-        """A file as text. Raises UsageError when it cannot be read, ParseError where it is not UTF-8 or holds a NUL byte."""
+        """A file as text; for an archive, a method of it (`irtool.cli.opener`).
+
+        Raises UsageError when it cannot be read, ParseError where it is not UTF-8 or holds a NUL byte, Error for a damaged archive.
+        """
+        from irtool.cli.opener import archive_at, read_archive
+
+        archive = archive_at(path)
+        if archive is not None:
+            return read_archive(*archive)
         name = self.stdin_name if path == "-" else path
         first = self.stdin_line if path == "-" else 1
         source = decode(self.read_bytes(path, lambda first: b"\0" in first), name, first)

@@ -4,6 +4,7 @@ from __future__ import annotations
 import os
 
 from irtool.cli.exit_errors import UsageError
+from irtool.cli.opener import ArchiveSource
 from irtool.ir.errors import Error
 
 TYPE_CHECKING = False
@@ -31,6 +32,8 @@ def take(module: Module, source: SourceFile, path: str, console: Console, is_nee
     path: where the text is from. Raises UsageError where the file cannot be read, Error where it is another, unless it is not needed: then
     there is a note.
     """
+    if isinstance(source, ArchiveSource):
+        return Taken(source.text, {})
     if LINE not in source.text:
         return None
     from irtool.interop.beside import named_in

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from irtool.cli.opener import ArchiveSource
 from irtool.ir.errors import Error
 from irtool.ir.graph import Graph
 from irtool.ir.module import Module
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 def parse_source(source: SourceFile) -> Module:
     """The module of a text that begins at line `source.first_line` of its file. Raises ParseError."""
+    if isinstance(source, ArchiveSource):
+        return source.module
     from irtool.text.parser import parse
 
     distance = source.first_line - 1

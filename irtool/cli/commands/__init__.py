@@ -21,6 +21,7 @@ COMMANDS = {    # name: (group of the help text, one line)
     "trace": (PYTHON, "trace a Python function over tensors to a graph"),
     "passes": (LISTS, "list the passes and their options"),
     "ops": (LISTS, "list the operators and what is known of each"),
+    "inspect": (LISTS, "show what is in a TorchScript archive"),
     "explain": (LISTS, "say what the code of an error means, and what to do"),
     "completion": (LISTS, "print a completion script for a shell"),
 }

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from irtool.cli.command import Arguments, command, option
 from irtool.cli.constants_file import take
+from irtool.cli.opener import archive_at
 from irtool.cli.options import output_option, text_argument
 from irtool.ir.errors import Error
 
@@ -20,6 +21,12 @@ def decompile(arguments: Arguments, console: Console) -> int:
     from irtool.cli.source_places import parse_source
     from irtool.torchscript.printing.to_python import to_script
 
+    place = archive_at(arguments.file)
+    if place is not None:
+        from irtool.archives import load
+
+        console.save(arguments.output, load(place[0]).code(place[1] or None), "python")
+        return 0
     source = console.read(arguments.file)
     module = parse_source(source)
     take(module, source, arguments.file, console, is_needed=False)

@@ -1,0 +1,126 @@
+"""What is in an archive: versions, classes, weights, operators and what is known of each, files beside."""
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from irtool.ir.errors import Error
+from irtool.ir.graph import Graph
+from irtool.ir.schema import schema_of
+from irtool.ops.call import overload
+from irtool.ops.op import Op
+from irtool.ops.structure import Object
+
+if TYPE_CHECKING:
+    from irtool.archives.archive import Archive
+    from irtool.archives.script_module import ScriptModule
+    from irtool.torchscript.class_definitions import ClassDefinition
+
+
+def inspected(module: ScriptModule) -> dict[str, Any]:
+    """The content of a module's archive, as JSON has it. Nothing runs but the front end, on every method of every class of an instance."""
+    archive = module.archive
+    container = archive.container
+    operators, problems = operators_of(module)
+    parameters = {name for name, _ in module.named_parameters()}
+    return {
+        "schema": 1,
+        "file": container.name,
+        "kind": "TorchScript archive",
+        "format_version": archive.version,
+        "producer": producer(archive),
+        "classes": [described(definition) for definition in classes_of(module)],
+        "weights": [{"name": name, "dtype": str(array.dtype), "shape": list(array.shape), "bytes": int(array.nbytes),
+                     "is_parameter": name in parameters} for name, array in module.state_dict().items()],
+        "operators": operators,
+        "problems": problems,
+        "extra_files": {name.removeprefix("extra/"): container.size(name) for name in container.names("extra/")},
+    }
+
+
+def producer(archive: Archive) -> str:
+    """What the file says about what wrote it: torch writes `PyTorch` and a version into the module's `producer` records, if any."""
+    for record in (".data/producer", "producer"):
+        if record in archive.container:
+            return archive.container.text(record, 200).strip()
+    return ""
+
+
+def classes_of(module: ScriptModule) -> list[ClassDefinition]:
+    """The classes of the instances in the archive, those of outer ones first."""
+    known: dict[str, ClassDefinition] = {}
+    todo: list[Any] = [module.archive.root]
+    seen: set[int] = set()
+    while todo:
+        each = todo.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        if isinstance(each, Object) and str(each.type) not in known and not str(each.type).startswith("__torch__.torch.classes."):
+            known[str(each.type)] = module.library.definition(each.type)
+        if isinstance(each, Object):
+            todo += reversed(each.attributes.values())
+        elif isinstance(each, list | tuple):
+            todo += reversed(each)
+        elif isinstance(each, dict):
+            todo += reversed(each.values())
+    return list(known.values())
+
+
+def described(definition: ClassDefinition) -> dict[str, Any]:
+    """A class: its methods, its attributes with their types."""
+    return {"name": str(definition.type), "methods": list(definition.methods),
+            "attributes": {name: str(definition.attributes[name]) for name in definition.declared}}
+
+
+def operators_of(module: ScriptModule) -> tuple[list[dict[str, Any]], list[str]]:
+    """The operators of all methods, by how often they stand there, and what is wrong with methods that do not compile."""
+    counts: Counter[str] = Counter()
+    problems: list[str] = []
+    done: set[str] = set()
+    for definition in classes_of(module):
+        for name in definition.methods:
+            try:
+                count_operators(module, module.library.method(definition.type, name), counts, done)
+            except Error as error:
+                problems.append(f"{definition.type}.{name}: {error.message}")
+    rows = []
+    for name, count in counts.most_common():
+        op = op_of(name)
+        rows.append({"name": name, "count": count, "has_kernel": op is not None, "gradient": gradient_of(op, name)})
+    return rows, problems
+
+
+def gradient_of(op: Op | None, name: str) -> str:
+    """`yes`, `none` where there is none to have, `missing` where irtool has none."""
+    if op is None:
+        return "missing"
+    names = {name, *op.names}       # of what writes, the plain operator has the gradient
+    if names & op.formulas.keys():
+        return "yes"
+    is_plain = op.family in ("list", "dict", "string", "scalar")        # gradients follow lists by place
+    return "none" if is_plain or names & op.no_gradient.keys() else "missing"
+
+
+def op_of(name: str) -> Op | None:
+    """The stanza of an overload; None where there is none."""
+    try:
+        return overload(name).op
+    except (Error, KeyError):
+        return None
+
+
+def count_operators(module: ScriptModule, graph: Graph, counts: Counter[str], done: set[str]) -> None:
+    """Those of one method, and of the functions that it calls, each once."""
+    todo = [graph]
+    while todo:
+        for node in todo.pop().walk():
+            if node.kind == "prim::CallFunction":
+                name = str(node.inputs[0].node.attributes["name"].value)
+                called = None if name in done else module.library.function(name)
+                done.add(name)
+                if called is not None:
+                    todo.append(called)
+            elif not node.kind.startswith("prim::"):
+                schema = schema_of(node)
+                counts[schema.name if schema is not None else node.kind] += 1

@@ -1,0 +1,70 @@
+"""`irtool inspect`: what is in an archive."""
+from __future__ import annotations
+
+from irtool.cli.command import Arguments, argument, command, option
+from irtool.cli.exit_errors import UsageError
+from irtool.ir.errors import Error
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from irtool.cli.console import Console
+
+
+@command("inspect", epilog="""
+  irtool inspect model.pt
+  irtool inspect model.pt --json
+""")
+@argument("file", metavar="FILE", help="a TorchScript archive")
+@option("--json", is_flag=True, help="a JSON object")
+def inspect(arguments: Arguments, console: Console) -> int:
+    """Read the archive, compile its methods, run nothing."""
+    from irtool.cli.opener import archive_at
+
+    place = archive_at(arguments.file)
+    if place is None:
+        console.read_bytes(arguments.file, lambda first: True)
+        raise Error(f"{arguments.file}: expected a TorchScript archive, which is a zip", code="E0711")
+    if place[1]:
+        raise UsageError(f"inspect is of whole archives, not of the method '{place[1]}'")
+    from irtool.archives import load
+    from irtool.archives.inspection import inspected
+
+    content = inspected(load(place[0]))
+    if arguments.json:
+        import json
+
+        console.out(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    else:
+        console.out(shown(content))
+    return 0
+
+
+def shown(content: dict[str, Any]) -> str:
+    """The content in aligned words."""
+    written = f", written by {content['producer']}" if content["producer"] else ""
+    out = [f"{content['file']}: {content['kind']}, format version {content['format_version']}{written}", "", "classes"]
+    for each in content["classes"]:
+        out.append(f"  {each['name']}")
+        out += [f"    def {name}" for name in each["methods"]]
+        width = max(map(len, each["attributes"]), default=0)
+        out += [f"    {name:{width}}  {type}" for name, type in each["attributes"].items()]
+    weights = content["weights"]
+    total = sum(each["bytes"] for each in weights)
+    out += ["", f"weights: {len(weights)}, {total:,} bytes"]
+    rows = [(each["name"], each["dtype"], "x".join(map(str, each["shape"])) or "()", f"{each['bytes']:,}",
+             "parameter" if each["is_parameter"] else "buffer") for each in weights]
+    widths = [max(map(len, column)) for column in zip(*rows)] if rows else []
+    out += ["  " + "  ".join([name.ljust(widths[0]), dtype.ljust(widths[1]), shape.rjust(widths[2]), size.rjust(widths[3]), kind])
+            for name, dtype, shape, size, kind in rows]
+    operators = content["operators"]
+    out += ["", f"operators: {sum(each['count'] for each in operators)}"]
+    width = max((len(each["name"]) for each in operators), default=0)
+    for each in operators:
+        lacks = [*["no kernel"] * (not each["has_kernel"]), *["no gradient"] * (each["gradient"] == "missing")]
+        out.append(f"  {each['count']:5}  {each['name']:{width}}  {', '.join(lacks)}".rstrip())
+    out += ["", *(f"problem: {each}" for each in content["problems"])] if content["problems"] else []
+    if content["extra_files"]:
+        out += ["", "extra files", *(f"  {name}  {size:,} bytes" for name, size in content["extra_files"].items())]
+    return "\n".join(out) + "\n"

@@ -1,0 +1,66 @@
+"""FILE may be a TorchScript archive wherever it may be IR text: `model.pt`, or `model.pt:method`; what it is, its first bytes tell."""
+from __future__ import annotations
+
+import os
+
+from irtool.cli.exit_errors import UsageError
+from irtool.ir.errors import Error
+from irtool.ir.source import SourceFile
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from irtool.archives import ScriptModule
+    from irtool.ir.module import Module
+
+ZIP = b"PK\x03\x04", b"PK\x05\x06"
+
+
+class ArchiveSource(SourceFile):
+    """A method of an archive, in the place of a text: `text` is what its graph prints as."""
+
+    __slots__ = ("archive", "method", "module")
+
+    def __init__(self, path: str, method: str, archive: ScriptModule, module: Module) -> None:
+        super().__init__(path, str(module))
+        self.archive = archive
+        self.method = method
+        self.module = module
+
+
+def archive_at(path: str) -> tuple[str, str] | None:
+    """The archive that a FILE of the command line names, and the method of it; None where it names none.
+
+    `FILE:METHOD` names a method, unless a file of that very name is there.
+    """
+    if path == "-":
+        return None
+    file, method = path, ""
+    if not os.path.exists(path):
+        file, colon, method = path.rpartition(":")
+        if not colon or not os.path.isfile(file):
+            return None
+    try:
+        with open(file, "rb") as stream:
+            return (file, method) if stream.read(4) in ZIP else None
+    except (OSError, ValueError):
+        return None
+
+
+def read_archive(file: str, method: str) -> ArchiveSource:
+    """A method of an archive, `forward` if none is named. Raises UsageError where the file cannot be read; Error."""
+    from irtool.archives import load
+    from irtool.archives.freezing import standalone
+    from irtool.ir.module import Module
+
+    try:
+        archive = load(file)
+    except OSError as error:
+        raise UsageError(f"{file}: {error.strerror or error}", code="E0707") from None
+    method = method or "forward"
+    try:
+        graph = standalone(archive, method)
+    except Error as error:
+        if not error.diagnostics and file not in error.message:
+            error.message = f"{file}: {error.message}"
+        raise
+    return ArchiveSource(file, method, archive, Module([graph], file))
