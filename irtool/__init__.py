@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from irtool import dispatch
     from irtool.archives import ScriptModule, load
     from irtool.archives.freezing import freeze
+    from irtool.archives.saving import save
     from irtool.dispatch.autograd import register_hook
     from irtool.dispatch.jacobians import hessian, jacfwd, jacrev
     from irtool.dispatch.torch.signatures import Tensor, torch
@@ -48,6 +49,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "load": "irtool.archives", "ScriptModule": "irtool.archives", "freeze": "irtool.archives.freezing",
+    "save": "irtool.archives.saving",
     "parse": "irtool.text.parser",
     "run": "irtool.execute.run", "vjp": "irtool.execute.run", "register_python_op": "irtool.interpret",
     "compile": "irtool.execute.executor", "Executor": "irtool.execute.executor",
@@ -82,7 +84,7 @@ __all__ = [
     "PipelineError", "RunError", "ScriptModule", "Tensor", "UnsupportedError", "Use", "Value", "VerifyError", "__version__",
     "clear_custom_passes", "compile", "custom_passes", "custom_vjp", "debug_state", "dispatch", "freeze",
     "from_script", "grad", "grad_and_value", "gradcheck", "hessian", "jacfwd", "jacrev", "jit", "jvp", "linearize", "load", "parse",
-    "register_custom_pass", "register_hook", "register_python_op", "run", "to_script", "torch",
+    "register_custom_pass", "register_hook", "register_python_op", "run", "save", "to_script", "torch",
     "trace", "value_and_grad", "verify", "vjp", "vmap",
 ]
 

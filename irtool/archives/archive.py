@@ -151,6 +151,10 @@ class Archive:
             self.container.fail(f"{self._folder}/{key}", f"{known.count} elements of {known.dtype}, and {count} of {dtype}")
         return known
 
+    def storages(self, folder: str) -> list[Storage]:
+        """The storages that were read, of the tensors of one folder's pickle."""
+        return [storage for (of, _), storage in self._storages.items() if of == folder]
+
     def call(self, what: str, arguments: Sequence[Any]) -> Any:
         """What the functions give that a pickle may call."""
         return getattr(self, f"_{what}")(*arguments)

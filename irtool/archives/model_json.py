@@ -67,6 +67,12 @@ class OldArchive(Archive):
             return self._texts[path]
         return self.container.text(record) if record in self.container else None
 
+    def new_code(self) -> dict[str, str]:
+        """The code by record, as archives have it since torch 1.3. Raises Error."""
+        _ = self.root
+        texts = {f"code/{path}.py": text for path, text in self._texts.items()}
+        return texts | {f"code/{record.removeprefix(self.CODE)}": text for record, text in self.sources().items()}
+
     @cached_property
     def constants(self) -> tuple[Any, ...]:
         """The tensors; those that the code calls `CONSTANTS.c0` and so on are among them."""

@@ -7,7 +7,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from irtool.ir.errors import UnsupportedError
+from irtool.ir.types import Type, parse_type
 from irtool.ops.arrays import is_array
 from irtool.ops.kernels import quantized_packed, quantized_recurrent
 from irtool.ops.kernels.quantized_packed import CONV2D, CONV3D, LINEAR
@@ -86,3 +89,22 @@ def _cell(state: Any) -> Packed:
 STATES: Mapping[str, Callable[[Any], Packed]] = {
     LINEAR: _linear, CONV2D: _convolution(2), CONV3D: _convolution(3), EMBEDDING: _embedding, CELL: _cell}
 """Class -> what reads its state. Raises ValueError for a state of another form, Error for weights that do not fit."""
+
+
+def packed_state(packed: Packed) -> tuple[Any, Type]:
+    """The state of an instance, in the form that torch 2.13 writes, and its type."""
+    parts, path = packed.parts, str(packed.type)
+    if path == LINEAR:
+        return (parts["weight"], parts["bias"]), parse_type("(Tensor, Tensor?)")
+    if path == EMBEDDING:
+        bits = 4 if parts["weight"].name == "quint4x2" else 8
+        return (1, [parts["weight"]], [], [bits]), parse_type("(int, Tensor[], float[], int[])")
+    if path == CELL:
+        layers = [parts["w_ih"], parts["w_hh"]]
+        declared = parse_type(f"(str, Tensor[], float[], int[], {LINEAR}[])")
+        if parts["reduce_range"] is None:
+            return ("quantized_fp16", [], [], [], layers), declared
+        return ("quantized_dynamic", [each.parts["bias"] for each in layers], [], [int(parts["reduce_range"])], layers), declared
+    moves = [*parts["stride"], *parts["padding"], *parts["dilation"], *parts["output_padding"]]
+    numbers = np.array([len(parts["stride"]), *moves, parts["groups"], parts["transpose"]], np.int16)
+    return ("2", [numbers, parts["weight"]], [parts["bias"]]), parse_type("(str, Tensor[], Tensor?[])")

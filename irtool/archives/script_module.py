@@ -167,6 +167,16 @@ class ScriptModule:
         return self.train(False)
 
     @property
+    def instance(self) -> Object:
+        """The instance itself, as graphs have it."""
+        return self._instance
+
+    @property
+    def trainable(self) -> dict[int, tuple[Any, bool]]:
+        """By the id of a tensor: the tensor, and does it require gradients?"""
+        return self._trainable
+
+    @property
     def archive(self) -> Archive:
         """Where the module is from."""
         return self._program.archive

@@ -289,28 +289,11 @@ def write_whole(path: str, data: bytes) -> None:
 
 def replace_whole(target: str, data: bytes) -> None:
     """The same, of what is a file or nothing yet. Raises OSError."""
-    handle, temporary = sibling(target)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            if os.path.exists(target):
-                os.chmod(temporary, os.stat(target).st_mode & 0o7777)
-        os.replace(temporary, target)
-    except BaseException:                       # Ctrl-C, too
-        os.unlink(temporary)
-        raise
+    from irtool.interop.whole_file import whole_file
 
+    with whole_file(target) as file:
+        file.write(data)
 
-def sibling(target: str) -> tuple[int, str]:
-    """A new file, open, in the folder of another; files that are there are never touched. Raises OSError."""
-    folder, name = os.path.split(target)
-    for attempt in range(10_000):
-        path = os.path.join(folder, f"{name[:40]}.{os.getpid()}{f'.{attempt}' if attempt else ''}.tmp")
-        try:
-            return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666), path
-        except FileExistsError:
-            continue
-    raise FileExistsError(17, "File exists", path)
 
 
 def write_special(path: str, data: bytes) -> None:

@@ -15,11 +15,8 @@ from irtool.ir.dtypes import CODES
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.types import Type
 from irtool.ops.arrays import Array
-
-INTEGERS = {name: np.dtype(name[1:]) for name in ("qint8", "quint8", "qint32")}
-"""Dtypes of quantized tensors -> those of their integers."""
-NAMES = {CODES[name]: name for name in INTEGERS}
-"""torch's numbers of these dtypes -> their names."""
+from irtool.ops.tensor_facts import INTEGERS, Dtype
+from irtool.ops.tensor_facts import QUANTIZED as NAMES
 
 
 def name_of(dtype: int) -> str:
@@ -46,9 +43,9 @@ class Quantized:
         self.axis = axis
 
     @property
-    def dtype(self) -> int:
-        """torch's number of the dtype, as `irtool.torch.quint8`."""
-        return CODES[self.name]
+    def dtype(self) -> Dtype:
+        """The dtype, as `irtool.torch.quint8`."""
+        return Dtype(CODES[self.name])
 
     @property
     def shape(self) -> tuple[int, ...]:

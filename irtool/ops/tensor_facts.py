@@ -5,10 +5,14 @@ from typing import Any
 
 import numpy as np
 
+from irtool.ir.dtypes import CODES as IR_CODES
 from irtool.ir.errors import RunError, did_you_mean
 from irtool.ops.arrays import CODES, dtype_of
-from irtool.ops.quantized import INTEGERS
-from irtool.ops.quantized import NAMES as QUANTIZED
+
+INTEGERS = {name: np.dtype(name[1:]) for name in ("qint8", "quint8", "qint32")}
+"""Dtypes of quantized tensors -> those of their integers."""
+QUANTIZED = {IR_CODES[name]: name for name in INTEGERS}
+"""torch's numbers of these dtypes -> their names."""
 
 
 class Dtype(int):

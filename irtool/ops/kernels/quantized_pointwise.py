@@ -6,7 +6,8 @@ import numpy as np
 from irtool.ir.errors import RunError
 from irtool.ops.kernels.quantized import quantized_of
 from irtool.ops.op import OpTable
-from irtool.ops.quantized import INTEGERS, Quantized, limits, quantized, rounded
+from irtool.ops.quantized import Quantized, limits, quantized, rounded
+from irtool.ops.tensor_facts import INTEGERS
 
 table = OpTable("quantized_pointwise")
 

@@ -9,8 +9,12 @@ from irtool.ir.constants import NOT_CONSTANT
 from irtool.ir.dtypes import CODES
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.types import (
+    ClassType,
     DictType,
+    EnumType,
+    InterfaceType,
     ListType,
+    NamedTupleType,
     OptionalType,
     SimpleType,
     TensorType,
@@ -29,11 +33,16 @@ MAX_ELEMENTS = 1000
 MAX_DEPTH = 50
 
 
-def annotation(type: Type, depth: int = 0) -> str:
-    """A type as an annotation: `List[int]`, `Optional[Tensor]`. Raises UnsupportedError for classes and what has no spelling."""
+def annotation(type: Type, depth: int = 0, has_classes: bool = False) -> str:
+    """A type as an annotation: `List[int]`, `Optional[Tensor]`; classes by their full names, where those may be written.
+
+    Raises UnsupportedError for what has no spelling.
+    """
     if depth > MAX_DEPTH:
         raise UnsupportedError("a type is nested too deeply to be written as an annotation", code="E0606")
-    inner = [annotation(element, depth + 1) for element in type.elements]
+    if has_classes and isinstance(type, ClassType | NamedTupleType | EnumType | InterfaceType):
+        return type.text
+    inner = [annotation(element, depth + 1, has_classes) for element in type.elements]
     if isinstance(type, TensorType) or type.key == types.TENSOR.key:
         return "Tensor"
     if isinstance(type, SimpleType) and type.key in SIMPLE:

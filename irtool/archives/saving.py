@@ -1,0 +1,126 @@
+"""`save`: a module as an archive that torch and irtool load.
+
+Code is copied as it stands, with the version that says what its operators mean; the state is pickled anew from the values of today.
+"""
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+
+from irtool.archives.archive import Archive
+from irtool.archives.calling import call_method
+from irtool.archives.model_json import OldArchive
+from irtool.archives.pickle_writer import PickleWriter, World
+from irtool.archives.storage_writer import StorageWriter, Stored
+from irtool.archives.zip_writer import ZipWriter
+from irtool.interop.whole_file import whole_file
+from irtool.ir.errors import Error
+from irtool.ir.types import Type
+from irtool.ops.arrays import to_bfloat16
+from irtool.ops.structure import EnumMember, Object
+from irtool.torchscript.meanings import Enumeration
+
+if TYPE_CHECKING:
+    from irtool.archives.script_module import ScriptModule
+
+STATE = "data.pkl", "data/", "traced_inputs", "byteorder", ".data/", "version", "constants/"
+"""Records, or folders of them, that are written anew or left out; the others are copied."""
+
+
+def save(module: ScriptModule, target: str | os.PathLike[str] | BinaryIO) -> None:
+    """Write a module as a TorchScript archive: its code, and its attributes as they are now.
+
+    target: a path, where the file is there whole or not at all, also over the file that the module is mapped from; or a binary file
+    object. The same module gives the same bytes. Raises Error for values that no archive can hold; OSError where it cannot be written.
+    """
+    if isinstance(target, str | os.PathLike):
+        path = os.path.realpath(os.fspath(target))
+        with whole_file(path) as file:
+            write_module(module, file)
+    elif hasattr(target, "write"):
+        write_module(module, target)
+    else:
+        raise Error(f"save: expected a path or a binary file object, got {type(target).__name__}")
+
+
+def write_module(module: ScriptModule, file: BinaryIO) -> None:
+    """The archive of a module, into a file that can seek. Raises Error."""
+    archive = module.archive
+    storages = StorageWriter(archive.storages("data"))
+    world = ModuleWorld(module)
+    state = PickleWriter(world, storages).write(module.instance, module.instance.type)
+    records = ZipWriter(file)
+    for record in archive.container.names():
+        if record.startswith("extra/"):
+            records.write(record, archive.container.read(record))
+    for stored in storages.stored:
+        records.write(f"data/{stored.key}", elements_of(stored))
+    records.write("data.pkl", state)
+    if isinstance(archive, OldArchive):
+        write_old(archive, world, records)
+    else:
+        for record in archive.container.names():
+            if not record.startswith((*STATE, "extra/")):
+                records.write(record, archive.container.read(record), record.endswith((".py", ".debug_pkl")))
+        write_constants(archive, records)
+    records.write("version", str(archive.version).encode())
+    records.write("byteorder", b"little")
+    records.close()
+
+
+def write_constants(archive: Archive, records: ZipWriter) -> None:
+    """The tensors of the constants: as they are now where they were read, else the bytes of the file."""
+    if archive.is_big:
+        _ = archive.constants
+    read = {storage.where.rpartition("'constants/")[2].rstrip("'"): storage for storage in archive.storages("constants")}
+    for record in archive.container.names("constants/"):
+        storage = read.get(record.removeprefix("constants/"))
+        data = archive.container.read(record) if storage is None else elements_of(
+            Stored("BFloat16Storage" if storage.dtype == "bfloat16" else "", "", storage.count, storage.array))
+        records.write(record, data)
+
+
+def write_old(archive: OldArchive, world: World, records: ZipWriter) -> None:
+    """Code and constants of an archive with `model.json`, in the form that came after it."""
+    for record, text in archive.new_code().items():
+        records.write(record, text.encode(), is_code=True)
+    storages = StorageWriter()
+    constants = PickleWriter(world, storages).write(archive.constants, None)
+    for stored in storages.stored:
+        records.write(f"constants/{stored.key}", elements_of(stored))
+    records.write("constants.pkl", constants)
+
+
+def elements_of(stored: Stored) -> Any:
+    """The bytes of a storage."""
+    if stored.kind == "BFloat16Storage" and stored.array.dtype == np.float32:
+        return (to_bfloat16(stored.array).view(np.uint32) >> 16).astype(np.uint16)
+    return stored.array
+
+
+class ModuleWorld(World):
+    """The instances of a module that is to be pickled."""
+
+    def __init__(self, module: ScriptModule) -> None:
+        self.library = module.library
+        self.trainable = module.trainable
+
+    def state(self, instance: Object) -> tuple[Any, Type | Sequence[tuple[str, Type]]]:
+        definition = self.library.definition(instance.type)
+        if "__getstate__" in definition.methods and "__setstate__" in definition.methods:
+            graph = self.library.method(instance.type, "__getstate__")
+            (value,) = call_method(self.library, instance, "__getstate__", [])
+            return value, graph.outputs[0].type
+        return instance.attributes, [(name, definition.attributes[name]) for name in definition.declared]
+
+    def number(self, member: EnumMember) -> Any:
+        enumeration = self.library.class_called(member.owner)
+        assert isinstance(enumeration, Enumeration)
+        return enumeration.members[member.name]
+
+    def requires_grad(self, array: Any) -> bool:
+        known = self.trainable.get(id(array))
+        return known is not None and known[1]

@@ -1,0 +1,37 @@
+"""Files that are there whole or not at all: written beside, then renamed."""
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO
+
+
+@contextmanager
+def whole_file(target: str) -> Iterator[BinaryIO]:
+    """A file to write into, which takes the place of `target` when the block ends; an error in the block leaves `target` as it was.
+
+    Raises OSError.
+    """
+    handle, temporary = sibling(target)
+    try:
+        with os.fdopen(handle, "w+b") as file:
+            yield file
+            if os.path.exists(target):
+                os.chmod(temporary, os.stat(target).st_mode & 0o7777)
+        os.replace(temporary, target)
+    except BaseException:                       # Ctrl-C, too
+        os.unlink(temporary)
+        raise
+
+
+def sibling(target: str) -> tuple[int, str]:
+    """A new file, open, in the folder of another; files that are there are never touched. Raises OSError."""
+    folder, name = os.path.split(target)
+    for attempt in range(10_000):
+        path = os.path.join(folder, f"{name[:40]}.{os.getpid()}{f'.{attempt}' if attempt else ''}.tmp")
+        try:
+            return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666), path
+        except FileExistsError:
+            continue
+    raise FileExistsError(17, "File exists", path)
