@@ -104,3 +104,77 @@ def test_torch_loads_what_was_saved(name: str) -> None:
             same(*[[np.array(each) for each in leaves(result)] for result in both])
     assert [name for name, each in copy.named_parameters() if each.requires_grad] == [
         name for name, each in original.named_parameters() if each.requires_grad]
+
+
+GRAPHS = {
+    "control": '''
+def control(x, n: int = 3):
+    y = x * torch.tensor([1.0, 2.0])
+    for i in range(n):
+        if bool(y.sum() > 3):
+            y = torch.div(y, 2)
+        else:
+            y = y + torch.tensor([1.0, 2.0])
+    with torch.no_grad():
+        z = y * 2
+    return y, z, [x, y]
+''',
+    "functions": '''
+def helper(x, k: float):
+    return torch.nn.functional.gelu(x) * k
+
+def functions(x):
+    waiting = torch.jit.fork(helper, x, 2.0)
+    return helper(x, 3.0) + torch.jit.wait(waiting) + torch.full([2], 1.5)
+''',
+    "containers": '''
+def containers(x):
+    table = {"a": x, "b": x.t()}
+    pairs = [(x, 1), (x + 1, 2)]
+    table["c"] = pairs[1][0]
+    return table, pairs, torch.empty([0], dtype=torch.int64)
+'''}
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_a_graph_becomes_a_module(name: str) -> None:
+    graph = irtool.from_script(GRAPHS[name], name).graph()
+    data = saved(graph)
+    assert saved(irtool.load(data)) == data
+    x = np.array([1.0, 2.0], np.float32)
+    flat = [np.asarray(each) for each in leaves(list(irtool.run(graph, [x])))] if name != "containers" else []
+    result = irtool.load(data)(x)
+    if name == "containers":
+        table, pairs, empty = result
+        assert list(table) == ["a", "b", "c"] and pairs[1][1] == 2 and empty.dtype == np.int64
+    else:
+        same(flat, [np.asarray(each) for each in leaves(result)])
+
+
+def test_a_gradient_pair_becomes_two_methods() -> None:
+    pair = irtool.PassManager("differentiate").run(irtool.from_script("def f(x, y):\n    return torch.tanh(x) * y\n"))
+    module = irtool.load(saved(pair))
+    assert module.methods() == ["forward", "backward"]
+    x, y = np.array([1.0, 2.0], np.float32), np.array([3.0, 4.0], np.float32)
+    results = module(x, y)
+    np.testing.assert_array_equal(results[0], np.tanh(x) * y)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", GRAPHS)
+def test_torch_runs_a_saved_graph(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    data = saved(irtool.from_script(GRAPHS[name], name).graph())
+    x = np.array([1.0, 2.0], np.float32)
+    expected, result = irtool.load(data)(x), torch.jit.load(io.BytesIO(data))(torch.from_numpy(x))
+    if name == "containers":
+        expected, result = [each[0]["c"] for each in (expected, result)]
+    for one, other in zip(leaves(expected), leaves(result), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+def test_what_has_no_source_is_refused(tmp_path: Path) -> None:
+    module = irtool.load(FOLDER / "state.pt")
+    with pytest.raises(irtool.UnsupportedError):
+        irtool.save(module.graph(), tmp_path / "no.pt")
+    assert not list(tmp_path.iterdir())

@@ -8,18 +8,18 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-import numpy as np
-
 from irtool.archives.archive import Archive
 from irtool.archives.calling import call_method
 from irtool.archives.model_json import OldArchive
+from irtool.archives.module_writer import of_graphs, write_methods
 from irtool.archives.pickle_writer import PickleWriter, World
 from irtool.archives.storage_writer import StorageWriter, Stored
 from irtool.archives.zip_writer import ZipWriter
 from irtool.interop.whole_file import whole_file
 from irtool.ir.errors import Error
+from irtool.ir.graph import Graph
+from irtool.ir.module import Module
 from irtool.ir.types import Type
-from irtool.ops.arrays import to_bfloat16
 from irtool.ops.structure import EnumMember, Object
 from irtool.torchscript.meanings import Enumeration
 
@@ -30,18 +30,29 @@ STATE = "data.pkl", "data/", "traced_inputs", "byteorder", ".data/", "version", 
 """Records, or folders of them, that are written anew or left out; the others are copied."""
 
 
-def save(module: ScriptModule, target: str | os.PathLike[str] | BinaryIO) -> None:
-    """Write a module as a TorchScript archive: its code, and its attributes as they are now.
+def save(module: ScriptModule | Graph | Module, target: str | os.PathLike[str] | BinaryIO) -> None:
+    """Write a TorchScript archive: of a loaded module its code and its attributes as they are now, of a graph a module that computes it.
 
+    module: what `load` gave; or a graph, which becomes the method `forward`; or a Module, whose graphs become methods under their names,
+    the first as `forward` where none is called so.
     target: a path, where the file is there whole or not at all, also over the file that the module is mapped from; or a binary file
-    object. The same module gives the same bytes. Raises Error for values that no archive can hold; OSError where it cannot be written.
+    object. The same module gives the same bytes.
+    Raises Error for values that no archive can hold, UnsupportedError for nodes that
+    have no source; OSError where it cannot be written.
     """
-    if isinstance(target, str | os.PathLike):
-        path = os.path.realpath(os.fspath(target))
-        with whole_file(path) as file:
+    if isinstance(module, Graph | Module):
+        methods, name = of_graphs(module), module.name if isinstance(module, Graph) else ""
+
+        def write(file: BinaryIO) -> None:
+            write_methods(file, methods, name=name or "Graph")
+    else:
+        def write(file: BinaryIO) -> None:
             write_module(module, file)
+    if isinstance(target, str | os.PathLike):
+        with whole_file(os.path.realpath(os.fspath(target))) as file:
+            write(file)
     elif hasattr(target, "write"):
-        write_module(module, target)
+        write(target)
     else:
         raise Error(f"save: expected a path or a binary file object, got {type(target).__name__}")
 
@@ -57,7 +68,7 @@ def write_module(module: ScriptModule, file: BinaryIO) -> None:
         if record.startswith("extra/"):
             records.write(record, archive.container.read(record))
     for stored in storages.stored:
-        records.write(f"data/{stored.key}", elements_of(stored))
+        records.write(f"data/{stored.key}", stored.elements())
     records.write("data.pkl", state)
     if isinstance(archive, OldArchive):
         write_old(archive, world, records)
@@ -78,8 +89,8 @@ def write_constants(archive: Archive, records: ZipWriter) -> None:
     read = {storage.where.rpartition("'constants/")[2].rstrip("'"): storage for storage in archive.storages("constants")}
     for record in archive.container.names("constants/"):
         storage = read.get(record.removeprefix("constants/"))
-        data = archive.container.read(record) if storage is None else elements_of(
-            Stored("BFloat16Storage" if storage.dtype == "bfloat16" else "", "", storage.count, storage.array))
+        data = archive.container.read(record) if storage is None else (
+            Stored("BFloat16Storage" if storage.dtype == "bfloat16" else "", "", storage.count, storage.array).elements())
         records.write(record, data)
 
 
@@ -90,15 +101,8 @@ def write_old(archive: OldArchive, world: World, records: ZipWriter) -> None:
     storages = StorageWriter()
     constants = PickleWriter(world, storages).write(archive.constants, None)
     for stored in storages.stored:
-        records.write(f"constants/{stored.key}", elements_of(stored))
+        records.write(f"constants/{stored.key}", stored.elements())
     records.write("constants.pkl", constants)
-
-
-def elements_of(stored: Stored) -> Any:
-    """The bytes of a storage."""
-    if stored.kind == "BFloat16Storage" and stored.array.dtype == np.float32:
-        return (to_bfloat16(stored.array).view(np.uint32) >> 16).astype(np.uint16)
-    return stored.array
 
 
 class ModuleWorld(World):

@@ -10,7 +10,7 @@ import numpy as np
 from irtool.archives.pickles import STORAGES
 from irtool.archives.storages import QUANTIZED, Storage
 from irtool.ir.errors import UnsupportedError
-from irtool.ops.arrays import memory_of, on_host
+from irtool.ops.arrays import memory_of, on_host, to_bfloat16
 
 KINDS = {dtype: kind for kind, dtype in STORAGES.items()}
 """Dtypes of elements -> the classes of their storages."""
@@ -26,6 +26,12 @@ class Stored:
         self.key = key
         self.count = count
         self.array = array
+
+    def elements(self) -> Any:
+        """The elements as they are stored."""
+        if self.kind == "BFloat16Storage" and self.array.dtype == np.float32:
+            return (to_bfloat16(self.array).view(np.uint32) >> 16).astype(np.uint16)
+        return self.array
 
 
 class Place(NamedTuple):

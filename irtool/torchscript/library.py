@@ -13,6 +13,7 @@ from irtool.ir.attribute import Attribute, TensorLiteral
 from irtool.ir.errors import Error, did_you_mean
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.types import Type
+from irtool.ops.quantized import Packed
 from irtool.torchscript.annotations import annotation, dotted
 from irtool.torchscript.built_in_classes import SOURCES, packed_class
 from irtool.torchscript.class_definitions import ClassDefinition
@@ -105,6 +106,9 @@ class Library:
         value = values[number]
         if isinstance(value, str | int | float | complex) or value is None:
             return e.constant(value)
+        if isinstance(value, Packed):
+            held = Node("prim::Constant", (), {"value": Attribute("<Packed>", value)})
+            return e.shared_constant(("archive", number), held, value.type)
         if not hasattr(value, "strides"):
             e.fail(node, f"the constant {node.attr} is a {type(value).__name__}, which is not supported yet")
         literal = TensorLiteral("<Tensor>", str(value.dtype), tuple(value.shape), value)

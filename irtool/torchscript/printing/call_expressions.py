@@ -40,8 +40,11 @@ class Printer(Protocol):
     def helper(self, node: Node, graph: Graph) -> str:
         """The name of the function that a graph held by a node is."""
 
-    def calls_by_name(self, name: str) -> None:
-        """The text calls this function by name."""
+    def fork(self, kind: str) -> str:
+        """What starts a function that is waited for: of `prim::fork` or `prim::awaitable`."""
+
+    def call_by_name(self, name: str) -> str:
+        """How the text calls this function."""
 
 
 Form = Callable[[Printer, Node], str]
@@ -73,7 +76,7 @@ def held_graph(printer: Printer, node: Node, graph: Graph) -> str:
     """A call of the function that a graph held by a node is."""
     name, operands = printer.helper(node, graph), printer.take(node.inputs)
     if node.kind in ("prim::fork", "prim::awaitable"):
-        return f"torch.jit.{'fork' if node.kind == 'prim::fork' else '_awaitable'}({', '.join([name, *operands])})"
+        return f"{printer.fork(node.kind)}({', '.join([name, *operands])})"
     text = f"{name}({', '.join(operands)})"
     if len(node.outputs) >= len(graph.outputs) or not node.outputs:
         return text
@@ -373,8 +376,15 @@ def _call_function(printer: Printer, node: Node) -> str:
     name = node.inputs[0].node.attributes.get("name") if node.inputs else None
     if name is None or not str(name.value).isidentifier():
         raise UnsupportedError(f"{node.kind} of a function without a name cannot be written as TorchScript", code="E0606")
-    printer.calls_by_name(str(name.value))
-    return f"{name.value}({', '.join(printer.take(node.inputs[1:]))})"
+    return f"{printer.call_by_name(str(name.value))}({', '.join(printer.take(node.inputs[1:]))})"
+
+
+@FORMS.of("aten::_unwrap_optional", "prim::unchecked_unwrap_optional")
+def _unwrapped(printer: Printer, node: Node) -> str:
+    """Of None, too: code that never runs, of which the type has to be known."""
+    if is_none(node.inputs[0]):
+        return f"torch._unwrap_optional(annotate(Optional[{annotation(node.outputs[0].type)}], None))"
+    return call(printer, node)
 
 
 def _as_call(name: str) -> Form:

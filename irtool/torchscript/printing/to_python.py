@@ -78,6 +78,19 @@ class Source:
         self.functions.append(printer.function(name))
         return name
 
+    def has_constant(self, value: Value) -> bool:
+        """Is the value of a constant beside the text, though the text could say it?"""
+        return False
+
+    def constant(self, value: Value) -> str:
+        """The name of a constant beside the text."""
+        self.constants.append(value.name)
+        return f"CONSTANTS.c{len(self.constants) - 1}"
+
+    def call_of(self, name: str) -> str:
+        """How a function of the file is called."""
+        return name
+
     def prepare(self, graph: Graph) -> None:
         """Print what the graph calls, so that no value gets the name of a function."""
         for node in graph.walk():
@@ -165,6 +178,8 @@ class Printer:
             return form(self, node)
         if is_none(value):
             return "ops.prim.AutogradZero()" if is_tensor_like(value.type) else "None"
+        if self.source.has_constant(value):
+            return self.source.constant(value)
         content = constant(value)
         if content is NOT_CONSTANT:
             raise UnsupportedError(f"%{value.name} of {node.kind} cannot be written as TorchScript", code="E0606")
@@ -173,8 +188,7 @@ class Printer:
         except UnsupportedError:
             if not isinstance(content, TensorLiteral):
                 raise
-        self.source.constants.append(value.name)
-        return f"CONSTANTS.c{len(self.source.constants) - 1}"
+        return self.source.constant(value)
 
     def take(self, values: Sequence[Value]) -> list[str]:
         """The texts of values, read in this order. See Note [order]."""
@@ -198,15 +212,27 @@ class Printer:
 
     def helper(self, node: Node, graph: Graph) -> str:
         """The function that a graph held by a node is."""
-        return self.source.helper(node, graph)
+        return self.source.call_of(self.source.helper(node, graph))
 
-    def calls_by_name(self, name: str) -> None:
-        """The source names a function that is not in the text: one of torch's own, which is added, or one that the reader must give."""
+    def call_by_name(self, name: str) -> str:
+        """How a function that is not in the text is called: one of torch's own, which is added, or one that the reader must give."""
         self.source.library(name)
+        return self.source.call_of(name)
 
     # -- the function
     def function(self, name: str, skip: int = 0) -> str:
         """The whole definition, without its first `skip` parameters."""
+        parameters = self.parameters(skip)
+        result = self.result_type()
+        self.block(self.graph.block)
+        self.give_results()
+        head = f"def {name}({', '.join(parameters)}){result}:"
+        if len(head) > 100:
+            head = f"def {name}(" + (",\n  " + "  " * self.depth).join(parameters) + f"){result}:"
+        return "\n".join([head, *self.lines, ""])
+
+    def parameters(self, skip: int) -> list[str]:
+        """The parameters behind the first `skip`, with their types and defaults."""
         parameters: list[str] = []
         known = {} if skip else defaults_of(self.graph)
         names = [value.name for value in self.graph.inputs]
@@ -214,18 +240,17 @@ class Printer:
             parameters.append(f"{self.name(value, f'argument_{i}')}: {annotation(value.type)}")
             if known and all(name in known for name in names[i:]):
                 parameters[-1] += f" = {literal(known[value.name])}"
-        outputs = self.graph.outputs
-        result = " -> " + returned(outputs)
-        if any(is_closure(node) for node in self.graph.block):      # a closure's type has no spelling
-            result = ""
-        self.block(self.graph.block)
-        texts = self.take(outputs)
+        return parameters
+
+    def result_type(self) -> str:
+        """The arrow and the type of the result; empty where a closure is made, since its type has no spelling."""
+        return "" if any(is_closure(node) for node in self.graph.block) else " -> " + returned(self.graph.outputs)
+
+    def give_results(self) -> None:
+        """The return statement."""
+        texts = self.take(self.graph.outputs)
         self.settle()
         self.line("return " + (texts[0] if len(texts) == 1 else f"({', '.join(texts)})" if texts else "None"))
-        head = f"def {name}({', '.join(parameters)}){result}:"
-        if len(head) > 100:
-            head = f"def {name}(" + (",\n  " + "  " * self.depth).join(parameters) + f"){result}:"
-        return "\n".join([head, *self.lines, ""])
 
     def block(self, block: Block) -> None:
         """The nodes of a block; what its results need may still wait."""
@@ -320,7 +345,7 @@ class Printer:
             mode = next((use.user.inputs[1] for use in manager.uses if use.user.kind == "prim::SetAttr" and
                          use.user.attributes["name"].value == "mode"), None)
             self.settle()
-            self.line(f"with torch.{manager.type.text.rpartition('.')[2]}({self.text(mode) if mode is not None else ''}):")
+            self.line(f"with {self.manager(manager.type.text, self.text(mode) if mode is not None else '')}:")
             self.contexts.append((manager, len(self.lines)))
             self.depth += 1
         elif node.kind == "prim::Exit":
@@ -332,6 +357,14 @@ class Printer:
             if len(self.lines) == start:
                 self.line("pass")
             self.depth -= 1
+
+    def fork(self, kind: str) -> str:
+        """What starts a function that is waited for."""
+        return "torch.jit.fork" if kind == "prim::fork" else "torch.jit._awaitable"
+
+    def manager(self, name: str, mode: str) -> str:
+        """What makes the object of a `with`, an instance of the class of that name."""
+        return f"torch.{name.rpartition('.')[2]}({mode})"
 
     def closure(self, pair: Node) -> None:
         """A nested function: its value is the pair of a `prim::Closure` and the tuple of what it captures."""

@@ -1,0 +1,145 @@
+"""Graphs as methods in the code of an archive: names in full, tensors in `CONSTANTS`, attributes read from `self` and written into it."""
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from irtool.ir.attribute import TensorLiteral
+from irtool.ir.constants import constant
+from irtool.ir.errors import UnsupportedError
+from irtool.ir.graph import Graph, Value
+from irtool.ops.quantized import Packed
+from irtool.ops.structure import from_literal
+from irtool.torchscript.printing.gradient_functions import FUNCTIONS
+from irtool.torchscript.printing.legal_names import Names
+from irtool.torchscript.printing.literals import annotation, string
+from irtool.torchscript.printing.to_python import Printer, Source, returned
+
+FILE = "__torch__.irtool.functions"
+"""Where the functions are that methods call."""
+VERSIONS = {"aten::div": 4, "aten::div_": 4, "aten::true_divide": 4, "aten::full": 5, "aten::linspace": 8, "aten::logspace": 9,
+            "aten::gelu": 10}
+"""Operators whose meaning changed -> the version of the format from which on they mean what they mean today."""
+Path = tuple[str, ...]
+"""An attribute of an attribute of ... the module."""
+
+
+class Method(NamedTuple):
+    """A method to be written.
+
+    Its graph's inputs: arguments, then the attributes of `reads`. Its graph's outputs: the results, then the new values of `writes`.
+    """
+
+    name: str
+    graph: Graph
+    reads: Sequence[Path] = ()
+    writes: Sequence[Path] = ()
+
+    @property
+    def argument_count(self) -> int:
+        return len(self.graph.inputs) - len(self.reads)
+
+    @property
+    def results(self) -> Sequence[Value]:
+        return self.graph.outputs[:len(self.graph.outputs) - len(self.writes)]
+
+
+class ArchiveSource(Source):
+    """The functions of an archive, and the constants of all its code."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.values: list[Any] = []
+        self.managers: set[str] = set()
+        """Classes of the objects of `with` statements."""
+        self._known: dict[int, tuple[Any, str]] = {}
+
+    def has_constant(self, value: Value) -> bool:
+        held = value.node.attributes.get("value")
+        return held is not None and (isinstance(held.value, Packed) or isinstance(held.value, TensorLiteral) and held.value.has_data
+                                     and not isinstance(from_literal(held.value, value.type), int | float | complex))
+
+    def constant(self, value: Value) -> str:
+        held = value.node.attributes.get("value")
+        content = constant(value) if held is None else held.value
+        known = self._known.get(id(content))
+        if known is None:
+            if not isinstance(content, Packed) and not (isinstance(content, TensorLiteral) and content.has_data):
+                raise UnsupportedError(f"the numbers of the constant %{value.name} are not in the text", code="E0606")
+            self.values.append(content if isinstance(content, Packed) else from_literal(content, value.type))
+            known = self._known[id(content)] = content, f"CONSTANTS.c{len(self.values) - 1}"
+        return known[1]
+
+    def call_of(self, name: str) -> str:
+        return f"{FILE}.{name}"
+
+    def library(self, name: str) -> None:
+        before = len(self.functions)
+        super().library(name)
+        for index in range(before, len(self.functions)):
+            self.functions[index] = re.sub(r"(?<!def )\b(\w+)\(", self._qualified, self.functions[index])
+
+    def _qualified(self, match: re.Match[str]) -> str:
+        return f"{self.call_of(match[1])}(" if match[1] in FUNCTIONS else match[0]
+
+
+class MethodPrinter(Printer):
+    """Prints a graph as a method."""
+
+    def __init__(self, source: ArchiveSource, method: Method, receiver: str) -> None:
+        """receiver: the full name of the class."""
+        super().__init__(source, method.graph)
+        self.archive = source
+        self.method = method
+        self.receiver = receiver
+        self.names = Names()
+        self.names.used |= {"self", "__torch__"}
+        self.depth = 2
+
+    def parameters(self, skip: int) -> list[str]:
+        for value, path in zip(self.graph.inputs[self.method.argument_count:], self.method.reads, strict=True):
+            self.texts[value] = attribute_text(path)
+        return [f"self: {self.receiver}", *super().parameters(skip)[:self.method.argument_count]]
+
+    def result_type(self) -> str:
+        return f" -> {returned(self.method.results)}"
+
+    def give_results(self) -> None:
+        if not self.method.writes:
+            super().give_results()
+            return
+        texts = self.take(self.graph.outputs)
+        self.settle()
+        names = [self.names.fresh("_") for _ in texts]
+        for name, text, value in zip(names, texts, self.graph.outputs, strict=True):
+            self.line(f"{name} : {annotation(value.type)} = {text}")
+        count = len(self.method.results)
+        for path, name in zip(self.method.writes, names[count:], strict=True):
+            self.line(f"{attribute_text(path)} = {name}")
+        self.line("return " + (names[0] if count == 1 else f"({', '.join(names[:count])})" if count else "None"))
+
+    def fork(self, kind: str) -> str:
+        return kind.removeprefix("prim::")
+
+    def manager(self, name: str, mode: str) -> str:
+        self.archive.managers.add(name)
+        made = self.names.fresh("_")
+        self.line(f"{made} = {name}.__new__({name})")
+        self.line(f"{self.names.fresh('_')} = ({made}).__init__({mode})")
+        return made
+
+
+def attribute_text(path: Path) -> str:
+    """How code reads an attribute: `(self.sub).w`, `getattr(self, "0")`."""
+    text = "self"
+    for name in path:
+        is_plain = name.isidentifier() and name.isascii() and not keyword.iskeyword(name)
+        text = f"{text if text == 'self' else f'({text})'}.{name}" if is_plain else f"getattr({text}, {string(name)})"
+    return text
+
+
+def version_of(graphs: Sequence[Graph]) -> int:
+    """The least version of the format in which the operators of graphs mean what they mean today."""
+    return max([3, *[VERSIONS.get(node.kind.removesuffix(".out"), 3) for graph in graphs for node in graph.walk()]])
