@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from irtool.archives import ScriptModule, load
     from irtool.archives.freezing import freeze
     from irtool.archives.saving import save
+    from irtool.archives.script_module import functional_call
     from irtool.dispatch.autograd import register_hook
     from irtool.dispatch.jacobians import hessian, jacfwd, jacrev
     from irtool.dispatch.torch.signatures import Tensor, torch
@@ -50,6 +51,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "load": "irtool.archives", "ScriptModule": "irtool.archives", "freeze": "irtool.archives.freezing",
     "save": "irtool.archives.saving",
+    "functional_call": "irtool.archives.script_module",
     "parse": "irtool.text.parser",
     "run": "irtool.execute.run", "vjp": "irtool.execute.run", "register_python_op": "irtool.interpret",
     "compile": "irtool.execute.executor", "Executor": "irtool.execute.executor",
@@ -83,8 +85,8 @@ __all__ = [
     "OPS", "PASSES", "Block", "Builder", "Error", "Executor", "Graph", "Module", "Node", "ParseError", "PassError", "PassManager",
     "PipelineError", "RunError", "ScriptModule", "Tensor", "UnsupportedError", "Use", "Value", "VerifyError", "__version__",
     "clear_custom_passes", "compile", "custom_passes", "custom_vjp", "debug_state", "dispatch", "freeze",
-    "from_script", "grad", "grad_and_value", "gradcheck", "hessian", "jacfwd", "jacrev", "jit", "jvp", "linearize", "load", "parse",
-    "register_custom_pass", "register_hook", "register_python_op", "run", "save", "to_script", "torch",
+    "from_script", "functional_call", "grad", "grad_and_value", "gradcheck", "hessian", "jacfwd", "jacrev", "jit", "jvp", "linearize",
+    "load", "parse", "register_custom_pass", "register_hook", "register_python_op", "run", "save", "to_script", "torch",
     "trace", "value_and_grad", "verify", "vjp", "vmap",
 ]
 

@@ -39,7 +39,8 @@ def test_run_gives_what_torch_gave(name: str, tmp_path: Path) -> None:
     inputs, outputs = recorded(name, tmp_path)
     code, out, err = run_cli("run", ARCHIVES / f"{name}.pt", inputs, "--expect", outputs)
     assert code == 0, out + err
-    code, out, err = run_cli("run", f"{ARCHIVES / name}.pt:forward", inputs, "--interpret", "--expect", outputs)
+    method = "" if name == "hooked" else ":forward"        # a method that is named runs without hooks, as in torch
+    code, out, err = run_cli("run", f"{ARCHIVES / name}.pt{method}", inputs, "--interpret", "--expect", outputs)
     assert code == 0, out + err
 
 

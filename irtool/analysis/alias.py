@@ -163,10 +163,11 @@ class Aliases:
         roots = self.roots(value)
         return not (self._wild.isdisjoint(roots) and self._output_roots.isdisjoint(roots))
 
-    def touched_inputs(self) -> list[bool]:
-        """Which inputs of the graph may a node write into, or a result be part of? Two inputs count as apart, whoever holds them."""
+    def touched_inputs(self, by_results: bool = True) -> list[bool]:
+        """Which inputs of the graph may a node write into, or (by_results) a result be part of? Two inputs count as apart, whoever holds
+        them."""
         inputs = set(self.graph.inputs)
-        touched = self._written | self._output_roots
+        touched = self._written | self._output_roots if by_results else self._written
         if self._writes_all or any(root in self._wild and root not in inputs for root in touched):      # in a container perhaps
             return [True] * len(self.graph.inputs)
         return [not touched.isdisjoint(self.roots(value)) for value in self.graph.inputs]

@@ -1,24 +1,35 @@
 """Calls of methods: arguments bound to parameters, the lowered graph run, what it wrote put back into the instance."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from functools import cached_property, reduce
 from textwrap import dedent
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from irtool.accepted_values import accept, copied, delivered
 from irtool.archives.declared_values import named
+from irtool.archives.hooks import CALL, graph_of_call
 from irtool.archives.lowering import Lowered, UnknownInstance
 from irtool.archives.opening import MAX_CALLS
+from irtool.archives.replacing import Replaced, apart, apart_handle, array_called, settled, written_over
+from irtool.dispatch.backend import BACKEND
+from irtool.dispatch.callables import function_of
+from irtool.dispatch.stack import current, elements_of
+from irtool.dispatch.transforms import tensors
 from irtool.execute.executor import Executor
 from irtool.execute.output_cotangents import leaves, parts_of
 from irtool.interpret import walk
 from irtool.ir.errors import RunError, UnsupportedError, did_you_mean
 from irtool.ir.graph import Graph, Node
 from irtool.ops.arrays import is_array
+from irtool.ops.nested_tensors import map_tensors, tensors_in
 from irtool.ops.node_calls import call_node
 from irtool.ops.structure import Object
+from irtool.ops.tensor import unwrapped, wrapped
 from irtool.torchscript.annotations import signature
 from irtool.torchscript.front import default_value
 from irtool.torchscript.library import Library
@@ -27,103 +38,188 @@ from irtool.torchscript.source_text import Function
 if TYPE_CHECKING:
     from irtool.archives.archive import Archive
 
+MAX_METHODS = 2000
 MAX_VARIANTS = 16
 """Graphs of one method for different numbers and words among the attributes."""
 
 
 class Program:
-    """What the methods of one archive share: the archive, and the methods called so far."""
+    """What the methods of one module share: the archive, and the methods called so far, at most MAX_METHODS. Calls of several threads
+    compile one after the other, and so do those run that change attributes."""
 
-    def __init__(self, archive: Archive) -> None:
+    def __init__(self, archive: Archive, lock: Any = None) -> None:
+        """lock: of the program that this is a copy of, which compiles the same code."""
         self.archive = archive
         self.library = archive.library
+        self.lock = lock or RLock()
         self._methods: dict[tuple[int, str], MethodRun] = {}
 
     def method(self, instance: Object, name: str) -> MethodRun:
         """A method of an instance, ready to be called. Raises Error."""
-        known = self._methods.get((id(instance), name))
-        if known is None:
-            known = self._methods[id(instance), name] = MethodRun(self.library, instance, name)
+        with self.lock:
+            known = self._methods.pop((id(instance), name), None) or MethodRun(self, instance, name)
+            self._methods[id(instance), name] = known
+            if len(self._methods) > MAX_METHODS:
+                del self._methods[next(iter(self._methods))]
         return known
+
+
+class Variant:
+    """A method for a set of numbers and words among the attributes."""
+
+    def __init__(self, lowered: Lowered) -> None:
+        self.lowered = lowered
+        self.executor = Executor(lowered.graph)
+        self.has_state = bool(lowered.assigned or lowered.changed)
+
+    @cached_property
+    def function(self) -> Callable[..., Any]:
+        """The graph as a function of tensors, for layers."""
+        return function_of(self.lowered.graph)
 
 
 class MethodRun:
     """A method of one instance: its graph, and a variant for each set of numbers and words among the attributes."""
 
-    def __init__(self, library: Library, instance: Object, name: str) -> None:
-        self.library = library
+    def __init__(self, program: Program, instance: Object, name: str) -> None:
+        self.program = program
+        self.library = library = program.library
         self.instance = instance
         self.name = name
         definition = library.definition(instance.type)
-        function = definition.methods.get(name)
+        function = definition.methods.get("forward" if name == CALL else name)
         if function is None:
             raise RunError(f"{definition.type} has no method '{name}'{did_you_mean(name, definition.methods)}", code="E0403")
         self.function: Function = function
-        self.graph: Graph = library.method(instance.type, name)
+        self.graph: Graph = graph_of_call(library, definition) if name == CALL else library.method(instance.type, name)
         self.parameters = Parameters(self.function)
-        self.variants: list[tuple[Lowered, Executor]] = []
-        self.is_lowered = True
+        self.variants: list[Variant] = []
 
-    def variant(self) -> tuple[Lowered, Executor]:
+    def variant(self) -> Variant:
         """The graph for the attributes as they are. Raises UnknownInstance."""
-        for each in self.variants:
-            if each[0].fits():
-                return each
-        lowered = Lowered(self.library, self.graph, self.instance)
-        self.variants.append((lowered, Executor(lowered.graph)))
-        del self.variants[:-MAX_VARIANTS]
-        return self.variants[-1]
+        variant = self.fitting()
+        if variant is None:
+            with self.program.lock:
+                variant = self.fitting()
+                if variant is None:
+                    variant = Variant(Lowered(self.library, self.graph, self.instance))
+                    self.variants = [*self.variants[-MAX_VARIANTS + 1:], variant]
+        return variant
+
+    def fitting(self) -> Variant | None:
+        """The variant for the attributes as they are, if there is one."""
+        return next((each for each in self.variants if each.lowered.fits()), None)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The result of the method. Raises RunError."""
+        return self.call(args, kwargs, Replaced())
+
+    def call(self, args: Sequence[Any], kwargs: Mapping[str, Any], replaced: Replaced) -> Any:
+        """The result of the method with some attributes replaced. Raises RunError."""
         arguments = self.parameters.bind(args, kwargs)
         try:
-            lowered, executor = self.variant()
-        except UnknownInstance:
+            variant = self.variant()
+        except UnknownInstance as unknown:
+            if replaced or current() is not BACKEND:
+                raise self.refusal("calls under grad, vmap, jit and with other parameters are", unknown) from None
             return self.interpreted(arguments)
-        results = executor.run([*arguments, *[holder.attributes[name] for holder, name in lowered.sources]], None)
-        self.put_back(lowered, results)
-        if lowered.shares:
-            results = copied(results)
-        return self.result(results[:lowered.result_count])
+        if current() is not BACKEND:
+            return self.under_layers(variant, arguments, replaced)
+        with self.program.lock if variant.has_state else nullcontext():
+            return self.run(variant, arguments, replaced)
+
+    def refusal(self, what: str, unknown: UnknownInstance) -> UnsupportedError:
+        """The error for what needs a graph without instances."""
+        return UnsupportedError(f"{self.name}: {what} not supported, since it hands an instance to {unknown}", code="E0404")
+
+    def run(self, variant: Variant, arguments: Sequence[Any], replaced: Replaced) -> Any:
+        """The result by the executor: arrays, or tensors where there are some among the arguments."""
+        lowered = variant.lowered
+        values = [*arguments, *replaced.attributes(lowered)]
+        has_tensors = any(True for _ in tensors_in(values))
+        if has_tensors:
+            values = map_tensors(elements_of, values)
+        results = variant.executor.run(values, None)
+        self.put_back(lowered, results, replaced, values[:len(arguments)])
+        outputs = copied(results[:lowered.result_count]) if lowered.shares or lowered.assigned else results[:lowered.result_count]
+        return self.result(wrapped(outputs) if has_tensors else outputs)
+
+    def under_layers(self, variant: Variant, arguments: Sequence[Any], replaced: Replaced) -> Any:
+        """The result on the layer on top, as tensors. Raises UnsupportedError where the layer hides what is written into attributes."""
+        lowered = variant.lowered
+        values = replaced.attributes(lowered)
+        replaced.check(lowered, values)
+        values = tensors([*arguments, *values])
+        for place in lowered.changed:
+            values[len(arguments) + place] = map_tensors(apart_handle, values[len(arguments) + place])
+        results = variant.function(*values)
+        results = list(results) if len(lowered.graph.outputs) > 1 else [results]
+        self.put_back(lowered, results, replaced, ())
+        outputs = results[:lowered.result_count]
+        return self.result(map_tensors(lambda each: each.clone(), outputs) if lowered.shares else outputs)
 
     def interpreted(self, arguments: Sequence[Any]) -> Any:
         """The result, node by node, instances as they are."""
-        values = [accept(value, declared) for value, declared in zip(arguments, self.graph.inputs[1:], strict=True)]
-        results = walk(self.graph, [self.instance, *copied(values)], Caller(self.library))
-        return self.result(copied([delivered(each, output.type) for each, output in zip(results, self.graph.outputs, strict=True)]))
+        values = [accept(unwrapped(value), declared) for value, declared in zip(arguments, self.graph.inputs[1:], strict=True)]
+        with self.program.lock:
+            results = walk(self.graph, [self.instance, *copied(values)], Caller(self.library))
+            return self.result(copied([delivered(each, output.type) for each, output in zip(results, self.graph.outputs, strict=True)]))
 
     def result(self, results: Sequence[Any]) -> Any:
         """Results as Python has them."""
         return named(results[0], self.graph.outputs[0].type)
 
-    def put_back(self, lowered: Lowered, results: Sequence[Any]) -> None:
-        """Give the attributes the values that the graph left in them."""
-        changed = results[lowered.result_count + len(lowered.assigned):]
-        for index, value in zip(lowered.changed, changed, strict=True):
+    def put_back(self, lowered: Lowered, results: Sequence[Any], replaced: Replaced, arguments: Sequence[Any]) -> None:
+        """Give the attributes, or what replaces them, the values that the graph left in them. They share no memory with arguments."""
+        end = lowered.result_count + len(lowered.assigned)
+        for index, value in zip(lowered.changed, results[end:], strict=True):
             holder, name = lowered.sources[index]
-            holder.attributes[name] = written_over(holder.attributes[name], value)
-        for (holder, name), value in zip(lowered.assigned, results[lowered.result_count:], strict=False):
-            holder.attributes[name] = value
+            old = holder.attributes[name]
+            new = written_over(replaced.value(old), value)
+            if not replaced.holds(old):
+                holder.attributes[name] = new
+        for (holder, name), value in zip(lowered.assigned, apart(results[lowered.result_count:end], arguments), strict=True):
+            if not replaced.assign(holder.attributes.get(name), value):
+                holder.attributes[name] = settled(value)
 
     def vjp(self, inputs: Sequence[Any], cotangents: Sequence[Any], wrt: Sequence[int | str],
             places: Mapping[str, tuple[Object, str]]) -> list[Any]:
         """Gradients of arguments by position, and of parameters by dotted name (`places` says whose attribute each is)."""
         arguments = self.parameters.bind(inputs, {})
         try:
-            lowered, executor = self.variant()
+            variant = self.variant()
         except UnknownInstance as unknown:
-            raise UnsupportedError(f"gradients of {self.name} are not supported: it hands an instance to {unknown}", code="E0404") from None
-        values = [*arguments, *[holder.attributes[name] for holder, name in lowered.sources]]
-        index_of = {(id(holder), name): len(arguments) + index for index, (holder, name) in enumerate(lowered.sources)}
-        positions = [index_of.get((id(places[each][0]), places[each][1])) if isinstance(each, str) else each for each in wrt]
-        chosen = sorted({each for each in positions if each is not None})
-        recorded = executor.record(values, chosen, seed=0)
-        seeds = per_leaf(recorded.outputs[:lowered.result_count], cotangents)
-        state = sum(map(leaves, recorded.outputs[lowered.result_count:]))       # takes no part
-        gradients = dict(zip(chosen, recorded.backward([*seeds, *[None] * state]), strict=True)) if chosen else {}
-        self.put_back(lowered, recorded.outputs)
-        return [None if each is None else gradients[each] for each in positions]
+            raise self.refusal("gradients are", unknown) from None
+        lowered = variant.lowered
+        state = [holder.attributes[name] for holder, name in lowered.sources]
+        arrays = {each: array_called(each, places, "vjp") for each in wrt if isinstance(each, str)}
+        readers = {each: [index for index, value in enumerate(state, len(arguments)) if any(leaf is array for leaf in leaves_in([value]))]
+                   for each, array in arrays.items()}
+        chosen = sorted({index for each in wrt for index in (readers[each] if isinstance(each, str) else [each])})
+        with self.program.lock if variant.has_state else nullcontext():
+            recorded = variant.executor.record([*arguments, *state], chosen, seed=0)
+            seeds = per_leaf(recorded.outputs[:lowered.result_count], cotangents)
+            rest = sum(map(leaves, recorded.outputs[lowered.result_count:]))       # takes no part
+            gradients = dict(zip(chosen, recorded.backward([*seeds, *[None] * rest]), strict=True)) if chosen else {}
+            self.put_back(lowered, recorded.outputs, Replaced(), arguments)
+        return [gradients[each] if not isinstance(each, str) else
+                total([gradient for index in readers[each] for gradient in parts(gradients[index], state[index - len(arguments)],
+                                                                                 arrays[each])]) for each in wrt]
+
+
+def parts(gradient: Any, value: Any, array: Any) -> Iterator[Any]:
+    """The gradients of an array in that of a value that is it, or holds it."""
+    if value is array:
+        yield gradient
+    elif isinstance(value, list | tuple | dict) and gradient is not None:
+        for one, each in zip(parts_of(gradient), parts_of(value), strict=True):
+            yield from parts(one, each, array)
+
+
+def total(gradients: Sequence[Any]) -> Any:
+    """The sum of gradients; None where there is none."""
+    present = [each for each in gradients if each is not None]
+    return reduce(np.add, present) if present else None
 
 
 def per_leaf(outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
@@ -180,23 +276,6 @@ class Parameters:
         if missing:
             raise RunError(f"{self.owner}: the argument '{missing[0]}' is missing; it takes ({self.text})", code="E0402")
         return [values[name] if name in values else self.defaults[name] for name in self.names]
-
-
-def written_over(old: Any, new: Any) -> Any:
-    """The array or container `old` with the content of `new`, so that all who share it see the change."""
-    if isinstance(old, np.ndarray) and isinstance(new, np.ndarray) and old.shape == new.shape and old.dtype == new.dtype:
-        if old is not new:
-            np.copyto(old, new)
-        return old
-    if isinstance(old, list) and isinstance(new, list):
-        old[:] = new
-        return old
-    if isinstance(old, dict) and isinstance(new, dict):
-        items = dict(new)
-        old.clear()
-        old.update(items)
-        return old
-    return new
 
 
 class Caller:

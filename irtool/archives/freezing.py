@@ -135,7 +135,7 @@ def standalone(module: ScriptModule, method: str = "forward") -> Graph:
     """
     run = module.method(method)
     try:
-        lowered, _ = run.variant()
+        lowered = run.variant().lowered
     except UnknownInstance as unknown:
         raise UnsupportedError(f"{method} hands an instance to {unknown}: it is no graph of arrays; irtool.load in Python runs it",
                                code="E0404") from None
@@ -144,7 +144,7 @@ def standalone(module: ScriptModule, method: str = "forward") -> Graph:
     remove_dead_nodes(graph)
     first = len(graph.inputs) - len(lowered.sources)
     frozen = freeze(graph, {first + place: holder.attributes[name] for place, (holder, name) in enumerate(lowered.sources)})
-    frozen.name = method
+    frozen.name = run.function.name
     remove_dead_nodes(frozen)
     defaults = {value.name: run.parameters.defaults[name] for value, name in zip(frozen.inputs, run.parameters.names, strict=True)
                 if isinstance(run.parameters.defaults.get(name, ...), PLAIN)}

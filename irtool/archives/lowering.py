@@ -55,11 +55,11 @@ class Lowered:
         self.graph.block.remove_input(0)
         remove_dead_nodes(self.graph)
         first = len(self.graph.inputs) - len(self.sources)
-        touched = Aliases(self.graph).touched_inputs()[first:]
-        self.shares = any(touched)
+        aliases = Aliases(self.graph)
+        self.shares = any(aliases.touched_inputs()[first:])
         """May a result be, or look into, an attribute?"""
         if any(node_may_write(node) for node in self.graph.walk()):
-            self.changed = [index for index, is_touched in enumerate(touched) if is_touched]
+            self.changed = [index for index, is_written in enumerate(aliases.touched_inputs(by_results=False)[first:]) if is_written]
         for index in self.changed:
             self.graph.block.add_output(self.graph.inputs[first + index])
 

@@ -1,13 +1,17 @@
 """`ScriptModule`: an instance of an archive's class, with its methods, attributes and submodules."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from irtool.archives.archive import Archive
 from irtool.archives.calling import MethodRun, Program, source_of
 from irtool.archives.declared_values import fits
+from irtool.archives.hooks import CALL
 from irtool.archives.opening import opened
+from irtool.archives.replacing import Replaced
+from irtool.archives.state import Keys, convert, copy_of, load_state_dict
 from irtool.ir.errors import Error, NameMissing, RunError
 from irtool.ir.graph import Graph
 from irtool.ir.rewrite import clone_graph
@@ -45,10 +49,10 @@ class ScriptModule:
     # -- methods
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What `forward` gives, with the module's hooks around it. Raises RunError."""
-        return self.method("forward")(*args, **kwargs)
+        return self.method(CALL)(*args, **kwargs)
 
     def method(self, name: str) -> MethodRun:
-        """A method by name. Raises RunError for a name that is none."""
+        """A method by name, `__call__` for `forward` with its hooks. Raises RunError for a name that is none."""
         return self._program.method(self._instance, name)
 
     def methods(self) -> list[str]:
@@ -107,9 +111,10 @@ class ScriptModule:
         return f"<ScriptModule {self._definition.type}: {', '.join(self._definition.methods)}>"
 
     # -- parameters
-    def _walk(self, instance: Object, prefix: str, seen: set[int]) -> Iterator[tuple[str, Object, ClassDefinition]]:
+    def _modules(self) -> Iterator[tuple[str, Object, ClassDefinition]]:
         """Instances of modules by dotted name, each once, outer ones first."""
-        todo = [(prefix, instance)]
+        seen: set[int] = set()
+        todo = [("", self._instance)]
         while todo:
             name, each = todo.pop()
             if id(each) in seen:
@@ -123,14 +128,14 @@ class ScriptModule:
 
     def _places(self) -> Iterator[tuple[str, tuple[Object, str]]]:
         """Parameters and buffers by dotted name: whose attribute each is."""
-        for prefix, instance, definition in self._walk(self._instance, "", set()):
+        for prefix, instance, definition in self._modules():
             for name in [*definition.lists.get("__parameters__", ()), *definition.lists.get("__buffers__", ())]:
                 if is_array(instance.attributes.get(name)):
                     yield prefix + name, (instance, name)
 
     def _listed(self, which: str) -> Iterator[tuple[str, Any]]:
         seen: set[int] = set()
-        for prefix, instance, definition in self._walk(self._instance, "", set()):
+        for prefix, instance, definition in self._modules():
             for name in definition.lists.get(which, ()):
                 value = instance.attributes.get(name)
                 if is_array(value) and id(value) not in seen:
@@ -148,7 +153,7 @@ class ScriptModule:
     def state_dict(self) -> dict[str, Any]:
         """Parameters and buffers by dotted name: the arrays themselves."""
         state: dict[str, Any] = {}
-        for prefix, instance, definition in self._walk(self._instance, "", set()):
+        for prefix, instance, definition in self._modules():
             for which in ("__parameters__", "__buffers__"):
                 for name in definition.lists.get(which, ()):
                     if is_array(instance.attributes.get(name)):
@@ -157,7 +162,7 @@ class ScriptModule:
 
     def train(self, on: bool = True) -> ScriptModule:
         """Set `training` of this module and all in it."""
-        for _, instance, definition in self._walk(self._instance, "", set()):
+        for _, instance, definition in self._modules():
             if "training" in definition.declared:
                 instance.attributes["training"] = on
         return self
@@ -165,6 +170,40 @@ class ScriptModule:
     def eval(self) -> ScriptModule:
         """As `train(False)`."""
         return self.train(False)
+
+    def load_state_dict(self, state: Mapping[str, Any] | str | os.PathLike[str], strict: bool = True) -> Keys:
+        """Write arrays into parameters and buffers by dotted name; gives the names that one side lacks, which `strict` forbids.
+
+        state: a dict, an npz file or another archive. Raises RunError, before anything is written, for what does not fit.
+        """
+        return load_state_dict(self.state_dict(), state, strict, str(self._definition.type))
+
+    def to(self, dtype: Any) -> ScriptModule:
+        """Give parameters and buffers of floating point and complex numbers a dtype, NumPy's or torch's. Raises RunError."""
+        convert([each for _, each, _ in self._modules()], self.state_dict().values(), self._trainable, dtype)
+        return self
+
+    def requires_grad_(self, on: bool = True) -> ScriptModule:
+        """Note of all parameters whether they are to be trained."""
+        for _, array in self.named_parameters():
+            self._trainable[id(array)] = array, on
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ScriptModule:
+        """A module with a state of its own."""
+        instance, trainable = copy_of(self._instance, self._trainable)
+        return ScriptModule(instance, Program(self._program.archive, self._program.lock), trainable)
+
+    def __reduce__(self) -> Any:
+        """Pickled as the archive that `irtool.save` writes."""
+        from io import BytesIO
+
+        from irtool.archives import load
+        from irtool.archives.saving import save
+
+        file = BytesIO()
+        save(self, file)
+        return load, (file.getvalue(),)
 
     @property
     def instance(self) -> Object:
@@ -185,3 +224,17 @@ class ScriptModule:
     def library(self) -> Library:
         """The classes of the archive."""
         return self._program.library
+
+
+def functional_call(module: ScriptModule, parameters: Mapping[str, Any], args: Any = (), kwargs: Mapping[str, Any] | None = None,
+                    method: str = "forward") -> Any:
+    """A method's result with arrays in place of the parameters and buffers of those names: a function of them for grad, vmap, jvp and jit.
+
+    parameters: arrays or tensors by dotted name; the module's own stand for those that are missing, and one that the module has under two
+    names is replaced under both. args: a tuple, or the only argument. Results are arrays; tensors where tensors go in, and under irtool's
+    layers. What the method writes into a replaced buffer goes into the given array; an attribute that it assigns goes into the
+    dict. Hooks run with `forward`. Raises RunError for names of no parameter, UnsupportedError where a layer hides what would be written.
+    """
+    replaced = Replaced(parameters, dict(module._places()))
+    run = module.method(CALL if method == "forward" else method)
+    return run.call(args if isinstance(args, tuple) else (args,), kwargs or {}, replaced)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from irtool.ir.effects import MUTATORS, facts_of
+from irtool.ir.effects import MUTATORS, facts_of, updates_statistics
 from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.module import Module
@@ -140,7 +140,7 @@ class Formula:
 
 def is_unsteady(node: Node) -> bool:
     """Does it draw random numbers, or write into a tensor?"""
-    if facts_of(node.kind).is_random:
+    if facts_of(node.kind).is_random or updates_statistics(node):
         return True
     schema = schema_of(node)
     changes_list = node.kind in MUTATORS and not isinstance(node.inputs[0].type, TensorType)

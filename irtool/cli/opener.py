@@ -47,20 +47,20 @@ def archive_at(path: str) -> tuple[str, str] | None:
 
 
 def read_archive(file: str, method: str) -> ArchiveSource:
-    """A method of an archive, `forward` if none is named. Raises UsageError where the file cannot be read; Error."""
+    """A method of an archive; if none is named, `forward` with its hooks. Raises UsageError where the file cannot be read; Error."""
     from irtool.archives import load
     from irtool.archives.freezing import standalone
+    from irtool.archives.hooks import CALL
     from irtool.ir.module import Module
 
     try:
         archive = load(file)
     except OSError as error:
         raise UsageError(f"{file}: {error.strerror or error}", code="E0707") from None
-    method = method or "forward"
     try:
-        graph = standalone(archive, method)
+        graph = standalone(archive, method or CALL)
     except Error as error:
         if not error.diagnostics and file not in error.message:
             error.message = f"{file}: {error.message}"
         raise
-    return ArchiveSource(file, method, archive, Module([graph], file))
+    return ArchiveSource(file, method or "forward", archive, Module([graph], file))

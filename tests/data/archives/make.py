@@ -4,6 +4,7 @@
 """
 
 import enum
+import pickle
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -135,6 +136,36 @@ class Shared(nn.Module):
         return y, self.narrow * 2, self.phase.abs()
 
 
+class Hooked(nn.Module):
+    """Hooks, weights in a list, attributes that are assigned what comes in and what goes out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm, self.head = nn.LSTM(3, 4), nn.Linear(4, 2)
+        self.register_buffer("total", torch.zeros(2))
+        self.last = torch.zeros(2)
+        self.steps = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if x.dim() != 3:
+            raise ValueError("expected 3 dimensions, not " + str(x.dim()))
+        y, _ = self.lstm(x)
+        self.last = x
+        self.steps += 1
+        self.total = self.total + self.head(y).sum((0, 1))
+        return self.total
+
+
+def doubled(self: Hooked, input: tuple[torch.Tensor]) -> tuple[torch.Tensor]:
+    """Runs before `forward`."""
+    return (input[0] * 2,)
+
+
+def shifted(self: Hooked, input: tuple[torch.Tensor], output: torch.Tensor) -> torch.Tensor:
+    """Runs after `forward`."""
+    return output + 100
+
+
 class Steps(nn.Module):
     """Integers from end to end: convolution, pooling, a sum, joined halves, a linear layer."""
 
@@ -177,6 +208,21 @@ def statically(module: nn.Module, batches: list[torch.Tensor]) -> nn.Module:
     return torch.ao.quantization.convert(module)
 
 
+def without_folders(path: Path) -> None:
+    """Write an archive anew, with source files by their names alone: where they were when it was written is nobody's business."""
+    reader = torch._C.PyTorchFileReader(str(path))
+    records = [(name, reader.get_record(name)) for name in reader.get_all_records()]
+    writer = torch._C.PyTorchFileWriter(str(path))
+    for name, data in records:
+        if name.endswith(".debug_pkl"):
+            head, words, rows = pickle.loads(data)
+            words = tuple([word if word[:1] != "/" else word.partition("site-packages/")[2] or Path(word).name for word in words])
+            data = pickle.dumps((head, words, rows), 2)
+        if name not in ("version", ".data/version", "byteorder", ".data/serialization_id"):
+            writer.write_record(name, data, len(data))
+    writer.write_end_of_file()
+
+
 def tensors(value: Any) -> list[Any]:
     """The tensors and numbers of a result, in order."""
     if isinstance(value, list | tuple):
@@ -188,6 +234,7 @@ def write(name: str, module: nn.Module, calls: list[tuple[Any, ...]], traced: bo
     """One archive and its results."""
     script = torch.jit.trace(module, calls[0]) if traced else torch.jit.script(module)
     torch.jit.save(script, str(HERE / f"{name}.pt"))
+    without_folders(HERE / f"{name}.pt")
     script = torch.jit.load(str(HERE / f"{name}.pt"))
     arrays: dict[str, Any] = {}
     for number, call in enumerate(calls):
@@ -206,6 +253,10 @@ def main() -> None:
     write("net_traced", Net().eval(), [(image,), (torch.randn(1, 2, 7, 4),)], traced=True)
     write("state", State(), [(torch.ones(2), 3), (torch.tensor([1.0, 2.0]), 2)])
     write("choice", Choice(), [(torch.randn(3, 2), 0), (torch.randn(3, 2), 1)])
+    hooked = Hooked()
+    hooked.register_forward_pre_hook(doubled)
+    hooked.register_forward_hook(shifted)
+    write("hooked", hooked, [(torch.randn(5, 2, 3),), (torch.randn(2, 1, 3),)])
     batch = torch.randn(2, 2, 6, 6)
     write("quantized_static", statically(Steps(), [batch]), [(batch,), (torch.randn(1, 2, 6, 6),)])
     layers = {nn.LSTM, nn.GRU, nn.GRUCell, nn.Linear}

@@ -1,0 +1,145 @@
+"""Arrays that stand for those of a module in a call, and what a call writes: into them, or into the module."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from irtool.accepted_values import arrays_in, copied, overlapping
+from irtool.archives.lowering import Lowered
+from irtool.dispatch.autograd import Autograd
+from irtool.dispatch.backend import BACKEND
+from irtool.dispatch.hooks import Hooks
+from irtool.dispatch.layer_writes import another
+from irtool.dispatch.logger import Logger
+from irtool.dispatch.stack import Boxed, Layer, current
+from irtool.dispatch.tracer import Tracer
+from irtool.ir.errors import RunError, UnsupportedError, did_you_mean
+from irtool.ops.arrays import is_array, share_memory
+from irtool.ops.structure import Object
+from irtool.ops.tensor import Tensor
+
+
+class Replaced:
+    """Values that stand for arrays of attributes, wherever these are held: in an attribute of their own, in lists and dicts."""
+
+    def __init__(self, parameters: Mapping[str, Any] | None = None, places: Mapping[str, tuple[Object, str]] | None = None) -> None:
+        """Raises RunError for names of no parameter, for two values of one, and for what is no array."""
+        self.parameters = parameters
+        self.names: dict[int, str] = {}
+        for name, value in (parameters or {}).items():
+            array = array_called(name, places or {}, "functional_call")
+            if not isinstance(value, Tensor) and not is_array(value):
+                raise RunError(f"functional_call: '{name}' takes an array, got a {type(value).__name__}", code="E0403")
+            other = self.names.setdefault(id(array), name)
+            if parameters is not None and parameters[other] is not value:
+                raise RunError(f"functional_call: '{other}' and '{name}' are one tensor of the module, and are given two", code="E0402")
+
+    def value(self, old: Any) -> Any:
+        """What stands for a value of an attribute."""
+        if not self.names:
+            return old
+        if isinstance(old, list | tuple):
+            return type(old)([self.value(each) for each in old])
+        if isinstance(old, dict):
+            return {key: self.value(each) for key, each in old.items()}
+        name = self.names.get(id(old))
+        return old if name is None or self.parameters is None else self.parameters[name]
+
+    def attributes(self, lowered: Lowered) -> list[Any]:
+        """What a graph takes for the attributes that it reads."""
+        return [self.value(holder.attributes[name]) for holder, name in lowered.sources]
+
+    def holds(self, old: Any) -> bool:
+        """Is the array of an attribute replaced?"""
+        return id(old) in self.names
+
+    def assign(self, old: Any, new: Any) -> bool:
+        """Note the value that a method gave an attribute, if that is replaced."""
+        name = self.names.get(id(old))
+        if name is not None and isinstance(self.parameters, dict):
+            self.parameters[name] = new
+        return name is not None
+
+    def check(self, lowered: Lowered, values: Sequence[Any]) -> None:
+        """Raises UnsupportedError where what the graph writes into attributes would be lost under the layers on the stack."""
+        if lowered.changed:
+            written = [each for place in lowered.changed for each in arrays_in(values[place])]
+            for piece in overlapping(arrays_in(list(values))):
+                if len(piece) > 1 and any(each is array for each, _, _ in piece for array in written):
+                    raise UnsupportedError("a method that writes into an attribute whose memory another one shares is not supported "
+                                           "under grad, vmap and jit", code="E0404")
+        if any(isinstance(layer, Tracer) for layer in layers(current())):
+            places = [*lowered.assigned, *[lowered.sources[place] for place in lowered.changed]]
+            for holder, name in places:
+                if not isinstance(self.value(holder.attributes.get(name)), Tensor):
+                    raise UnsupportedError(f"a trace would write the attribute '{name}' once, and its graph never: give it among the "
+                                           "parameters of irtool.functional_call, or call eval() first", code="E0404")
+
+
+def layers(layer: Layer | None) -> Iterator[Layer]:
+    """A layer and those below it."""
+    while layer is not None:
+        yield layer
+        layer = layer.inner
+
+
+def array_called(name: Any, places: Mapping[str, tuple[Object, str]], where: str) -> Any:
+    """The array of a parameter or buffer. Raises RunError for a name of none."""
+    if name not in places:
+        raise RunError(f"{where}: the module has no parameter or buffer {name!r}{did_you_mean(str(name), places)}", code="E0402")
+    holder, attribute = places[name]
+    return holder.attributes[attribute]
+
+
+def settled(value: Any) -> Any:
+    """A value as an attribute holds it: gradients end there. Raises UnsupportedError for one that a batch or a trace hides."""
+    if isinstance(value, list | tuple):
+        return type(value)([settled(each) for each in value])
+    if isinstance(value, dict):
+        return {key: settled(each) for key, each in value.items()}
+    while isinstance(value, Boxed):
+        if not isinstance(value.layer, Autograd | Hooks | Logger):
+            raise UnsupportedError(f"an attribute of the module cannot hold what is computed inside {value.layer}: give it among the "
+                                   "parameters of irtool.functional_call", code="E0404")
+        value = value.value
+    return value.array if isinstance(value, Tensor) else value
+
+
+def written_over(old: Any, new: Any) -> Any:
+    """The tensor, array or container `old` with the content of `new`, so that all who share it see the change."""
+    if isinstance(old, Tensor) and current() is not BACKEND:
+        current().call("aten::copy_", (old, new), {})
+        return old
+    if isinstance(old, Tensor):
+        written_over(old.array, settled(new))
+        return old
+    new = settled(new)
+    if isinstance(old, np.ndarray) and isinstance(new, np.ndarray) and old.shape == new.shape and old.dtype == new.dtype:
+        if old is not new:
+            np.copyto(old, new)
+        return old
+    if isinstance(old, list) and isinstance(new, list):
+        old[:] = new
+        return old
+    if isinstance(old, dict) and isinstance(new, dict):
+        items = dict(new)
+        old.clear()
+        old.update(items)
+        return old
+    return new
+
+
+def apart_handle(tensor: Tensor) -> Tensor:
+    """The same value made anew, which layers let a function write into."""
+    handle = another(tensor)
+    if not isinstance(tensor, Boxed):
+        handle.array = tensor.array.copy()
+    return handle
+
+
+def apart(values: Sequence[Any], others: Iterable[Any]) -> Sequence[Any]:
+    """The values, copied if they share memory with others."""
+    arrays = list(arrays_in(list(others)))
+    return copied(values) if any(share_memory(each, other) for each in arrays_in(list(values)) for other in arrays) else values

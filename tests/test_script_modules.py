@@ -1,0 +1,206 @@
+"""Modules of archives in Python: what aliases what, hooks, state as a whole, calls under layers and from threads, against torch."""
+from __future__ import annotations
+
+import copy
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irtool
+
+FOLDER = Path(__file__).parent / "data" / "archives"
+X = np.random.default_rng(0).standard_normal((2, 2, 5, 5)).astype(np.float32)
+Y = np.random.default_rng(1).standard_normal((2, 3)).astype(np.float32)
+
+
+def module(name: str) -> Any:
+    return irtool.load(FOLDER / f"{name}.pt")
+
+
+def first_call(name: str) -> list[Any]:
+    """Arguments of the first call that torch made."""
+    with np.load(FOLDER / f"{name}.npz") as arrays:
+        values = [arrays[key] for key in arrays.files if key.startswith("0.") and ".out" not in key]
+    return [each.item() if each.ndim == 0 else each for each in values]
+
+
+def flat(value: Any) -> list[Any]:
+    return [each for item in value for each in flat(item)] if isinstance(value, list | tuple) else [np.asarray(value)]
+
+
+def same(one: Any, other: Any) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(flat(one), flat(other), strict=True))
+
+
+def state_of(script: Any) -> dict[str, Any]:
+    return {name: array.copy() for name, array in script.state_dict().items()}
+
+
+def loss(script: Any, parameters: Any, x: Any, y: Any) -> Any:
+    return ((irtool.functional_call(script, parameters, (x,)) - y) ** 2).mean()
+
+
+# -- what is whose
+def test_results_and_arguments_share_no_memory_with_the_state() -> None:
+    hooked, x = module("hooked"), np.ones((2, 1, 3), np.float32)
+    result = hooked.forward(x)
+    assert same(result, hooked.total)
+    result[...] = 7
+    x[...] = 7
+    assert not same(hooked.total, result)
+    assert same(hooked.last, np.ones((2, 1, 3)))
+
+
+def test_hooks_run_where_the_module_is_called() -> None:
+    x = first_call("hooked")[0]
+    called, plain = module("hooked"), module("hooked")
+    np.testing.assert_allclose(called(x), plain.forward(x * 2) + 100, rtol=1e-6)
+    assert module("hooked").steps == 0
+    assert called.steps == 1
+    with_gradients = module("hooked")
+    np.testing.assert_allclose(irtool.value_and_grad(lambda a: with_gradients(a).sum())(x)[0], module("hooked")(x).sum(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["net_train", "state", "shared", "choice", "hooked", "quantized_dynamic"])
+def test_copies_have_a_state_of_their_own(name: str) -> None:
+    original, arguments = module(name), first_call(name)
+    others = [copy.deepcopy(original), pickle.loads(pickle.dumps(original))]
+    first, second = original(*arguments), original(*arguments)
+    for other in others:
+        assert same(other(*arguments), first)
+        assert same(copy.deepcopy(other)(*arguments), second)
+        assert same(pickle.loads(pickle.dumps(other))(*arguments), second)
+    for other in others:
+        if name == "shared":
+            assert other.a.weight is other.b.weight
+            assert np.shares_memory(other.whole, other.part)
+        if name == "hooked":
+            assert other.lstm._flat_weights[0] is other.lstm.weight_ih_l0
+
+
+def test_load_state_dict_writes_all_or_nothing(tmp_path: Path) -> None:
+    source, target = module("net_train"), module("net_train")
+    source(X)
+    np.savez(tmp_path / "state.npz", **source.state_dict())
+    bias = target.head.bias
+    assert not any(target.load_state_dict(tmp_path / "state.npz"))
+    assert all(same(array, source.state_dict()[name]) for name, array in target.state_dict().items())
+    assert target.head.bias is bias
+    before = state_of(target)
+    with pytest.raises(irtool.RunError, match=r"has no 'head.weigth' \(did you mean 'head.weight'\?\); .* lacks .*; 'head.bias' is of"):
+        target.load_state_dict({"body.0.bias": np.zeros(4), "head.weigth": np.zeros((3, 4)), "head.bias": np.zeros(2)})
+    assert target.load_state_dict({"head.bias": np.zeros(3), "extra": 1}, strict=False).unexpected_keys == ["extra"]
+    assert all(same(array, before[name]) for name, array in target.state_dict().items() if name != "head.bias")
+
+
+def test_to_converts_what_is_held_twice_once() -> None:
+    hooked = module("hooked").to("float64")
+    assert hooked.lstm._flat_weights[0] is hooked.lstm.weight_ih_l0
+    assert hooked(np.ones((2, 1, 3))).dtype == np.float64
+    assert module("net_train").to(irtool.torch.float64).state_dict()["body.1.num_batches_tracked"].dtype == np.int64
+    with pytest.raises(irtool.RunError, match="not int8"):
+        hooked.to(np.int8)
+
+
+def test_several_sizes_share_one_plan() -> None:
+    net = module("net_traced")
+    for rows in range(1, 5):
+        net(np.ones((rows, 2, 4 + rows, 4), np.float32))
+    (variant,) = net.method("__call__").variants
+    assert len(variant.executor.plans) == 1
+
+
+def test_calls_from_several_threads_lose_no_write() -> None:
+    state, net = module("state"), module("net_traced")
+    wanted = net(X)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: state(np.ones(2, np.float32), 1), range(64)))
+        assert all(pool.map(lambda _: np.array_equal(net(X), wanted), range(64)))
+    assert state.steps == 64
+    assert len(state.seen) == 65
+
+
+# -- functional_call
+def test_functional_call_takes_arrays_in_place_of_parameters() -> None:
+    hooked, x = module("hooked"), first_call("hooked")[0]
+    weights = {name: np.zeros_like(array) for name, array in hooked.named_parameters()}
+    assert same(irtool.functional_call(hooked, weights, x), np.float32([100, 100]))       # the weights in the list are replaced, too
+    total = np.float32([1, 2])
+    given = {**weights, "total": total}
+    irtool.functional_call(hooked, given, (x,))
+    assert same(given["total"], total)          # it was assigned zeros more
+    eye, ones = np.eye(3, dtype=np.float32), np.ones(3, np.float32)
+    shared = module("shared")
+    assert same(irtool.functional_call(shared, {"a.weight": eye}, ones), irtool.functional_call(module("shared"), {"b.weight": eye}, ones))
+    for wrong, message in (({"a.weigth": eye}, "did you mean 'a.weight'"), ({"a.weight": eye, "b.weight": eye + 1}, "are one tensor"),
+                           ({"a.weight": "eye"}, "takes an array")):
+        with pytest.raises(irtool.RunError, match=message):
+            irtool.functional_call(shared, wrong, ones)
+
+
+def test_batched_and_compiled_calls_give_what_single_ones_do() -> None:
+    net = module("net_train").eval()
+    parameters = dict(net.named_parameters())
+    gradients = irtool.vmap(irtool.grad(lambda p, x, y: loss(net, p, x, y)), in_dims=(None, 0, 0))(parameters, X[:, None], Y[:, None])
+    for row in range(2):
+        single = irtool.grad(lambda p, row=row: loss(net, p, X[row:row + 1], Y[row:row + 1]))(parameters)
+        for name in parameters:
+            np.testing.assert_allclose(np.asarray(gradients[name])[row], np.asarray(single[name]), atol=1e-6)
+    compiled = irtool.jit(lambda p, x: irtool.functional_call(net, p, x))
+    for scale in (1, 2):
+        np.testing.assert_allclose(compiled(parameters, X * scale), net(X * scale), rtol=1e-5)
+    exact, x = copy.deepcopy(net).to("float64"), X.astype(np.float64)
+    value, slope = irtool.jvp(lambda x: exact(x), (x,), (np.ones_like(x),))
+    np.testing.assert_allclose(value, exact(x))
+    np.testing.assert_allclose(slope, (exact(x + 1e-6) - exact(x - 1e-6)) / 2e-6, atol=1e-7)
+
+
+def test_what_a_layer_would_lose_is_refused() -> None:
+    net, before = module("net_train"), state_of(module("net_train"))
+    for wrong in (irtool.jit(lambda x: net(x)), irtool.vmap(lambda x: net(x[None]))):
+        with pytest.raises(irtool.Error, match=r"give it among the parameters|were not batched"):
+            wrong(X)
+    assert all(same(array, before[name]) for name, array in net.state_dict().items())
+    buffers = {name: irtool.Tensor(array.copy()) for name, array in net.named_buffers()}
+    compiled = irtool.jit(lambda b, x: irtool.functional_call(net, b, x))
+    for _ in range(3):
+        compiled(buffers, X)
+    other = module("net_train")
+    for _ in range(3):
+        other(X)
+    assert all(np.allclose(tensor, other.state_dict()[name]) for name, tensor in buffers.items())
+    assert all(same(array, before[name]) for name, array in net.state_dict().items())
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize(("name", "way"), [("net_train", "vjp"), ("hooked", "vjp"), ("shared", "vjp"), ("net_train", "grad"),
+                                           ("hooked", "grad")])
+def test_gradients_of_parameters_are_torch_s(name: str, way: str) -> None:
+    import torch
+
+    script, oracle = module(name), torch.jit.load(FOLDER / f"{name}.pt")
+    parameters, arguments = dict(script.named_parameters()), first_call(name)
+
+    def total(results: Any) -> Any:
+        return sum((each ** 2).sum() for each in (results if isinstance(results, tuple) else (results,)))
+    total(oracle(*map(torch.tensor, arguments))).backward()
+    if way == "grad":
+        gradients = irtool.grad(lambda p: total(irtool.functional_call(script, p, tuple(arguments))))(parameters)
+    else:
+        results = copy.deepcopy(script)(*arguments)
+        seeds = [2 * each for each in (results if isinstance(results, tuple) else (results,))]
+        gradients = dict(zip(parameters, script.vjp("__call__", arguments, seeds, list(parameters)), strict=True))
+    for key, tensor in oracle.named_parameters():
+        np.testing.assert_allclose(np.asarray(gradients[key]), tensor.grad.numpy(), rtol=1e-4, atol=1e-5)
+    for key, tensor in oracle.state_dict().items():
+        np.testing.assert_allclose(script.state_dict()[key], tensor.detach().numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_memory_that_is_shared_and_written_is_refused_under_layers() -> None:
+    shared = module("shared")
+    with pytest.raises(irtool.UnsupportedError, match="whose memory another one shares"):
+        irtool.grad(lambda x: shared(x)[0].sum())(first_call("shared")[0])
