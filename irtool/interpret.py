@@ -347,9 +347,8 @@ def located(error: Exception, node: Node) -> Error:
         error = RunError(f"{node.kind}: {type(error).__name__}: {error}", code="E0414")
     graph = node.graph
     source = graph.source if graph is not None else None
-    if source is None or not node.line:
-        return error.at(())
-    return error.at([source.marked(node.line, error.message)])
+    diagnostic = source.about(node.line, node.source, error.message) if source is not None else None
+    return error.at(() if diagnostic is None else [diagnostic])
 
 
 ODD = (LookupError, TypeError, ValueError, AttributeError)

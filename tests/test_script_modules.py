@@ -204,3 +204,16 @@ def test_memory_that_is_shared_and_written_is_refused_under_layers() -> None:
     shared = module("shared")
     with pytest.raises(irtool.UnsupportedError, match="whose memory another one shares"):
         irtool.grad(lambda x: shared(x)[0].sum())(first_call("shared")[0])
+
+
+# -- errors
+def test_errors_name_the_code_of_the_archive_and_what_it_is_made_from() -> None:
+    for run in (module("hooked"), lambda x: module("hooked").vjp("forward", [x], [np.ones(2)], [0]), irtool.grad(module("hooked"))):
+        for _ in range(2):
+            with pytest.raises(irtool.RunError, match="ValueError: expected 3 dimensions, not 2") as raised:
+                run(np.ones((2, 3), np.float32))
+    text = str(raised.value)
+    assert 'hooked.pt:code/__torch__/make.py:17:7: error: ' in text
+    assert 'note: this is made from\n            raise ValueError("expected 3 dimensions' in text
+    with pytest.raises(irtool.RunError, match=r"note: this is made from\nconv.py\(\d+\): _conv_forward"):      # traced
+        module("net_traced")(np.ones((2, 3), np.float32))

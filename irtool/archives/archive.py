@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from irtool.archives.code_places import Code
 from irtool.archives.container import Container
 from irtool.archives.declared_values import check_attributes
 from irtool.archives.packed_states import STATES
@@ -43,7 +44,7 @@ class Archive:
                 raise Error(f"{container.name}: no TorchScript archive: the record '{record}' is missing{hint}", code="E0711")
         self.version = self._version()
         self.is_big = self._is_big()
-        self.library = Library(self._code, container.name, lambda: self.constants, self.version)
+        self.library = Library(self._code, container.name, lambda: self.constants, self.version, Code(self))
 
     def _version(self) -> int:
         record = ".data/version" if ".data/version" in self.container else "version"

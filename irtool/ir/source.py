@@ -22,6 +22,10 @@ class SourceFile:
         index = number - self.first_line
         return self._lines[index] if 0 <= index < len(self._lines) else ""
 
+    def about(self, line: int, comment: str, message: str) -> Diagnostic | None:
+        """A diagnostic about a node, which stands in a line and has a source comment; None where neither says where it is."""
+        return self.marked(line, message) if line else None
+
     def marked(self, number: int, message: str, severity: str = "error") -> Diagnostic:
         """A diagnostic about all of a line, but the spaces around it."""
         line = self.line(number)

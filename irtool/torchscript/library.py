@@ -12,6 +12,7 @@ from irtool.ir import types
 from irtool.ir.attribute import Attribute, TensorLiteral
 from irtool.ir.errors import Error, did_you_mean
 from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.source import SourceFile
 from irtool.ir.types import Type
 from irtool.ops.quantized import Packed
 from irtool.torchscript.annotations import annotation, dotted
@@ -22,7 +23,7 @@ from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.environment import Meaning
 from irtool.torchscript.front import Compilation
 from irtool.torchscript.meanings import Called, Enumeration, Packaged, Structure
-from irtool.torchscript.source_text import Unit, read
+from irtool.torchscript.source_text import Function, Unit, read
 
 ROOT = "__torch__"
 CONSTANTS = "CONSTANTS"
@@ -31,13 +32,15 @@ CONSTANTS = "CONSTANTS"
 class Library:
     """Classes and functions of one archive by their full names."""
 
-    def __init__(self, code: Callable[[str], str | None], filename: str, constants: Callable[[], Sequence[Any]], version: int) -> None:
+    def __init__(self, code: Callable[[str], str | None], filename: str, constants: Callable[[], Sequence[Any]], version: int,
+                 source: SourceFile | None = None) -> None:
         """code: gives the text of a file (`__torch__/a/b`), or None; constants: what the code calls `CONSTANTS.c0` and so on;
-        version: of the file's format, which says what its operators mean."""
+        version: of the file's format, which says what its operators mean; source: says for messages where nodes stand."""
         self.code = code
         self.filename = filename
         self.constants = constants
         self.version = version
+        self.source = source
         self.compilation = Compilation()
         self._units: dict[str, Unit | None] = {}
         self._classes: dict[str, Structure | Enumeration | ClassDefinition | None] = {}
@@ -119,13 +122,18 @@ class Library:
         methods = self.definition(type).methods
         if name not in methods:
             raise Error(f"'{type}' has no method '{name}'{did_you_mean(name, methods)}", code="E0604")
-        return self.compilation.graph_of(methods[name])
+        return self._graph(methods[name])
 
     def function(self, name: str) -> Graph | None:
         """The graph of the function of a full name, with calls as calls; None where there is none. Raises ParseError."""
         module, _, last = name.rpartition(".")
         unit = self.unit(module) if module.partition(".")[0] == ROOT else None
-        return self.compilation.graph_of(unit.functions[last]) if unit is not None and last in unit.functions else None
+        return self._graph(unit.functions[last]) if unit is not None and last in unit.functions else None
+
+    def _graph(self, function: Function) -> Graph:
+        graph = self.compilation.graph_of(function)
+        graph.source = self.source
+        return graph
 
     def definition(self, type: Type) -> ClassDefinition:
         """The class of an instance. Raises Error."""

@@ -4,7 +4,8 @@
 """
 
 import enum
-import pickle
+import pickletools
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -208,6 +209,20 @@ def statically(module: nn.Module, batches: list[torch.Tensor]) -> nn.Module:
     return torch.ao.quantization.convert(module)
 
 
+def data_of_opcodes(data: bytes) -> list[bytes]:
+    """The opcodes of a pickle, each with what belongs to it."""
+    places = [place for _, _, place in pickletools.genops(data)]
+    return [data[start:end] for start, end in zip(places, [*places[1:], len(data)], strict=True)]
+
+
+def shortened(opcode: bytes) -> bytes:
+    """The opcode of a string, with files in it by their names alone; others as they are."""
+    if opcode[:1] != b"X":
+        return opcode
+    text = re.sub(rb"(?:/[\w.-]+)+/(?:site-packages/|(?=[\w.-]+\.py))", b"", opcode[5:])
+    return b"X" + len(text).to_bytes(4, "little") + text
+
+
 def without_folders(path: Path) -> None:
     """Write an archive anew, with source files by their names alone: where they were when it was written is nobody's business."""
     reader = torch._C.PyTorchFileReader(str(path))
@@ -215,9 +230,7 @@ def without_folders(path: Path) -> None:
     writer = torch._C.PyTorchFileWriter(str(path))
     for name, data in records:
         if name.endswith(".debug_pkl"):
-            head, words, rows = pickle.loads(data)
-            words = tuple([word if word[:1] != "/" else word.partition("site-packages/")[2] or Path(word).name for word in words])
-            data = pickle.dumps((head, words, rows), 2)
+            data = b"".join(map(shortened, data_of_opcodes(data)))
         if name not in ("version", ".data/version", "byteorder", ".data/serialization_id"):
             writer.write_record(name, data, len(data))
     writer.write_end_of_file()
