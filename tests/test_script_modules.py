@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import runpy
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -204,6 +205,26 @@ def test_memory_that_is_shared_and_written_is_refused_under_layers() -> None:
     shared = module("shared")
     with pytest.raises(irtool.UnsupportedError, match="whose memory another one shares"):
         irtool.grad(lambda x: shared(x)[0].sum())(first_call("shared")[0])
+
+
+@pytest.mark.oracle
+def test_the_training_loop_of_the_examples_follows_torch(tmp_path: Path) -> None:
+    import torch
+
+    examples = Path(__file__).parents[1] / "examples"
+    train: Any = runpy.run_path(str(examples / "train.py"))
+    script, oracle = irtool.load(examples / "model.pt").train(), torch.jit.load(examples / "model.pt").train()
+    mine, theirs = train["SGD"](script), torch.optim.SGD(oracle.parameters(), 0.05, momentum=0.9)
+    for x, y in train["batches"](20):
+        theirs.zero_grad()
+        loss = torch.nn.functional.cross_entropy(oracle(torch.tensor(x)), torch.tensor(y))
+        loss.backward()
+        theirs.step()
+        assert mine.step(x, y) == pytest.approx(loss.item(), rel=1e-4)
+        for name, tensor in oracle.state_dict().items():
+            np.testing.assert_allclose(script.state_dict()[name], tensor.numpy(), rtol=1e-4, atol=1e-5, err_msg=name)
+    train["main"](str(examples / "model.pt"), str(tmp_path / "trained.pt"))
+    assert torch.jit.load(tmp_path / "trained.pt").state_dict()["body.1.num_batches_tracked"] == 60
 
 
 # -- errors

@@ -1,4 +1,4 @@
-"""Writes the archives of this folder with torch (2.13.0), each with what torch gives for some calls: `python tests/data/archives/make.py`.
+"""Writes the archives of this folder and examples/model.pt with torch (2.13.0), each with what torch gives for some calls: `python tests/data/archives/make.py`.
 
 `NAME.npz` holds, of call N, the arguments `N.0`, `N.1`, ... and the tensors of the result `N.out.0`, ..., in order.
 """
@@ -26,6 +26,18 @@ class Net(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.head(self.body(x).mean((2, 3)))
+
+
+class Bars(nn.Module):
+    """What `examples/train.py` trains: bars across, bars down, and none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2))
+        self.head = nn.Linear(72, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.body(x).flatten(1))
 
 
 class Colour(enum.Enum):
@@ -261,6 +273,9 @@ def write(name: str, module: nn.Module, calls: list[tuple[Any, ...]], traced: bo
 def main() -> None:
     """Write them all."""
     torch.manual_seed(0)
+    example = HERE.parents[2] / "examples" / "model.pt"
+    torch.jit.save(torch.jit.script(Bars()), str(example))
+    without_folders(example)
     image = torch.randn(2, 2, 5, 5)
     write("net_train", Net().train(), [(image,), (image * 2,)])
     write("net_traced", Net().eval(), [(image,), (torch.randn(1, 2, 7, 4),)], traced=True)
