@@ -38,7 +38,7 @@ def accept(value: Any, declared: Value) -> Any:
     if isinstance(declared.type, ListType) and _is_reverse(declared) and (
             value is None or isinstance(value, list) and any(each is None for each in value)):
         return value
-    return _accept(value, declared.type, declared.name)
+    return accepted(value, declared.type, declared.name)
 
 
 def _is_reverse(declared: Value) -> bool:
@@ -60,15 +60,15 @@ def _accept_object(value: Any, declared: Sequence[Value]) -> Any:
     written = {attribute_name(node) for node in users if node.kind == "prim::SetAttr"}
     if not readers and not written:
         return value
-    accepted = Object(declared[0].type)
+    instance = Object(declared[0].type)
     for name, results in readers.items():
         if name not in written or has_attribute(value, name):
             attribute = attribute_of(value, name, declared[0].name)
             if isinstance(results[0].type, ClassType) and not isinstance(attribute, Object):
-                accepted.attributes[name] = _accept_object(attribute, results)
+                instance.attributes[name] = _accept_object(attribute, results)
             else:
-                accepted.attributes[name] = accept(attribute, results[0])
-    return accepted
+                instance.attributes[name] = accept(attribute, results[0])
+    return instance
 
 
 def has_attribute(value: Any, name: str) -> bool:
@@ -89,10 +89,10 @@ def takes_objects(graph: Graph) -> bool:
     return any(isinstance(value.type, ClassType) and any(use.user.kind == "prim::GetAttr" for use in value.uses) for value in graph.inputs)
 
 
-def _accept(value: Any, type: Type, name: str) -> Any:
+def accepted(value: Any, type: Type, name: str) -> Any:
     """A value as one of a type. Raises RunError, as torch does, for what is no such value and cannot stand for one."""
     if isinstance(type, OptionalType):
-        return None if value is None else _accept(value, type.element, name)
+        return None if value is None else accepted(value, type.element, name)
     if isinstance(type, UnionType):
         return _accept_member(value, type, name)
     if isinstance(value, np.ndarray | np.generic):
@@ -110,7 +110,7 @@ def _accept(value: Any, type: Type, name: str) -> Any:
     if isinstance(type, DictType):
         if not isinstance(value, dict):
             _refuse(value, type, name)
-        return {_accept(key, type.key_type, name): _accept(item, type.value_type, name) for key, item in value.items()}
+        return {accepted(key, type.key_type, name): accepted(item, type.value_type, name) for key, item in value.items()}
     if isinstance(type, EnumType):
         if not is_member(value, type):
             _refuse(value, type, name)
@@ -127,7 +127,7 @@ def _accept_tensor(value: Any, type: TensorType, name: str) -> Any:
     if hasattr(value, "__array__"):
         return _accept_array(np.asarray(value), type, name)
     if type.text == "Dynamic" and not isinstance(value, str | dict):
-        return [_accept(item, type, name) for item in value] if isinstance(value, list | tuple) else value
+        return [accepted(item, type, name) for item in value] if isinstance(value, list | tuple) else value
     _refuse(value, type, name)
 
 
@@ -136,9 +136,9 @@ def _accept_items(value: Sequence[Any], type: Type, name: str) -> Any:
     if isinstance(type, TupleType):
         if len(type.elements) != len(value):
             _refuse(value, type, name)
-        return tuple([_accept(item, each, name) for item, each in zip(value, type.elements, strict=True)])
+        return tuple([accepted(item, each, name) for item, each in zip(value, type.elements, strict=True)])
     if isinstance(type, ListType):
-        return [_accept(item, type.element, name) for item in value]
+        return [accepted(item, type.element, name) for item in value]
     words = ("tuple", "Tuple") if isinstance(value, tuple) else ("list",)
     if isinstance(type, DictType | EnumType) or isinstance(type, SimpleType) and type.key not in (*ANYTHING, *words):
         _refuse(value, type, name)
@@ -201,11 +201,11 @@ def _accept_member(value: Any, type: UnionType, name: str) -> Any:
     """A value of one of a union's types, which has to be that type's: an int is no float here. An array may stand for a number."""
     for each in type.elements:
         if is_instance(value, each):
-            return _accept(value, each, name)
+            return accepted(value, each, name)
     if is_array(value) or isinstance(value, np.generic):
         for each in sorted(type.elements, key=lambda each: not isinstance(each, TensorType)):
             if isinstance(each, TensorType) or not np.ndim(value) and np.asarray(value).dtype.kind in LETTERS.get(str(each.key), ""):
-                return _accept(value, each, name)
+                return accepted(value, each, name)
     _refuse(value, type, name)
 
 

@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 import copy
+import enum
 import pickle
 import runpy
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -16,6 +17,16 @@ import irtool
 FOLDER = Path(__file__).parent / "data" / "archives"
 X = np.random.default_rng(0).standard_normal((2, 2, 5, 5)).astype(np.float32)
 Y = np.random.default_rng(1).standard_normal((2, 3)).astype(np.float32)
+
+
+class Colour(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+class Pair(NamedTuple):
+    first: Any
+    second: int
 
 
 def module(name: str) -> Any:
@@ -66,7 +77,7 @@ def test_hooks_run_where_the_module_is_called() -> None:
     np.testing.assert_allclose(irtool.value_and_grad(lambda a: with_gradients(a).sum())(x)[0], module("hooked")(x).sum(), rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["net_train", "state", "shared", "choice", "hooked", "quantized_dynamic"])
+@pytest.mark.parametrize("name", ["net_train", "state", "shared", "choice", "hooked", "objects", "quantized_dynamic"])
 def test_copies_have_a_state_of_their_own(name: str) -> None:
     original, arguments = module(name), first_call(name)
     others = [copy.deepcopy(original), pickle.loads(pickle.dumps(original))]
@@ -81,6 +92,40 @@ def test_copies_have_a_state_of_their_own(name: str) -> None:
             assert np.shares_memory(other.whole, other.part)
         if name == "hooked":
             assert other.lstm._flat_weights[0] is other.lstm.weight_ih_l0
+
+
+def test_objects_are_references_and_members_and_tuples_have_names() -> None:
+    script, one = module("objects"), np.ones(2, np.float32)
+    assert script.the_counter().n == script.counter.n == 3
+    assert script.count(script.counter, 2) == script.the_counter().up(0) == 5
+    assert script(one, 4)[1] == 9
+    assert script.counter.n == 9
+    (colour, (first, second)), (same_colour, (third,)) = script.mixed(script.colour, (one, 7)), script.mixed(Colour.BLUE, Pair(one, 7))
+    assert (colour.name, colour.value, same_colour.name, script.colour.value) == ("BLUE", 2, "RED", 1)
+    assert colour == Colour.BLUE
+    assert (first._fields, first.second, second.second, third.first.tolist()) == (("first", "second"), 7, 7, [1, 1])
+    for other in (copy.deepcopy(script), pickle.loads(pickle.dumps(script))):
+        assert other.count(other.counter, 1) == 10
+        assert script.counter.n == 9
+
+
+@pytest.mark.parametrize(("name", "value", "expected"), [       # as torch takes them
+    ("scale", 2, 2.0), ("size", True, 1), ("size", np.int64(3), 3), ("size", 1.5, None), ("size", "1", None), ("names", ("b",), ["b"]),
+    ("names", [1], None), ("weight", np.zeros(5), np.zeros(5)), ("weight", irtool.Tensor(np.zeros(1)), np.zeros(1)), ("weight", 1.0, None),
+    ("weight", None, None), ("training", 0, False), ("line", np.zeros(2), None), ("new", 1, None), ("forward", 1, None),
+])
+def test_attributes_take_what_they_are_declared_as(name: str, value: Any, expected: Any) -> None:
+    script = module("objects")
+    before = getattr(script, name, None)
+    if expected is None:
+        with pytest.raises(irtool.Error):
+            setattr(script, name, value)
+        assert callable(before) or getattr(script, name, None) is before
+        return
+    setattr(script, name, value)
+    now = getattr(script, name)
+    assert type(now) is type(expected)
+    assert np.array_equal(now, expected)
 
 
 def test_load_state_dict_writes_all_or_nothing(tmp_path: Path) -> None:

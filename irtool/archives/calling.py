@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irtool.accepted_values import accept, copied, delivered
-from irtool.archives.declared_values import named
+from irtool.archives.declared_values import holds_instance, inward, named, outward
 from irtool.archives.hooks import CALL, graph_of_call
 from irtool.archives.lowering import Lowered, UnknownInstance
 from irtool.archives.opening import MAX_CALLS
@@ -47,12 +47,20 @@ class Program:
     """What the methods of one module share: the archive, and the methods called so far, at most MAX_METHODS. Calls of several threads
     compile one after the other, and so do those run that change attributes."""
 
-    def __init__(self, archive: Archive, lock: Any = None) -> None:
-        """lock: of the program that this is a copy of, which compiles the same code."""
+    def __init__(self, archive: Archive, view: Callable[[Object, Program], Any], trainable: dict[int, tuple[Any, bool]],
+                 lock: Any = None) -> None:
+        """view: what users see of an instance; trainable: by the id of a tensor, it, and whether it requires gradients; lock: of the
+        program that this is a copy of, which compiles the same code."""
         self.archive = archive
+        self.view = view
+        self.trainable = trainable
         self.library = archive.library
         self.lock = lock or RLock()
         self._methods: dict[tuple[int, str], MethodRun] = {}
+
+    def outward(self, value: Any) -> Any:
+        """A value as users see it."""
+        return outward(value, self.library, lambda instance: self.view(instance, self))
 
     def method(self, instance: Object, name: str) -> MethodRun:
         """A method of an instance, ready to be called. Raises Error."""
@@ -116,11 +124,13 @@ class MethodRun:
 
     def call(self, args: Sequence[Any], kwargs: Mapping[str, Any], replaced: Replaced) -> Any:
         """The result of the method with some attributes replaced. Raises RunError."""
-        arguments = self.parameters.bind(args, kwargs)
+        arguments = [inward(each) for each in self.parameters.bind(args, kwargs)]
         try:
+            if any(map(holds_instance, arguments)):
+                raise UnknownInstance("it, as an argument")
             variant = self.variant()
         except UnknownInstance as unknown:
-            if replaced or current() is not BACKEND:
+            if replaced.names or current() is not BACKEND:
                 raise self.refusal("calls under grad, vmap, jit and with other parameters are", unknown) from None
             return self.interpreted(arguments)
         if current() is not BACKEND:
@@ -162,12 +172,14 @@ class MethodRun:
         """The result, node by node, instances as they are."""
         values = [accept(unwrapped(value), declared) for value, declared in zip(arguments, self.graph.inputs[1:], strict=True)]
         with self.program.lock:
-            results = walk(self.graph, [self.instance, *copied(values)], Caller(self.library))
-            return self.result(copied([delivered(each, output.type) for each, output in zip(results, self.graph.outputs, strict=True)]))
+            results = walk(self.graph, [self.instance, *[each if holds_instance(each) else copied([each])[0] for each in values]],
+                           Caller(self.library))
+            results = [delivered(each, output.type) for each, output in zip(results, self.graph.outputs, strict=True)]
+            return self.result([each if holds_instance(each) else copied([each])[0] for each in results])
 
     def result(self, results: Sequence[Any]) -> Any:
-        """Results as Python has them."""
-        return named(results[0], self.graph.outputs[0].type)
+        """Results as users see them."""
+        return self.program.outward(named(results[0], self.graph.outputs[0].type))
 
     def put_back(self, lowered: Lowered, results: Sequence[Any], replaced: Replaced, arguments: Sequence[Any]) -> None:
         """Give the attributes, or what replaces them, the values that the graph left in them. They share no memory with arguments."""
@@ -185,7 +197,7 @@ class MethodRun:
     def vjp(self, inputs: Sequence[Any], cotangents: Sequence[Any], wrt: Sequence[int | str],
             places: Mapping[str, tuple[Object, str]]) -> list[Any]:
         """Gradients of arguments by position, and of parameters by dotted name (`places` says whose attribute each is)."""
-        arguments = self.parameters.bind(inputs, {})
+        arguments = [inward(each) for each in self.parameters.bind(inputs, {})]
         try:
             variant = self.variant()
         except UnknownInstance as unknown:

@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from operator import is_
 from typing import Any
 
 from irtool.archives.container import Container
@@ -26,6 +27,7 @@ from irtool.ops.quantized import Packed, Quantized
 from irtool.ops.structure import EnumMember, Object
 from irtool.torchscript.class_definitions import ClassDefinition
 from irtool.torchscript.library import Library
+from irtool.torchscript.meanings import Enumeration
 
 WORDS: dict[str, tuple[type, ...]] = {
     "int": (int,), "float": (float, int), "bool": (bool,), "complex": (complex, float, int), "str": (str,), "None": (type(None),),
@@ -109,3 +111,54 @@ def named(value: Any, type: Type) -> Any:
     if isinstance(type, DictType) and isinstance(value, dict):
         return {key: named(item, type.value_type) for key, item in value.items()}
     return value
+
+
+class Member(EnumMember):
+    """A member of an enumeration as a caller gets it: with its value."""
+
+    __slots__ = ("value",)
+    value: Any
+
+
+def outward(value: Any, library: Library, view: Callable[[Object], Any]) -> Any:
+    """A value as a caller gets it: instances behind `view`, members of enumerations with their values; the value itself where it holds
+    none of these."""
+    if isinstance(value, Object):
+        return view(value)
+    if isinstance(value, EnumMember):
+        enumeration = library.class_called(value.owner)
+        member = Member(value.owner, value.name)
+        member.value = enumeration.members.get(value.name) if isinstance(enumeration, Enumeration) else None
+        return member
+    if not isinstance(value, list | tuple | dict):
+        return value
+    items = list(value.values()) if isinstance(value, dict) else value
+    others = [outward(each, library, view) for each in items]
+    if all(map(is_, items, others)):
+        return value
+    if isinstance(value, dict):
+        return dict(zip(value, others, strict=True))
+    return type(value)(*others) if hasattr(value, "_fields") else type(value)(others)
+
+
+def inward(value: Any) -> Any:
+    """A value that a caller gives: instances themselves, for what users see of them."""
+    if isinstance(value, list | tuple) and type(value) in (list, tuple):
+        return type(value)([inward(each) for each in value])
+    if isinstance(value, dict):
+        return {key: inward(each) for key, each in value.items()}
+    return value._instance if isinstance(value, View) else value
+
+
+class View:
+    """What users see of an instance."""
+
+    __slots__ = ("_instance",)
+    _instance: Object
+
+
+def holds_instance(value: Any) -> bool:
+    """Is it an instance, or does it hold one?"""
+    if isinstance(value, list | tuple | dict):
+        return any(map(holds_instance, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, Object)

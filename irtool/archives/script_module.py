@@ -5,9 +5,10 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from irtool.accepted_values import accepted
 from irtool.archives.archive import Archive
 from irtool.archives.calling import MethodRun, Program, source_of
-from irtool.archives.declared_values import fits
+from irtool.archives.declared_values import View, fits, inward
 from irtool.archives.hooks import CALL
 from irtool.archives.opening import opened
 from irtool.archives.replacing import Replaced
@@ -15,36 +16,35 @@ from irtool.archives.state import Keys, convert, copy_of, load_state_dict
 from irtool.ir.errors import Error, NameMissing, RunError
 from irtool.ir.graph import Graph
 from irtool.ir.rewrite import clone_graph
+from irtool.ir.types import TensorType
 from irtool.ops.arrays import is_array
 from irtool.ops.structure import Object
+from irtool.ops.tensor import unwrapped
 from irtool.torchscript.class_definitions import ClassDefinition
 from irtool.torchscript.library import Library
 
 
-class ScriptModule:
+class ScriptModule(View):
     """A module of an archive. Its methods, attributes and submodules are attributes; `module(...)` runs `forward`.
 
     Tensors that go in and come out are NumPy arrays. What a method writes into attributes stays for the next call.
     """
 
-    __slots__ = ("_instance", "_definition", "_program", "_trainable")
+    __slots__ = ("_definition", "_program")
 
-    def __init__(self, instance: Object, program: Program, trainable: dict[int, tuple[Any, bool]]) -> None:
+    def __init__(self, instance: Object, program: Program) -> None:
         set_ = object.__setattr__
         set_(self, "_instance", instance)
         set_(self, "_definition", program.library.definition(instance.type))
         set_(self, "_program", program)
-        set_(self, "_trainable", trainable)
 
     @classmethod
     def of_archive(cls, archive: Archive) -> ScriptModule:
         """The module of an archive. Raises Error."""
-        return cls(archive.root, Program(archive), archive.trainable)
+        return cls(archive.root, Program(archive, cls, archive.trainable))
 
-    _instance: Object
     _definition: ClassDefinition
     _program: Program
-    _trainable: dict[int, tuple[Any, bool]]
 
     # -- methods
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -87,8 +87,7 @@ class ScriptModule:
     def __getattr__(self, name: str) -> Any:
         attributes = self._instance.attributes
         if name in attributes:
-            value = attributes[name]
-            return ScriptModule(value, self._program, self._trainable) if isinstance(value, Object) else value
+            return self._program.outward(attributes[name])
         if name in self._definition.methods:
             return self.method(name)
         raise NameMissing(f"{self._definition.type} has no attribute or method '{name}'", name,
@@ -99,7 +98,12 @@ class ScriptModule:
         if name not in declared:
             raise Error(f"{self._definition.type} has no attribute '{name}'")
         type = self._definition.attributes[name]
-        value = value._instance if isinstance(value, ScriptModule) else value
+        value = inward(unwrapped(value))
+        if not isinstance(type, TensorType) or is_array(value):     # no number stands for a tensor
+            try:
+                value = accepted(value, type, name)
+            except RunError:
+                value = NotImplemented      # which fits nothing
         if not fits(value, type, self._program.library, set()):
             raise RunError(f"the attribute '{name}' of {self._definition.type} takes {type}", code="E0403")
         self._instance.attributes[name] = value
@@ -180,19 +184,19 @@ class ScriptModule:
 
     def to(self, dtype: Any) -> ScriptModule:
         """Give parameters and buffers of floating point and complex numbers a dtype, NumPy's or torch's. Raises RunError."""
-        convert([each for _, each, _ in self._modules()], self.state_dict().values(), self._trainable, dtype)
+        convert([each for _, each, _ in self._modules()], self.state_dict().values(), self._program.trainable, dtype)
         return self
 
     def requires_grad_(self, on: bool = True) -> ScriptModule:
         """Note of all parameters whether they are to be trained."""
         for _, array in self.named_parameters():
-            self._trainable[id(array)] = array, on
+            self._program.trainable[id(array)] = array, on
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ScriptModule:
         """A module with a state of its own."""
-        instance, trainable = copy_of(self._instance, self._trainable)
-        return ScriptModule(instance, Program(self._program.archive, self._program.lock), trainable)
+        instance, trainable = copy_of(self._instance, self._program.trainable)
+        return ScriptModule(instance, Program(self._program.archive, ScriptModule, trainable, self._program.lock))
 
     def __reduce__(self) -> Any:
         """Pickled as the archive that `irtool.save` writes."""
@@ -213,7 +217,7 @@ class ScriptModule:
     @property
     def trainable(self) -> dict[int, tuple[Any, bool]]:
         """By the id of a tensor: the tensor, and does it require gradients?"""
-        return self._trainable
+        return self._program.trainable
 
     @property
     def archive(self) -> Archive:

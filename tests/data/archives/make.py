@@ -85,6 +85,49 @@ class State(nn.Module):
         return self.total
 
 
+@torch.jit.script
+class Counter:
+    """An object that calls change."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    def up(self, k: int) -> int:
+        self.n += k
+        return self.n
+
+
+class Objects(nn.Module):
+    """Objects, members of enumerations and named tuples as attributes, arguments and results."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counter = Counter(3)
+        self.colour = Colour.RED
+        self.scale: float = 1.0
+        self.size: int = 1
+        self.names: list[str] = ["a"]
+        self.weight = nn.Parameter(torch.ones(2))
+        self.line = nn.Linear(2, 2)
+
+    def forward(self, x: torch.Tensor, k: int) -> tuple[torch.Tensor, int]:
+        return x * self.weight * self.scale, self.counter.up(k)
+
+    @torch.jit.export
+    def mixed(self, c: Colour, p: Pair) -> tuple[Colour, list[Pair]]:
+        if c == Colour.BLUE:
+            return self.colour, [p]
+        return Colour.BLUE, [Pair(p.first + 1, p.second), p]
+
+    @torch.jit.export
+    def the_counter(self) -> Counter:
+        return self.counter
+
+    @torch.jit.export
+    def count(self, counter: Counter, k: int) -> int:
+        return counter.up(k)
+
+
 @torch.jit.interface
 class OneInput(nn.Module):
     """What several modules have."""
@@ -281,6 +324,7 @@ def main() -> None:
     write("net_traced", Net().eval(), [(image,), (torch.randn(1, 2, 7, 4),)], traced=True)
     write("state", State(), [(torch.ones(2), 3), (torch.tensor([1.0, 2.0]), 2)])
     write("choice", Choice(), [(torch.randn(3, 2), 0), (torch.randn(3, 2), 1)])
+    write("objects", Objects(), [(torch.ones(2), 2), (torch.ones(2), 3)])
     hooked = Hooked()
     hooked.register_forward_pre_hook(doubled)
     hooked.register_forward_hook(shifted)
