@@ -20,9 +20,9 @@ from irtool.ir.graph import Graph, Value
 from irtool.ir.module import Module
 from irtool.ir.names import Names
 from irtool.ir.rewrite import clone_graph
-from irtool.ir.tensor_literal import TensorLiteral
-from irtool.ir.types import TENSOR, DictType, ListType, OptionalType, TupleType, Type, spell, tensor_type
+from irtool.ir.types import TENSOR, DictType, ListType, OptionalType, TupleType, Type
 from irtool.ops.arrays import element_strides, is_array
+from irtool.ops.folding import tensor_constant
 from irtool.ops.quantized import Packed
 from irtool.ops.structure import EnumMember
 from irtool.ops.tensor import unwrapped
@@ -106,10 +106,8 @@ def constant_of(build: Builder, value: Any, type: Type, is_written: bool, what: 
         type = type.element
     if is_array(value) and isinstance(value, np.ndarray):
         array = np.array(value, order="K")
-        literal = TensorLiteral("<Tensor>", array.dtype.name, array.shape, array)
-        complete = spell(tensor_type(array.dtype.name, array.shape, element_strides(array), False, "cpu"), build.graph.dialect)
-        result = build.node("prim::Constant", (), {"value": Attribute(literal.text, literal)}, [complete]).output
-        return build.call("aten::clone", result, None, type=complete) if is_written else result
+        result = tensor_constant(build, array)
+        return build.call("aten::clone", result, None, type=result.type) if is_written else result
     if isinstance(value, PLAIN):
         return build.constant(value, None if value is None and not isinstance(type, OptionalType) else type)
     if isinstance(value, list) and isinstance(type, ListType):

@@ -31,9 +31,10 @@ class Lowered:
     attributes of `assigned`, then the attributes of `changed`, into which it may have written.
     """
 
-    def __init__(self, library: Library, graph: Graph, root: Object) -> None:
-        """Raises UnknownInstance; Error where the code is wrong."""
-        opening = opened(library, graph, root)
+    def __init__(self, library: Library, graph: Graph, root: Object, varying: Iterable[Place] = ()) -> None:
+        """varying: attributes that others write. Raises UnknownInstance; Error where the code is wrong."""
+        opening = opened(library, graph, root, varying)
+        self._library = library
         self.graph = opening.graph
         self.result_count = len(graph.outputs)
         self.sources: list[tuple[Object, str]] = []
@@ -78,7 +79,7 @@ class Lowered:
                 self._holders[id(holder)] = holder
                 if node.inputs[1] in objects or isinstance(node.inputs[1].type, ClassType):
                     raise UnknownInstance(attribute_name(node))
-                self._written[id(holder), attribute_name(node)] = node.inputs[1].type
+                self._written[id(holder), attribute_name(node)] = self._library.definition(holder.type).attributes[attribute_name(node)]
             elif any(value in objects for value in node.inputs):
                 raise UnknownInstance(node.kind)
             for inner in node.blocks:

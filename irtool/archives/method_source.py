@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from irtool.ir.attribute import TensorLiteral
@@ -36,6 +36,8 @@ class Method(NamedTuple):
     graph: Graph
     reads: Sequence[Path] = ()
     writes: Sequence[Path] = ()
+    defaults: Mapping[str, object] | None = None
+    """Of the arguments, by the names of the inputs; those of the graph itself where None."""
 
     @property
     def argument_count(self) -> int:
@@ -98,10 +100,12 @@ class MethodPrinter(Printer):
         self.names.used |= {"self", "__torch__"}
         self.depth = 2
 
-    def parameters(self, skip: int) -> list[str]:
-        for value, path in zip(self.graph.inputs[self.method.argument_count:], self.method.reads, strict=True):
+    def parameters(self, values: Sequence[Value], known: Mapping[str, object]) -> list[str]:
+        count = self.method.argument_count
+        for value, path in zip(values[count:], self.method.reads, strict=True):
             self.texts[value] = attribute_text(path)
-        return [f"self: {self.receiver}", *super().parameters(skip)[:self.method.argument_count]]
+        defaults = known if self.method.defaults is None else self.method.defaults
+        return [f"self: {self.receiver}", *super().parameters(values[:count], defaults)]
 
     def result_type(self) -> str:
         return f" -> {returned(self.method.results)}"

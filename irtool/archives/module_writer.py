@@ -15,7 +15,7 @@ from irtool.ir.pair import OF
 from irtool.ir.types import Type, parse_type
 from irtool.ops.structure import EnumMember, Object
 from irtool.torchscript.printing.legal_names import identifier
-from irtool.torchscript.printing.literals import annotation, string
+from irtool.torchscript.printing.literals import annotation, class_name, string
 
 MODE = """class {name}:
   prev : bool
@@ -148,7 +148,7 @@ class Tree(World):
                 names = [string(key) + ", " for key, held in self.held[path].items() if held.kind == kind]
                 lines.append(f"  {kind} = [{''.join(names)}]")
             for key, held in self.held[path].items():
-                spelled = annotation(held.type, has_classes=True)
+                spelled = annotation(held.type, name_of=class_name)
                 lines.append(f"  {key} : {spelled}" if key.isidentifier() else f"  __annotations__[{string(key)}] = {spelled}")
             if not path:
                 lines += ["  " + each.rstrip("\n") for each in methods]

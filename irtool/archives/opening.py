@@ -6,7 +6,7 @@ the branch that is taken is copied, with the calls in it.
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from irtool.analysis.liveness import remove_dead_nodes
@@ -316,9 +316,12 @@ HANDLERS = {
 """Kind -> what may be known about a node of it."""
 
 
-def opened(library: Library, graph: Graph, root: Object | None) -> Opening:
-    """A graph with its calls opened. What the method writes was not known at first: then the graph is opened again. Raises Error."""
-    varying: set[Place] = set()
+def opened(library: Library, graph: Graph, root: Object | None, varying: Iterable[Place] = ()) -> Opening:
+    """A graph with its calls opened. varying: attributes that others write.
+
+    What the method writes was not known at first: then the graph is opened again. Raises Error.
+    """
+    varying = set(varying)
     while True:
         opening = Opening(library, graph, root, varying)
         assumed = {(id(holder), name) for holder, name, value in opening.read if not isinstance(value, Object)}

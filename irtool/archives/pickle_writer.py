@@ -17,7 +17,7 @@ from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type, U
 from irtool.ops.arrays import is_array
 from irtool.ops.quantized import Packed, Quantized
 from irtool.ops.structure import EnumMember, Object
-from irtool.torchscript.printing.literals import annotation
+from irtool.torchscript.printing.literals import annotation, class_name
 
 LISTS = {"int": "build_intlist", "float": "build_doublelist", "bool": "build_boollist", "Tensor": "build_tensorlist"}
 """Types of elements -> the function that torch's pickles build such a list with."""
@@ -39,6 +39,10 @@ class World:
     def requires_grad(self, array: Any) -> bool:
         """Does a tensor require gradients?"""
         raise NotImplementedError
+
+    def class_name(self, type: Type) -> str:
+        """The full name of a class that is part of the type of a list or dict. Raises Error."""
+        return class_name(type)
 
 
 class PickleWriter:
@@ -183,7 +187,7 @@ class PickleWriter:
 
     def _tag(self, type: Type | None) -> list[Any]:
         assert type is not None
-        return [_text(annotation(type, has_classes=True))]
+        return [_text(annotation(type, name_of=self.world.class_name))]
 
     def _tuple(self, value: Sequence[Any], type: Type | None = None) -> list[Any]:
         types: Sequence[Type | None] = type.elements if isinstance(type, TupleType) else [None] * len(value)

@@ -19,9 +19,9 @@ from irtool.interop.whole_file import whole_file
 from irtool.ir.errors import Error
 from irtool.ir.graph import Graph
 from irtool.ir.module import Module
-from irtool.ir.types import Type
+from irtool.ir.types import NamedTupleType, Type
 from irtool.ops.structure import EnumMember, Object
-from irtool.torchscript.meanings import Enumeration
+from irtool.torchscript.meanings import Enumeration, Structure
 
 if TYPE_CHECKING:
     from irtool.archives.script_module import ScriptModule
@@ -128,3 +128,11 @@ class ModuleWorld(World):
     def requires_grad(self, array: Any) -> bool:
         known = self.trainable.get(id(array))
         return known is not None and known[1]
+
+    def class_name(self, type: Type) -> str:
+        if isinstance(type, NamedTupleType):
+            for name in self.library.structures():
+                known = self.library.class_called(name)
+                if isinstance(known, Structure) and known.type.key == type.key:
+                    return name
+        return super().class_name(type)

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from irtool.accepted_values import accepted
@@ -70,6 +70,18 @@ class ScriptModule(View):
         from irtool.archives.inspection import inspected
 
         return inspected(self)
+
+    def freeze(self, preserve: Iterable[str] = ()) -> ScriptModule:
+        """A copy whose attributes are constants where no method writes them, as `torch.jit.freeze` makes one: `forward` stays.
+
+        preserve: names of other methods and of attributes that stay, too. Raises RunError for a module that trains and for a name of
+        nothing, UnsupportedError for methods that hand instances around and for what has no source.
+        """
+        from irtool.archives.archive import Archive
+        from irtool.archives.container import Container
+        from irtool.archives.flat_methods import frozen
+
+        return ScriptModule.of_archive(Archive(Container.of(frozen(self, preserve).archive())))
 
     def graph(self, method: str = "forward", inlined: bool = True) -> Graph:
         """The graph of a method, its calls inlined or as calls; its first input is the instance. A copy, which may be changed."""

@@ -60,9 +60,10 @@ class StorageWriter:
             raise UnsupportedError(f"save: a tensor of {dtype} cannot be saved", code="E0404")
         whole, declared = self._whole(array)
         offset, width = address(array) - address(whole), array.itemsize
-        if not (array.size and array.dtype.isnative and offset % width == 0 and whole.nbytes % width == 0 and whole.dtype.isnative
-                and all(each >= 0 and each % width == 0 for each in array.strides)
-                and offset + sum([(n - 1) * each for n, each in zip(array.shape, array.strides, strict=True)]) + width <= whole.nbytes):
+        last = offset + sum([(n - 1) * each for n, each in zip(array.shape, array.strides, strict=True)])
+        is_whole = all(each % width == 0 for each in (offset, whole.nbytes, *array.strides))
+        if not (array.size and is_whole and array.dtype.isnative and whole.dtype.isnative and min(offset, *array.strides, 0) >= 0
+                and last + width <= whole.nbytes):
             array = np.ascontiguousarray(array, array.dtype.newbyteorder("=")).reshape(array.shape)
             whole, offset = array.reshape(-1), 0
         if declared == "bfloat16" and dtype == "float32":

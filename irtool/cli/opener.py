@@ -27,6 +27,11 @@ class ArchiveSource(SourceFile):
         self.module = module
 
 
+def is_archive_name(path: str) -> bool:
+    """Does the name of an output ask for an archive?"""
+    return path.endswith((".pt", ".ptl", ".jit"))
+
+
 def archive_at(path: str) -> tuple[str, str] | None:
     """The archive that a FILE of the command line names, and the method of it; None where it names none.
 

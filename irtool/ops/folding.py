@@ -8,16 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from irtool.ir.attribute import Attribute
 from irtool.ir.effects import facts_of
 from irtool.ir.errors import Error
 from irtool.ir.schema import Literal, Schema, node_arguments, schema_of
 from irtool.ir.tensor_dump import SHOWN, literal_of
 from irtool.ir.tensor_literal import NUMBER_DTYPES, TensorLiteral
-from irtool.ir.types import ListType, OptionalType, TensorType, Type, UnionType
+from irtool.ir.types import ListType, OptionalType, TensorType, Type, UnionType, spell, tensor_type
 from irtool.ops.quantized import MAKERS
 
 if TYPE_CHECKING:
-    from irtool.ir.graph import Node
+    from irtool.ir.builder import Builder
+    from irtool.ir.graph import Node, Value
 
 MAX_SIZE = 10_000
 """Longer strings and lists are not computed ahead."""
@@ -151,7 +153,7 @@ def _is_plain(value: Any) -> bool:
     return type(value) in PLAIN and (not isinstance(value, str) or len(value) <= MAX_SIZE)
 
 
-def _array(literal: TensorLiteral) -> Any:
+def array_of(literal: TensorLiteral) -> Any:
     """The array of a tensor whose text says all, or the number that it stands for; else the literal, which no schema takes for a tensor.
 
     Torch's dump of several elements has 4 digits: only whole numbers are sure to be what they were.
@@ -179,8 +181,8 @@ def _array(literal: TensorLiteral) -> Any:
 def _arrays(value: Any) -> Any:
     """Literals as arrays, those in a list too."""
     if isinstance(value, TensorLiteral):
-        return _array(value)
-    return [_array(each) if isinstance(each, TensorLiteral) else each for each in value] if isinstance(value, list) else value
+        return array_of(value)
+    return [array_of(each) if isinstance(each, TensorLiteral) else each for each in value] if isinstance(value, list) else value
 
 
 def _literal(array: Any) -> Any:
@@ -205,6 +207,16 @@ def _literal(array: Any) -> Any:
     except (Error, ValueError, OverflowError):
         return array
     return literal if again.tobytes() == array.tobytes() else array
+
+
+def tensor_constant(build: Builder, array: Any) -> Value:
+    """A constant of an array, which becomes the graph's: as text where that reads back exactly, else beside the text."""
+    literal = _literal(array)
+    if not isinstance(literal, TensorLiteral):
+        literal = TensorLiteral("<Tensor>", array.dtype.name, array.shape, array)
+    strides = [each // array.itemsize for each in array.strides]
+    complete = spell(tensor_type(array.dtype.name, array.shape, strides, False, "cpu"), build.graph.dialect)
+    return build.node("prim::Constant", (), {"value": Attribute(literal.text, literal)}, [complete]).output
 
 
 def _construct(node: Node, values: Sequence[Any]) -> list[Any] | None:

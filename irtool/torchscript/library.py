@@ -64,6 +64,10 @@ class Library:
                 self._declare(known)
         return self._classes[name]
 
+    def structures(self) -> list[str]:
+        """Names of the named tuples that were mentioned so far."""
+        return [name for name, known in self._classes.items() if isinstance(known, Structure)]
+
     def _declare(self, definition: ClassDefinition) -> None:
         """Take the attributes from the class body, which declares them all."""
         definition.is_begun = True

@@ -2,10 +2,12 @@
 from __future__ import annotations
 
 from irtool.cli.command import Arguments, Choice, Converted, Option, command, option
+from irtool.cli.console import write_whole
 from irtool.cli.constants_file import keep, take
 from irtool.cli.converters import at_least
 from irtool.cli.exit_errors import InternalError, UsageError
 from irtool.cli.interrupt import raise_interrupt
+from irtool.cli.opener import ArchiveSource, is_archive_name
 from irtool.cli.opt import HEADER
 from irtool.cli.options import output_option, syntax_option, text_argument
 from irtool.cli.show.progress import Progress
@@ -80,7 +82,8 @@ def opt(arguments: Arguments, console: Console) -> int:
         console.err(timing(job.records, arguments.time_passes))
     if has_failed:
         return 1
-    console.save(arguments.output, join(results), "ir")
+    if not job.is_written:
+        console.save(arguments.output, join(results), "ir")
     return 0
 
 
@@ -97,6 +100,8 @@ class Job:
         self.progress = Progress(console, "", len(self.manager.steps) or None)
         self.records: list[PassRecord] = []
         self.bisection: Bisection | None = None
+        self.is_written = False
+        """Was the result written already, as an archive?"""
         if arguments.opt_bisect_limit is not None:
             from irtool.cli.show.reports import Bisection
 
@@ -157,6 +162,8 @@ class Job:
         from irtool.cli.source_places import parse_source
 
         arguments = self.arguments
+        if is_archive_name(arguments.output):
+            return self.to_archive(piece, is_part)
         module = parse_source(piece)
         taken = take(module, piece, arguments.file, self.console, is_needed=False)
         if not module.graphs and not is_part:
@@ -183,6 +190,30 @@ class Job:
         if arguments.verify_roundtrip:
             check_roundtrip(module, "the result")
         return str(module)
+
+    def to_archive(self, piece: SourceFile, is_part: bool) -> str:
+        """The same for `-o small.pt`: every method of an archive, or the graphs of a text, come out as an archive."""
+        from irtool.archives.rewriting import Rewriting
+        from irtool.cli.source_places import parse_source
+
+        if is_part:
+            raise UsageError("--split-input-file and an archive as output exclude each other", code="E0801")
+        if self.arguments.graph or self.arguments.syntax:
+            raise UsageError("--graph and --syntax do not go with an archive as output", code="E0801")
+        if isinstance(piece, ArchiveSource):
+            freezes = [step.name for step in self.manager.steps][:1] == ["freeze"]
+            rewriting = Rewriting.of_archive(piece.archive, piece.method, freezes)
+        else:
+            module = parse_source(piece)
+            take(module, piece, self.arguments.file, self.console, is_needed=True)
+            rewriting = Rewriting.of_graphs(module)
+        if self.arguments.verify_each:
+            verify(rewriting.module)
+        self.run_passes(rewriting.module, piece, is_part)
+        data = rewriting.archive()
+        write_whole(self.arguments.output, data)
+        self.is_written = True
+        return ""
 
     def run_passes(self, module: Module, piece: SourceFile, is_part: bool) -> None:
         """The pipeline on one module, watched."""

@@ -1,7 +1,7 @@
 """Constants and types as TorchScript source has them. Every text reads back as the value it came from, to the last bit."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from irtool.ir import types
 from irtool.ir.attribute import Opaque, TensorLiteral
@@ -33,16 +33,16 @@ MAX_ELEMENTS = 1000
 MAX_DEPTH = 50
 
 
-def annotation(type: Type, depth: int = 0, has_classes: bool = False) -> str:
-    """A type as an annotation: `List[int]`, `Optional[Tensor]`; classes by their full names, where those may be written.
+def annotation(type: Type, depth: int = 0, name_of: Callable[[Type], str] | None = None) -> str:
+    """A type as an annotation: `List[int]`, `Optional[Tensor]`; name_of gives the names of classes, where there are any.
 
     Raises UnsupportedError for what has no spelling.
     """
     if depth > MAX_DEPTH:
         raise UnsupportedError("a type is nested too deeply to be written as an annotation", code="E0606")
-    if has_classes and isinstance(type, ClassType | NamedTupleType | EnumType | InterfaceType):
-        return type.text
-    inner = [annotation(element, depth + 1, has_classes) for element in type.elements]
+    if name_of is not None and isinstance(type, ClassType | NamedTupleType | EnumType | InterfaceType):
+        return name_of(type)
+    inner = [annotation(element, depth + 1, name_of) for element in type.elements]
     if isinstance(type, TensorType) or type.key == types.TENSOR.key:
         return "Tensor"
     if isinstance(type, SimpleType) and type.key in SIMPLE:
@@ -60,6 +60,13 @@ def annotation(type: Type, depth: int = 0, has_classes: bool = False) -> str:
     if isinstance(type, WrapperType):
         return f"{type.word}[{inner[0]}]"
     raise UnsupportedError(f"type {type.text[:80]} cannot be written as an annotation", code="E0606")
+
+
+def class_name(type: Type) -> str:
+    """The full name of a class. Raises UnsupportedError for named tuples, whose types do not say it."""
+    if isinstance(type, NamedTupleType):
+        raise UnsupportedError(f"type {type.text[:80]} cannot be written as an annotation: its class is not known", code="E0606")
+    return type.name if isinstance(type, EnumType) else type.text
 
 
 def type_key(type: Type) -> str:

@@ -9,7 +9,7 @@ first. So everything happens in the order of the graph, whatever it writes or pr
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from irtool.ir.attribute import TensorLiteral
 from irtool.ir.constants import INT_MAX, NOT_CONSTANT, constant, is_constant, is_none
@@ -222,7 +222,7 @@ class Printer:
     # -- the function
     def function(self, name: str, skip: int = 0) -> str:
         """The whole definition, without its first `skip` parameters."""
-        parameters = self.parameters(skip)
+        parameters = self.parameters(self.graph.inputs[skip:], {} if skip else defaults_of(self.graph))
         result = self.result_type()
         self.block(self.graph.block)
         self.give_results()
@@ -231,15 +231,14 @@ class Printer:
             head = f"def {name}(" + (",\n  " + "  " * self.depth).join(parameters) + f"){result}:"
         return "\n".join([head, *self.lines, ""])
 
-    def parameters(self, skip: int) -> list[str]:
-        """The parameters behind the first `skip`, with their types and defaults."""
+    def parameters(self, values: Sequence[Value], known: Mapping[str, object]) -> list[str]:
+        """Parameters with their types and, at the end, their defaults."""
         parameters: list[str] = []
-        known = {} if skip else defaults_of(self.graph)
-        names = [value.name for value in self.graph.inputs]
-        for i, value in enumerate(self.graph.inputs[skip:]):
+        names = [value.name for value in values]
+        for i, value in enumerate(values):
             parameters.append(f"{self.name(value, f'argument_{i}')}: {annotation(value.type)}")
             if known and all(name in known for name in names[i:]):
-                parameters[-1] += f" = {literal(known[value.name])}"
+                parameters[-1] += f" = {literal(known[value.name], value.type)}"
         return parameters
 
     def result_type(self) -> str:

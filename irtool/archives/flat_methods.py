@@ -1,0 +1,176 @@
+"""Methods of a module as graphs that may be rewritten and written again: calls opened, attributes as inputs, outputs or constants.
+
+`frozen(module)` is `torch.jit.freeze`: what no method writes becomes a constant. `flattened(module)` makes no decision about attributes.
+"""
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from irtool.accepted_values import arrays_in, overlapping
+from irtool.analysis.liveness import remove_dead_nodes
+from irtool.archives.freezing import freeze
+from irtool.archives.lowering import Lowered, Place, UnknownInstance
+from irtool.archives.method_source import Method, Path
+from irtool.archives.module_writer import Held, write_methods
+from irtool.ir.errors import RunError, UnsupportedError, did_you_mean
+from irtool.ir.graph import Graph
+from irtool.ir.rewrite import clone_graph
+from irtool.ops.arrays import is_array
+from irtool.ops.structure import Object
+
+if TYPE_CHECKING:
+    from irtool.archives.script_module import ScriptModule
+
+
+class FlatModule:
+    """Methods, and the attributes that they read or write, by where these are in the module."""
+
+    def __init__(self, name: str, methods: Sequence[Method], attributes: dict[Path, Held]) -> None:
+        self.name = name
+        self.methods = methods
+        self.attributes = attributes
+
+    def archive(self) -> bytes:
+        """The module as an archive. Raises UnsupportedError for what has no source."""
+        file = io.BytesIO()
+        write_methods(file, self.methods, self.attributes, self.name)
+        return file.getvalue()
+
+
+def frozen(module: ScriptModule, preserve: Iterable[str] = ()) -> FlatModule:
+    """`forward` and the methods of `preserve`, with constants for attributes that none of them writes and `preserve` does not name.
+
+    Raises RunError for a module that trains, for a name in `preserve` that is none of its own; UnsupportedError for methods that hand
+    instances around.
+    """
+    if isinstance(preserve, str):
+        raise RunError(f"freeze: preserve={preserve!r}: expected a list of names", code="E0402")
+    if module.instance.attributes.get("training") is True:
+        raise RunError("freeze: the module trains, and frozen modules do not: call eval() first", code="E0402")
+    names = list(dict.fromkeys([each for each in ("forward", *preserve) if each in module.methods()]))
+    stays: dict[Place, Path] = {}
+    for each in preserve:
+        if each in module.methods():
+            continue
+        path = tuple(each.split("."))
+        holder: Any = module.instance
+        for index, part in enumerate(path):
+            attributes = holder.attributes if isinstance(holder, Object) else {}
+            if part not in attributes:
+                known = [*module.instance.attributes, *module.methods()]
+                raise RunError(f"freeze: the module has no attribute or method '{each}'{did_you_mean(each, known)}", code="E0402")
+            if index < len(path) - 1:
+                holder = attributes[part]
+        if isinstance(holder.attributes[path[-1]], Object):
+            raise UnsupportedError(f"freeze: '{each}' is a module: only methods and values can be preserved", code="E0404")
+        stays[id(holder), path[-1]] = path
+    if not names:
+        raise RunError("freeze: the module has no method 'forward'; name one in preserve", code="E0402")
+    return flat(module, names, stays)
+
+
+def flattened(module: ScriptModule) -> FlatModule:
+    """All methods of the module itself, which read and write attributes as ever. Raises UnsupportedError."""
+    every = {(id(instance), name): (*path, name) for path, instance in instances_of(module.instance)
+             for name, value in instance.attributes.items() if not isinstance(value, Object)}
+    return flat(module, module.methods(), every)
+
+
+def flat(module: ScriptModule, names: Sequence[str], stays: dict[Place, Path]) -> FlatModule:
+    """Methods by name; `stays`: attributes that are no constants."""
+    paths = {id(instance): path for path, instance in reversed(instances_of(module.instance))}
+    varying = set(stays)
+    while True:
+        lowered = [lowered_method(module, name, varying) for name in names]
+        written = {place_of(each) for method in lowered
+                   for each in (*method.assigned, *[method.sources[index] for index in method.changed])}
+        read = {place_of(source): source for method in lowered for source in (*method.sources, *method.assigned)}
+        shared = sharing(read, varying | written)
+        if written | shared <= varying:
+            break
+        varying |= written | shared
+    attributes = {path: held(module, *at(module, path)) for path in stays.values()}
+    methods = []
+    for name, method in zip(names, lowered, strict=True):
+        reads, graph = frozen_graph(method, varying)
+        writes = [(*paths[id(holder)], key) for holder, key in method.assigned]
+        method_paths = [(*paths[id(holder)], key) for holder, key in reads]
+        for path, (holder, key) in zip([*method_paths, *writes], [*reads, *method.assigned], strict=True):
+            attributes[path] = held(module, holder, key)
+        run = module.method(name)
+        graph.name = name
+        defaults = {value.name: run.parameters.defaults[each]
+                    for value, each in zip(graph.inputs, run.parameters.names, strict=False) if each in run.parameters.defaults}
+        methods.append(Method(name, graph, method_paths, writes, defaults))
+    return FlatModule(str(module.instance.type).rpartition(".")[2], methods, attributes)
+
+
+def lowered_method(module: ScriptModule, name: str, varying: set[Place]) -> Lowered:
+    """A method without instances. Raises UnsupportedError where it hands them around."""
+    try:
+        return Lowered(module.library, module.library.method(module.instance.type, name), module.instance, varying)
+    except UnknownInstance as unknown:
+        raise UnsupportedError(f"{name} hands an instance to {unknown}: it is no graph of arrays", code="E0404") from None
+
+
+def frozen_graph(method: Lowered, varying: set[Place]) -> tuple[list[tuple[Object, str]], Graph]:
+    """A method's graph with constants for what does not vary, and the attributes that are inputs behind its arguments."""
+    graph = clone_graph(method.graph)
+    graph.block.set_outputs(graph.outputs[:method.result_count + len(method.assigned)])
+    first = len(graph.inputs) - len(method.sources)
+    constants: dict[str | int, Any] = {first + index: holder.attributes[key] for index, (holder, key) in enumerate(method.sources)
+                                       if (id(holder), key) not in varying}
+    result = freeze(graph, constants)
+    remove_dead_nodes(result)
+    return [source for source in method.sources if place_of(source) in varying], result
+
+
+def sharing(read: dict[Place, tuple[Object, str]], varying: set[Place]) -> set[Place]:
+    """Attributes that share memory with one that varies."""
+    places = {id(array): place for place, (holder, key) in read.items() for array in arrays_in(holder.attributes[key])}
+    groups = overlapping([array for holder, key in read.values() for array in arrays_in(holder.attributes[key])])
+    shared: set[Place] = set()
+    for group in groups:
+        members = {places[id(array)] for array, _, _ in group}
+        if members & varying:
+            shared |= members
+    return shared
+
+
+def place_of(attribute: tuple[Object, str]) -> Place:
+    """The key of an attribute."""
+    return id(attribute[0]), attribute[1]
+
+
+def at(module: ScriptModule, path: Path) -> tuple[Object, str]:
+    """The instance and the attribute at a path."""
+    holder = module.instance
+    for part in path[:-1]:
+        holder = holder.attributes[part]
+    return holder, path[-1]
+
+
+def held(module: ScriptModule, holder: Object, name: str) -> Held:
+    """An attribute with all that an archive says of it."""
+    definition = module.library.definition(holder.type)
+    value = holder.attributes[name]
+    kind = next((each for each in ("__parameters__", "__buffers__") if name in definition.lists.get(each, ())), "")
+    known = module.trainable.get(id(value)) if is_array(value) else None
+    return Held(value, definition.attributes[name], kind, known is not None and known[1])
+
+
+def instances_of(root: Object) -> list[tuple[Path, Object]]:
+    """Instances by their place, outer ones first, each once."""
+    known: list[tuple[Path, Object]] = [((), root)]
+    seen = {id(root)}
+    for path, instance in known:        # grows
+        for name, value in instance.attributes.items():
+            if isinstance(value, Object) and id(value) not in seen:
+                seen.add(id(value))
+                known.append(((*path, name), value))
+    return known
+
+
+__all__ = ["FlatModule", "flattened", "frozen"]

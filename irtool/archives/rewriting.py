@@ -1,0 +1,57 @@
+"""Passes over the methods of an archive, or over graphs that shall become one: out as a module, rewritten, and written again."""
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from irtool.archives.flat_methods import flattened, frozen
+from irtool.archives.method_source import Method, Path
+from irtool.archives.module_writer import Held, of_graphs, write_methods
+from irtool.ir.errors import PassError
+from irtool.ir.module import Module
+
+if TYPE_CHECKING:
+    from irtool.archives.script_module import ScriptModule
+
+
+class Rewriting:
+    """Graphs that passes may rewrite, and what they were made of."""
+
+    def __init__(self, module: Module, methods: Mapping[str, Method], attributes: dict[Path, Held], name: str) -> None:
+        self.module = module
+        self._methods = methods
+        self._attributes = attributes
+        self._name = name
+        self._counts = {key: (len(method.graph.inputs), len(method.graph.outputs)) for key, method in methods.items()}
+
+    @classmethod
+    def of_archive(cls, archive: ScriptModule, method: str, freezes: bool) -> Rewriting:
+        """The methods of a module, attributes as inputs behind the arguments. freezes: those that no method writes are constants, and
+        only `forward` and `method` stay. Raises RunError, UnsupportedError."""
+        flat = frozen(archive, [method]) if freezes else flattened(archive)
+        return cls(Module([each.graph for each in flat.methods], archive.archive.container.name),
+                   {each.name: each for each in flat.methods}, flat.attributes, flat.name)
+
+    @classmethod
+    def of_graphs(cls, module: Module) -> Rewriting:
+        """Graphs without attributes."""
+        return cls(module, {}, {}, module.graphs[0].name if module.graphs else "")
+
+    def archive(self) -> bytes:
+        """The archive of the graphs as they are now. Raises PassError where a pass changed what a method takes or gives."""
+        if any(method.reads or method.writes for method in self._methods.values()):
+            methods = [self._method(graph.name, index) for index, graph in enumerate(self.module.graphs)]
+        else:
+            methods = of_graphs(self.module if len(self.module.graphs) > 1 else self.module.graphs[0])
+        file = io.BytesIO()
+        write_methods(file, methods, self._attributes, self._name or "Graph")
+        return file.getvalue()
+
+    def _method(self, name: str, index: int) -> Method:
+        graph = self.module.graphs[index]
+        method = self._methods.get(name)
+        if method is None or (len(graph.inputs), len(graph.outputs)) != self._counts[name]:
+            raise PassError(f"the passes changed what '{name}' takes or gives, while it reads attributes of the module; "
+                            "with `freeze` as the first pass these are constants", code="E0404")
+        return method._replace(graph=graph)
