@@ -19,6 +19,7 @@ from irtool.ir.graph import Graph
 from irtool.ir.rewrite import clone_graph
 from irtool.ops.arrays import is_array
 from irtool.ops.structure import Object
+from irtool.torchscript.library import Library
 
 if TYPE_CHECKING:
     from irtool.archives.script_module import ScriptModule
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 class FlatModule:
     """Methods, and the attributes that they read or write, by where these are in the module."""
 
-    def __init__(self, name: str, methods: Sequence[Method], attributes: dict[Path, Held]) -> None:
+    def __init__(self, name: str, methods: Sequence[Method], attributes: dict[Path, Held], library: Library) -> None:
+        self.library = library
         self.name = name
         self.methods = methods
         self.attributes = attributes
@@ -35,7 +37,7 @@ class FlatModule:
     def archive(self) -> bytes:
         """The module as an archive. Raises UnsupportedError for what has no source."""
         file = io.BytesIO()
-        write_methods(file, self.methods, self.attributes, self.name)
+        write_methods(file, self.methods, self.attributes, self.name, self.library)
         return file.getvalue()
 
 
@@ -80,6 +82,9 @@ def flattened(module: ScriptModule) -> FlatModule:
 
 def flat(module: ScriptModule, names: Sequence[str], stays: dict[Place, Path]) -> FlatModule:
     """Methods by name; `stays`: attributes that are no constants."""
+    definition = module.library.definition(module.instance.type)
+    if any(definition.lists.get(f"__forward_{which}__") for which in ("pre_hooks", "hooks")):
+        raise UnsupportedError("the module has hooks, which rewritten modules have not: not supported", code="E0404")
     paths = {id(instance): path for path, instance in reversed(instances_of(module.instance))}
     varying = set(stays)
     while True:
@@ -104,7 +109,7 @@ def flat(module: ScriptModule, names: Sequence[str], stays: dict[Place, Path]) -
         defaults = {value.name: run.parameters.defaults[each]
                     for value, each in zip(graph.inputs, run.parameters.names, strict=False) if each in run.parameters.defaults}
         methods.append(Method(name, graph, method_paths, writes, defaults))
-    return FlatModule(str(module.instance.type).rpartition(".")[2], methods, attributes)
+    return FlatModule(str(module.instance.type).rpartition(".")[2], methods, attributes, module.library)
 
 
 def lowered_method(module: ScriptModule, name: str, varying: set[Place]) -> Lowered:

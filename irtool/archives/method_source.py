@@ -10,12 +10,15 @@ from irtool.ir.attribute import TensorLiteral
 from irtool.ir.constants import constant
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Graph, Value
+from irtool.ir.types import EnumType, NamedTupleType, Type
 from irtool.ops.quantized import Packed
 from irtool.ops.structure import from_literal
+from irtool.torchscript.library import Library
+from irtool.torchscript.meanings import Enumeration
 from irtool.torchscript.printing.gradient_functions import FUNCTIONS
 from irtool.torchscript.printing.legal_names import Names
-from irtool.torchscript.printing.literals import annotation, string
-from irtool.torchscript.printing.to_python import Printer, Source, returned
+from irtool.torchscript.printing.literals import annotation, class_name, literal, string
+from irtool.torchscript.printing.to_python import Printer, Source
 
 FILE = "__torch__.irtool.functions"
 """Where the functions are that methods call."""
@@ -51,21 +54,30 @@ class Method(NamedTuple):
 class ArchiveSource(Source):
     """The functions of an archive, and the constants of all its code."""
 
-    def __init__(self) -> None:
+    def __init__(self, library: Library | None) -> None:
+        """library: where the classes are that graphs mention by name."""
         super().__init__()
+        self.archive_library = library
+        self.classes: dict[str, str] = {}
+        """Sources of named tuples and enumerations, by their full names."""
         self.values: list[Any] = []
         self.managers: set[str] = set()
         """Classes of the objects of `with` statements."""
+        self._tuples: dict[str, str] = {}
         self._known: dict[int, tuple[Any, str]] = {}
 
     def has_constant(self, value: Value) -> bool:
         held = value.node.attributes.get("value")
+        if held is not None and isinstance(value.type, EnumType):
+            return True
         return held is not None and (isinstance(held.value, Packed) or isinstance(held.value, TensorLiteral) and held.value.has_data
                                      and not isinstance(from_literal(held.value, value.type), int | float | complex))
 
     def constant(self, value: Value) -> str:
         held = value.node.attributes.get("value")
         content = constant(value) if held is None else held.value
+        if isinstance(value.type, EnumType):
+            return f"{self.class_name(value.type)}.{from_literal(content, value.type).name}"
         known = self._known.get(id(content))
         if known is None:
             if not isinstance(content, Packed) and not (isinstance(content, TensorLiteral) and content.has_data):
@@ -73,6 +85,32 @@ class ArchiveSource(Source):
             self.values.append(content if isinstance(content, Packed) else from_literal(content, value.type))
             known = self._known[id(content)] = content, f"CONSTANTS.c{len(self.values) - 1}"
         return known[1]
+
+    def class_name(self, type: Type) -> str:
+        """The full name of a class, whose source is written, too. Raises UnsupportedError for one whose source is not known."""
+        if isinstance(type, NamedTupleType):
+            name = self.archive_library.structure_named(type) if self.archive_library is not None else None
+            if name is None:
+                names = [each for each, text in self.classes.items() if text.startswith(f"class {each.rpartition('.')[2]}(NamedTuple)")
+                         and self._tuples[each] == type.key]
+                name = names[0] if names else f"__torch__.irtool.types.Fields{len(self._tuples)}"
+            if name not in self.classes:
+                self.classes[name] = ""
+                self._tuples[name] = type.key
+                rows = [f"  {field} : {self.annotation(each)}" for field, each in zip(type.names, type.elements, strict=True)]
+                self.classes[name] = "\n".join([f"class {name.rpartition('.')[2]}(NamedTuple):", *rows, ""])
+            return name
+        if isinstance(type, EnumType) and type.name not in self.classes:
+            known = self.archive_library.class_called(type.name) if self.archive_library is not None else None
+            if not isinstance(known, Enumeration):
+                raise UnsupportedError(f"what the members of {type.name} stand for is not in the text", code="E0606")
+            rows = [f"  {member} = {literal(each)}" for member, each in known.members.items()]
+            self.classes[type.name] = "\n".join([f"class {type.name.rpartition('.')[2]}(Enum):", *rows, ""])
+        return class_name(type)
+
+    def annotation(self, type: Type) -> str:
+        """How a type is written, with full names of classes."""
+        return annotation(type, name_of=self.class_name)
 
     def call_of(self, name: str) -> str:
         return f"{FILE}.{name}"
@@ -108,7 +146,7 @@ class MethodPrinter(Printer):
         return [f"self: {self.receiver}", *super().parameters(values[:count], defaults)]
 
     def result_type(self) -> str:
-        return f" -> {returned(self.method.results)}"
+        return f" -> {self.returned(self.method.results)}"
 
     def give_results(self) -> None:
         if not self.method.writes:
@@ -118,11 +156,14 @@ class MethodPrinter(Printer):
         self.settle()
         names = [self.names.fresh("_") for _ in texts]
         for name, text, value in zip(names, texts, self.graph.outputs, strict=True):
-            self.line(f"{name} : {annotation(value.type)} = {text}")
+            self.line(f"{name} : {self.annotation(value.type)} = {text}")
         count = len(self.method.results)
         for path, name in zip(self.method.writes, names[count:], strict=True):
             self.line(f"{attribute_text(path)} = {name}")
         self.line("return " + (names[0] if count == 1 else f"({', '.join(names[:count])})" if count else "None"))
+
+    def annotation(self, type: Type) -> str:
+        return self.archive.annotation(type)
 
     def fork(self, kind: str) -> str:
         return kind.removeprefix("prim::")
@@ -135,12 +176,16 @@ class MethodPrinter(Printer):
         return made
 
 
+def is_plain_name(name: str) -> bool:
+    """May the name of an attribute stand in code as it is?"""
+    return name.isidentifier() and name.isascii() and not keyword.iskeyword(name)
+
+
 def attribute_text(path: Path) -> str:
     """How code reads an attribute: `(self.sub).w`, `getattr(self, "0")`."""
     text = "self"
     for name in path:
-        is_plain = name.isidentifier() and name.isascii() and not keyword.iskeyword(name)
-        text = f"{text if text == 'self' else f'({text})'}.{name}" if is_plain else f"getattr({text}, {string(name)})"
+        text = f"{text if text == 'self' else f'({text})'}.{name}" if is_plain_name(name) else f"getattr({text}, {string(name)})"
     return text
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
-from irtool.archives.method_source import FILE, ArchiveSource, Method, MethodPrinter, Path, version_of
+from irtool.archives.method_source import FILE, ArchiveSource, Method, MethodPrinter, Path, is_plain_name, version_of
 from irtool.archives.pickle_writer import PickleWriter, World
 from irtool.archives.storage_writer import StorageWriter
 from irtool.archives.zip_writer import ZipWriter
@@ -14,8 +14,10 @@ from irtool.ir.module import Module
 from irtool.ir.pair import OF
 from irtool.ir.types import Type, parse_type
 from irtool.ops.structure import EnumMember, Object
+from irtool.torchscript.library import Library
+from irtool.torchscript.meanings import Enumeration
 from irtool.torchscript.printing.legal_names import identifier
-from irtool.torchscript.printing.literals import annotation, class_name, string
+from irtool.torchscript.printing.literals import string
 
 MODE = """class {name}:
   prev : bool
@@ -64,11 +66,15 @@ def of_graphs(graphs: Graph | Module) -> list[Method]:
     return [Method(name, graph) for name, graph in zip(names, graphs.graphs, strict=True)]
 
 
-def write_methods(file: BinaryIO, methods: Sequence[Method], attributes: Mapping[Path, Held] | None = None, name: str = "Graph") -> None:
-    """An archive of a module with these methods and attributes, into a file that can seek. Raises Error for what has no source."""
+def write_methods(file: BinaryIO, methods: Sequence[Method], attributes: Mapping[Path, Held] | None = None, name: str = "Graph",
+                  library: Library | None = None) -> None:
+    """An archive of a module with these methods and attributes, into a file that can seek. Raises Error for what has no source.
+
+    library: where the classes are that graphs and attributes mention.
+    """
     name = identifier(name, "Graph")
-    tree = Tree(f"__torch__.{name}{'_' * (name in TAKEN)}", attributes or {})
-    source = ArchiveSource()
+    source = ArchiveSource(library)
+    tree = Tree(f"__torch__.{name}{'_' * (name in TAKEN)}", attributes or {}, source)
     for method in methods:
         source.prepare(method.graph)
     bodies = [MethodPrinter(source, method, tree.classes[()]).function(method.name) for method in methods]
@@ -83,7 +89,7 @@ def write_methods(file: BinaryIO, methods: Sequence[Method], attributes: Mapping
     for stored in storages.stored:
         records.write(f"data/{stored.key}", stored.elements())
     records.write("data.pkl", state)
-    for path, text in code.items():
+    for path, text in with_classes(code, source.classes).items():
         records.write(f"code/{path.replace('.', '/')}.py", text.encode(), is_code=True)
     storages = StorageWriter()
     constants = PickleWriter(tree, storages).write(tuple(source.values), None)
@@ -93,6 +99,15 @@ def write_methods(file: BinaryIO, methods: Sequence[Method], attributes: Mapping
     records.write("version", str(version_of([method.graph for method in methods])).encode())
     records.write("byteorder", b"little")
     records.close()
+
+
+def with_classes(code: Mapping[str, str], classes: Mapping[str, str]) -> dict[str, str]:
+    """Files by module, with classes added to the files where their names say they are."""
+    files = dict(code)
+    for name, text in classes.items():
+        path = name.rpartition(".")[0]
+        files[path] = files.get(path, "") + text
+    return files
 
 
 def grad_mode(name: str) -> str:
@@ -107,7 +122,8 @@ def grad_mode(name: str) -> str:
 class Tree(World):
     """The instances of a module that is to be written, and their classes."""
 
-    def __init__(self, name: str, attributes: Mapping[Path, Held]) -> None:
+    def __init__(self, name: str, attributes: Mapping[Path, Held], source: ArchiveSource) -> None:
+        self.source = source
         self.held: dict[Path, dict[str, Held]] = {(): {}}
         for path, held in attributes.items():
             for end in range(1, len(path)):
@@ -134,7 +150,13 @@ class Tree(World):
         return instance.attributes, [(key, held.type) for key, held in self._held_of[id(instance)].items()]
 
     def number(self, member: EnumMember) -> Any:
-        raise UnsupportedError("save: members of enumerations among the constants of a graph are not supported yet", code="E0404")
+        known = self.source.archive_library.class_called(member.owner) if self.source.archive_library is not None else None
+        if not isinstance(known, Enumeration):
+            raise UnsupportedError(f"save: what {member} stands for is not known", code="E0404")
+        return known.members[member.name]
+
+    def class_name(self, type: Type) -> str:
+        return self.source.class_name(type)
 
     def requires_grad(self, array: Any) -> bool:
         return self._requires.get(id(array), False)
@@ -148,8 +170,8 @@ class Tree(World):
                 names = [string(key) + ", " for key, held in self.held[path].items() if held.kind == kind]
                 lines.append(f"  {kind} = [{''.join(names)}]")
             for key, held in self.held[path].items():
-                spelled = annotation(held.type, name_of=class_name)
-                lines.append(f"  {key} : {spelled}" if key.isidentifier() else f"  __annotations__[{string(key)}] = {spelled}")
+                spelled = self.source.annotation(held.type)
+                lines.append(f"  {key} : {spelled}" if is_plain_name(key) else f"  __annotations__[{string(key)}] = {spelled}")
             if not path:
                 lines += ["  " + each.rstrip("\n") for each in methods]
         return "\n".join([*lines, ""])

@@ -10,6 +10,7 @@ from irtool.archives.method_source import Method, Path
 from irtool.archives.module_writer import Held, of_graphs, write_methods
 from irtool.ir.errors import PassError
 from irtool.ir.module import Module
+from irtool.torchscript.library import Library
 
 if TYPE_CHECKING:
     from irtool.archives.script_module import ScriptModule
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 class Rewriting:
     """Graphs that passes may rewrite, and what they were made of."""
 
-    def __init__(self, module: Module, methods: Mapping[str, Method], attributes: dict[Path, Held], name: str) -> None:
+    def __init__(self, module: Module, methods: Mapping[str, Method], attributes: dict[Path, Held], name: str,
+                 library: Library | None = None) -> None:
+        self._library = library
         self.module = module
         self._methods = methods
         self._attributes = attributes
@@ -31,7 +34,7 @@ class Rewriting:
         only `forward` and `method` stay. Raises RunError, UnsupportedError."""
         flat = frozen(archive, [method]) if freezes else flattened(archive)
         return cls(Module([each.graph for each in flat.methods], archive.archive.container.name),
-                   {each.name: each for each in flat.methods}, flat.attributes, flat.name)
+                   {each.name: each for each in flat.methods}, flat.attributes, flat.name, flat.library)
 
     @classmethod
     def of_graphs(cls, module: Module) -> Rewriting:
@@ -45,7 +48,7 @@ class Rewriting:
         else:
             methods = of_graphs(self.module if len(self.module.graphs) > 1 else self.module.graphs[0])
         file = io.BytesIO()
-        write_methods(file, methods, self._attributes, self._name or "Graph")
+        write_methods(file, methods, self._attributes, self._name or "Graph", self._library)
         return file.getvalue()
 
     def _method(self, name: str, index: int) -> Method:

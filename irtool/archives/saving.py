@@ -21,7 +21,7 @@ from irtool.ir.graph import Graph
 from irtool.ir.module import Module
 from irtool.ir.types import NamedTupleType, Type
 from irtool.ops.structure import EnumMember, Object
-from irtool.torchscript.meanings import Enumeration, Structure
+from irtool.torchscript.meanings import Enumeration
 
 if TYPE_CHECKING:
     from irtool.archives.script_module import ScriptModule
@@ -131,8 +131,7 @@ class ModuleWorld(World):
 
     def class_name(self, type: Type) -> str:
         if isinstance(type, NamedTupleType):
-            for name in self.library.structures():
-                known = self.library.class_called(name)
-                if isinstance(known, Structure) and known.type.key == type.key:
-                    return name
+            name = self.library.structure_named(type)
+            if name is not None:
+                return name
         return super().class_name(type)

@@ -13,7 +13,7 @@ from irtool.ir.attribute import Attribute, TensorLiteral
 from irtool.ir.errors import Error, did_you_mean
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.source import SourceFile
-from irtool.ir.types import Type
+from irtool.ir.types import NamedTupleType, Type
 from irtool.ops.quantized import Packed
 from irtool.torchscript.annotations import annotation, dotted
 from irtool.torchscript.built_in_classes import SOURCES, packed_class
@@ -64,9 +64,9 @@ class Library:
                 self._declare(known)
         return self._classes[name]
 
-    def structures(self) -> list[str]:
-        """Names of the named tuples that were mentioned so far."""
-        return [name for name, known in self._classes.items() if isinstance(known, Structure)]
+    def structure_named(self, type: NamedTupleType) -> str | None:
+        """The full name of a named tuple's class, if it was mentioned so far."""
+        return next((name for name, known in self._classes.items() if isinstance(known, Structure) and known.type.key == type.key), None)
 
     def _declare(self, definition: ClassDefinition) -> None:
         """Take the attributes from the class body, which declares them all."""

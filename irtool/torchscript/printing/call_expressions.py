@@ -17,9 +17,9 @@ from irtool.ir.graph import PARAM, Graph, Node, Value
 from irtool.ir.handlers import Handlers
 from irtool.ir.schema import DEFAULT_WORDS, Argument, Literal, Schema, is_tensor_like, node_arguments, qualified, schema_of, schemas
 from irtool.ir.structure_kinds import UNDEFINED_KINDS
-from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type
+from irtool.ir.types import DictType, ListType, NamedTupleType, OptionalType, TupleType, Type
 from irtool.torchscript.nn_functional_forms import WRITTEN_IN_PYTHON
-from irtool.torchscript.printing.literals import annotation, joined, literal, type_key
+from irtool.torchscript.printing.literals import joined, literal, type_key
 from irtool.torchscript.python_names import TORCH_CONSTANTS
 from irtool.torchscript.resolve import Resolver
 
@@ -39,6 +39,9 @@ class Printer(Protocol):
 
     def helper(self, node: Node, graph: Graph) -> str:
         """The name of the function that a graph held by a node is."""
+
+    def annotation(self, type: Type) -> str:
+        """How a type is written."""
 
     def fork(self, kind: str) -> str:
         """What starts a function that is waited for: of `prim::fork` or `prim::awaitable`."""
@@ -115,7 +118,7 @@ def call(printer: Printer, node: Node) -> str:
         written = pairs
     texts = iter(printer.take([value for each in (*[pair[1] for pair in written], *extra) for value in _values(each)]))
     parts = [(f"{argument.name}=" if argument.keyword_only else "") + _argument(argument, each, texts) for argument, each in written]
-    return typed(f"{function}({', '.join([*parts, *texts])})", schema, node)
+    return typed(printer, f"{function}({', '.join([*parts, *texts])})", schema, node)
 
 
 def is_plain_python(node: Node) -> bool:
@@ -128,10 +131,10 @@ def is_plain_python(node: Node) -> bool:
     return node.kind[1:].isidentifier() and not keyword.iskeyword(node.kind[1:])
 
 
-def typed(text: str, schema: Schema, node: Node) -> str:
+def typed(printer: Printer, text: str, schema: Schema, node: Node) -> str:
     """Where the schema says `Any` and the graph knows better, so must the source."""
     if len(node.outputs) == 1 and len(schema.returns) == 1 and schema.returns[0].type.key == "Any" != node.outputs[0].type.key:
-        return f"unchecked_cast({annotation(node.outputs[0].type)}, {text})"
+        return f"unchecked_cast({printer.annotation(node.outputs[0].type)}, {text})"
     return text
 
 
@@ -277,20 +280,22 @@ def _list(printer: Printer, node: Node) -> str:
     text = f"[{', '.join(parts)}]"
     element = type.element if isinstance(type, ListType) else type
     plain = bool(parts) and all(type_key(value.type) == type_key(element) for value in node.inputs)
-    return text if plain else f"annotate({annotation(type)}, {text})"
+    return text if plain else f"annotate({printer.annotation(type)}, {text})"
 
 
 @FORMS.of("prim::TupleConstruct")
 def _tuple(printer: Printer, node: Node) -> str:
     parts = printer.take(node.inputs)
     type = node.outputs[0].type
+    if isinstance(type, NamedTupleType) and not (name := printer.annotation(type)).startswith("Tuple["):
+        return f"{name}({', '.join(parts)})"
     text = f"({joined(parts, ',')})" if parts else "()"
     if not isinstance(type, TupleType):     # `Tuple` of 2018 says nothing of its elements
         return text
     if len(type.elements) == len(parts):
         if all(type_key(value.type) == type_key(element) for value, element in zip(node.inputs, type.elements, strict=True)):
             return text
-    return f"annotate({annotation(type)}, {text})"
+    return f"annotate({printer.annotation(type)}, {text})"
 
 
 @FORMS.of("prim::DictConstruct")
@@ -301,7 +306,7 @@ def _dict(printer: Printer, node: Node) -> str:
     if parts and isinstance(type, DictType):
         if all(type_key(v.type) == type_key((type.key_type, type.value_type)[i % 2]) for i, v in enumerate(node.inputs)):
             return text
-    return f"annotate({annotation(type)}, {text})"
+    return f"annotate({printer.annotation(type)}, {text})"
 
 
 @FORMS.of("prim::TupleIndex")
@@ -334,7 +339,7 @@ def atom(text: str) -> str:
 
 @FORMS.of("prim::unchecked_cast")
 def _unchecked_cast(printer: Printer, node: Node) -> str:
-    return f"unchecked_cast({annotation(node.outputs[0].type)}, {printer.take(node.inputs)[0]})"
+    return f"unchecked_cast({printer.annotation(node.outputs[0].type)}, {printer.take(node.inputs)[0]})"
 
 
 @FORMS.of("prim::isinstance")
@@ -343,7 +348,7 @@ def _is_instance(printer: Printer, node: Node) -> str:
     if not isinstance(wanted, list | tuple) or not all(isinstance(type, Type) for type in wanted):
         raise UnsupportedError(f"{node.kind} with types {node.attributes['types'].text[:80]} cannot be written as TorchScript",
                                code="E0606")
-    names = [type.text if type.text in ("list", "tuple") else annotation(type) for type in wanted]
+    names = [type.text if type.text in ("list", "tuple") else printer.annotation(type) for type in wanted]
     return f"isinstance({printer.take(node.inputs)[0]}, {names[0] if len(names) == 1 else f'({joined(names)})'})"
 
 
@@ -368,7 +373,7 @@ def _old_number(printer: Printer, node: Node) -> str:
 
 @FORMS.of("prim::tolist")
 def _tolist(printer: Printer, node: Node) -> str:
-    return f"annotate({annotation(node.outputs[0].type)}, {atom(printer.take(node.inputs[:1])[0])}.tolist())"
+    return f"annotate({printer.annotation(node.outputs[0].type)}, {atom(printer.take(node.inputs[:1])[0])}.tolist())"
 
 
 @FORMS.of("prim::CallFunction")
@@ -383,7 +388,7 @@ def _call_function(printer: Printer, node: Node) -> str:
 def _unwrapped(printer: Printer, node: Node) -> str:
     """Of None, too: code that never runs, of which the type has to be known."""
     if is_none(node.inputs[0]):
-        return f"torch._unwrap_optional(annotate(Optional[{annotation(node.outputs[0].type)}], None))"
+        return f"torch._unwrap_optional(annotate(Optional[{printer.annotation(node.outputs[0].type)}], None))"
     return call(printer, node)
 
 
@@ -418,7 +423,7 @@ FREE = UNDEFINED_KINDS | {"prim::Uninitialized"}
 """Kinds that may be said wherever their value is read."""
 
 
-def free_text(node: Node) -> str:
+def free_text(printer: Printer, node: Node) -> str:
     """What a node of a `FREE` kind says."""
-    return "ops.prim.AutogradZero()" if node.kind in UNDEFINED_KINDS else f"uninitialized({annotation(node.outputs[0].type)})"
+    return "ops.prim.AutogradZero()" if node.kind in UNDEFINED_KINDS else f"uninitialized({printer.annotation(node.outputs[0].type)})"
 

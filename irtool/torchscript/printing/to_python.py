@@ -20,6 +20,7 @@ from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.module import Module
 from irtool.ir.schema import is_tensor_like
 from irtool.ir.structure_kinds import CHUNKS, CONTEXT_KINDS, UNPACKS
+from irtool.ir.types import Type
 from irtool.torchscript.printing.call_expressions import FREE, expression, form_of, free_text
 from irtool.torchscript.printing.gradient_functions import USES, function_source
 from irtool.torchscript.printing.legal_names import Names, identifier
@@ -172,7 +173,7 @@ class Printer:
         """A constant, or a constant list that only one node reads."""
         node = value.node
         if node.kind in FREE:
-            return free_text(node)
+            return free_text(self, node)
         form = form_of(node.kind)
         if form is not None:
             return form(self, node)
@@ -236,14 +237,14 @@ class Printer:
         parameters: list[str] = []
         names = [value.name for value in values]
         for i, value in enumerate(values):
-            parameters.append(f"{self.name(value, f'argument_{i}')}: {annotation(value.type)}")
+            parameters.append(f"{self.name(value, f'argument_{i}')}: {self.annotation(value.type)}")
             if known and all(name in known for name in names[i:]):
                 parameters[-1] += f" = {literal(known[value.name], value.type)}"
         return parameters
 
     def result_type(self) -> str:
         """The arrow and the type of the result; empty where a closure is made, since its type has no spelling."""
-        return "" if any(is_closure(node) for node in self.graph.block) else " -> " + returned(self.graph.outputs)
+        return "" if any(is_closure(node) for node in self.graph.block) else " -> " + self.returned(self.graph.outputs)
 
     def give_results(self) -> None:
         """The return statement."""
@@ -322,7 +323,7 @@ class Printer:
                 if not names and not any(not is_free(each) for each in block):
                     break
                 self.line("else:")
-            self.inside(block, names, [kind_needed(value, as_) for value, as_ in zip(block.outputs, node.outputs, strict=True)],
+            self.inside(block, names, [self.kind_needed(value, as_) for value, as_ in zip(block.outputs, node.outputs, strict=True)],
                         block.outputs)
 
     def inside(self, block: Block, names: Sequence[str], kinds: Sequence[str], results: Sequence[Value]) -> None:
@@ -356,6 +357,21 @@ class Printer:
             if len(self.lines) == start:
                 self.line("pass")
             self.depth -= 1
+
+    def annotation(self, type: Type) -> str:
+        """How a type is written. Raises UnsupportedError for classes."""
+        return annotation(type)
+
+    def returned(self, outputs: Sequence[Value]) -> str:
+        """The annotation of a function's result."""
+        if len(outputs) == 1:
+            return self.annotation(outputs[0].type)
+        return f"Tuple[{', '.join([self.annotation(value.type) for value in outputs])}]" if outputs else "None"
+
+    def kind_needed(self, value: Value, target: Value) -> str:
+        """The annotation a target needs to be of its type when `value` is what is assigned; empty when none."""
+        written = "None" if is_none(value) else type_key(value.type)
+        return "" if written == type_key(target.type) else self.annotation(target.type)
 
     def fork(self, kind: str) -> str:
         """What starts a function that is waited for."""
@@ -408,7 +424,7 @@ class Printer:
         trips, condition, *initial = node.inputs
         index, *carried = block.inputs
         again, *following = block.outputs
-        kinds = [kind_needed(value, as_) for value, as_ in zip(initial, carried, strict=True)]
+        kinds = [self.kind_needed(value, as_) for value, as_ in zip(initial, carried, strict=True)]
         is_for = is_true(condition) and is_true(again)
         limited = not is_endless(trips)
         counts = not is_for and (index.has_uses or limited)
@@ -450,13 +466,6 @@ def is_context(node: Node) -> bool:
     if manager.node.kind != "prim::CreateObject" or manager.type.text not in CONTEXTS:
         return False
     return all(use.user.owner is manager.node.owner and use.user.kind in CONTEXT_KINDS for use in manager.uses)
-
-
-def returned(outputs: Sequence[Value]) -> str:
-    """The annotation of a function's result."""
-    if len(outputs) == 1:
-        return annotation(outputs[0].type)
-    return f"Tuple[{', '.join([annotation(value.type) for value in outputs])}]" if outputs else "None"
 
 
 def is_closure(node: Node) -> bool:
@@ -511,12 +520,6 @@ def may_wait(value: Value) -> bool:
     if user.owner is not value.node.owner:
         return False
     return value.has_id_name or user.owner is not None and user is user.owner.return_node
-
-
-def kind_needed(value: Value, target: Value) -> str:
-    """The annotation a target needs to be of its type when `value` is what is assigned; empty when none."""
-    written = "None" if is_none(value) else type_key(value.type)
-    return "" if written == type_key(target.type) else annotation(target.type)
 
 
 __all__ = ["to_script"]
