@@ -1,4 +1,4 @@
-"""Writes mlp_inputs.npz and mlp_expected.npz, always the same bytes; what is expected is computed in float64, without irtool.ops.
+"""Writes the `.npz` files, always the same bytes; what is expected is computed in float64, without irtool.ops.
 
     python examples/make_inputs.py
 """
@@ -22,6 +22,10 @@ def main() -> None:
     scores = np.exp(np.maximum(x @ w1 + b1, 0) @ w2 + b2)
     expected = {"output0": (scores / scores.sum(1, keepdims=True)).astype(np.float32)}
     (HERE / "mlp_expected.npz").write_bytes(encode(Archive(expected)))
+    pictures = (random.integers(-64, 65, (2, 1, 8, 8)) / 64).astype(np.float32)
+    pictures[0, 0, 3] += 2
+    pictures[1, 0, :, 5] += 2
+    (HERE / "model_inputs.npz").write_bytes(encode(Archive({"x": pictures})))
 
 
 if __name__ == "__main__":

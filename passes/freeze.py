@@ -6,11 +6,12 @@ from irtool.ir.graph import Graph
 from irtool.ir.types import ClassType
 
 
-def freeze(graph: Graph) -> bool:
+def freeze(graph: Graph, eval: bool = False) -> bool:
     """Make attributes that no method writes constants, as `torch.jit.freeze` does. As the first pass over an archive.
 
     `irtool opt --passes=freeze model.pt -o small.pt` reads the methods so; in Python, `module.freeze()` does. In a text, weights that a
     `# constants:` line names are constants already, and there is nothing to do. A graph that takes an instance has no values: an error.
+    A module that trains is refused; `freeze{eval}` takes it as `module.eval()` leaves it.
 
     before:
         graph(%x : Tensor):

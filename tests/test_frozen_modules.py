@@ -13,7 +13,6 @@ from test_saving import results, same, saved
 import irtool
 from irtool.cli.main import main
 
-
 PLAIN = [name for name in NAMES if name != "hooked"]
 
 
@@ -64,7 +63,7 @@ def test_freezing_is_refused_where_torch_refuses() -> None:
         module.freeze("forward")
 
 
-@pytest.mark.parametrize("name", PLAIN)
+@pytest.mark.parametrize("name", [name for name in PLAIN if name != "objects"])      # its methods take and give objects
 @pytest.mark.parametrize("passes", ["", "freeze,fold-batch-norm,dce", "peephole,cse"])
 def test_opt_rewrites_an_archive(name: str, passes: str, tmp_path: Path) -> None:
     source, target = tmp_path / "in.pt", tmp_path / "out.pt"
@@ -75,6 +74,15 @@ def test_opt_rewrites_an_archive(name: str, passes: str, tmp_path: Path) -> None
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
     if "freeze" not in passes:
         assert list(irtool.load(target).state_dict()) or not list(irtool.load(source).state_dict())
+
+
+def test_a_module_that_trains_is_frozen_as_eval_leaves_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    module = irtool.load(FOLDER / "net_train.pt").train()
+    irtool.save(module, tmp_path / "in.pt")
+    assert main(["opt", "-q", "--passes=freeze", str(tmp_path / "in.pt"), "-o", str(tmp_path / "out.pt")]) == 1
+    assert "freeze{eval}" in capsys.readouterr().err
+    assert main(["opt", "-q", "--passes=freeze{eval}", str(tmp_path / "in.pt"), "-o", str(tmp_path / "out.pt")]) == 0
+    same(results(module.eval(), "net_train"), results(irtool.load(tmp_path / "out.pt"), "net_train"))
 
 
 def test_a_text_becomes_an_archive(tmp_path: Path) -> None:

@@ -50,7 +50,8 @@ def frozen(module: ScriptModule, preserve: Iterable[str] = ()) -> FlatModule:
     if isinstance(preserve, str):
         raise RunError(f"freeze: preserve={preserve!r}: expected a list of names", code="E0402")
     if module.instance.attributes.get("training") is True:
-        raise RunError("freeze: the module trains, and frozen modules do not: call eval() first", code="E0402")
+        raise RunError("freeze: the module trains, and frozen modules do not: call eval() first (on the command line: freeze{eval})",
+                       code="E0402")
     names = list(dict.fromkeys([each for each in ("forward", *preserve) if each in module.methods()]))
     stays: dict[Place, Path] = {}
     for each in preserve:

@@ -201,7 +201,10 @@ class Job:
         if self.arguments.graph or self.arguments.syntax:
             raise UsageError("--graph and --syntax do not go with an archive as output", code="E0801")
         if isinstance(piece, ArchiveSource):
-            freezes = [step.name for step in self.manager.steps][:1] == ["freeze"]
+            first = self.manager.steps[0] if self.manager.steps else None
+            freezes = first is not None and first.name == "freeze"
+            if first is not None and freezes and first.options.get("eval"):
+                piece.archive.eval()
             rewriting = Rewriting.of_archive(piece.archive, piece.method, freezes)
         else:
             module = parse_source(piece)

@@ -317,7 +317,7 @@ def main() -> None:
     """Write them all."""
     torch.manual_seed(0)
     example = HERE.parents[2] / "examples" / "model.pt"
-    torch.jit.save(torch.jit.script(Bars()), str(example))
+    torch.jit.save(torch.jit.script(Bars()).eval(), str(example))
     without_folders(example)
     image = torch.randn(2, 2, 5, 5)
     write("net_train", Net().train(), [(image,), (image * 2,)])
