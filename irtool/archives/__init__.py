@@ -1,35 +1,49 @@
 """TorchScript archives (`.pt`, `.ptl`): `load` gives a `ScriptModule`, whose methods run without torch.
 
-container.py: the zip and its records, checked; pickles.py: pickles as data, nothing executed; storages.py: tensors on mapped memory;
-archive.py: the three together, as the instances of an archive; model_json.py: the same for archives of torch 1.0 to 1.2; opening.py: a
-method with its calls opened; lowering.py: the same as a graph of arrays; calling.py: calls of it; script_module.py: what users see.
+kinds.py: what a file is; container.py: the zip and its records, checked; pickles.py: pickles as data, nothing executed; storages.py:
+tensors on mapped memory; archive.py: the three together, as the instances of an archive; model_json.py: the same for archives of torch 1.0
+to 1.2; torch_saves.py: the same for what torch.save writes; opening.py: a method with its calls opened; lowering.py: the same as a graph of
+arrays; calling.py: calls of it; script_module.py: what users see.
 """
 from __future__ import annotations
 
 import os
-from typing import BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from irtool.archives.archive import Archive
-from irtool.archives.container import Container
-from irtool.archives.model_json import OldArchive
+from irtool.archives.container import in_memory
+from irtool.archives.kinds import content_of
 from irtool.archives.script_module import ScriptModule
+from irtool.ir.errors import Error
+
+if TYPE_CHECKING:
+    from irtool.ir.module import Module
 
 
-def load(source: str | os.PathLike[str] | bytes | BinaryIO) -> ScriptModule:
-    """The module of a TorchScript archive: a path, the bytes of one, or a binary file object.
+def load(source: str | os.PathLike[str] | bytes | BinaryIO) -> Any:
+    """What a file holds, by its bytes, whatever its name: a path, the bytes of a file, or a binary file object.
 
+    A TorchScript archive gives a ScriptModule; weights alone (what torch.save wrote, .npz, .safetensors) a dict of arrays, those in nested
+    dicts by dotted name; IR text a Module, with the weights of the file that it names beside it.
     Tensors of a file given by its path are mapped, not copied: what a method writes stays in memory, and never reaches the file.
-    Nothing in the file is executed by Python. Raises Error, which names the record, for a file that is damaged or is no archive;
+    Nothing in the file is executed by Python. Raises Error, which names the record, for a file that is damaged or is none of these;
     UnsupportedError for what is not supported yet; OSError where the file cannot be read.
     """
-    container = Container.of(source)
-    is_old = "model.json" in container and "data.pkl" not in container
-    return ScriptModule.of_archive((OldArchive if is_old else Archive)(container))
+    memory, name = in_memory(source)
+    content = content_of(memory, name)
+    if content is None:
+        return parsed(bytes(memory), name)
+    return ScriptModule.of_archive(content) if isinstance(content, Archive) else content.arrays
 
 
-def is_archive(start: bytes) -> bool:
-    """Do the first bytes of a file look like those of a zip?"""
-    return start[:4] in (b"PK\x03\x04", b"PK\x05\x06")
+def parsed(data: bytes, path: str) -> Module:
+    """The module of IR text, with the weights that it names. Raises ParseError; Error where those are missing, or others by now."""
+    from irtool.text.parser import parse
+
+    try:
+        return parse(data.decode("utf-8-sig"), path)
+    except UnicodeDecodeError as error:
+        raise Error(f"{path}: neither an archive, nor weights, nor text: byte {error.start} is no UTF-8", code="E0711") from None
 
 
-__all__ = ["ScriptModule", "is_archive", "load"]
+__all__ = ["ScriptModule", "load"]

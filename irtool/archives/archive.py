@@ -1,22 +1,20 @@
 """The content of an archive: its classes, its constants, and the instances that its pickle makes."""
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from irtool.archives.code_places import Code
-from irtool.archives.container import Container
+from irtool.archives.container import Container, described
 from irtool.archives.declared_values import check_attributes
 from irtool.archives.packed_states import STATES
+from irtool.archives.pickled_values import PickledValues
 from irtool.archives.pickles import unpickle
-from irtool.archives.storages import QUANTIZED, Storage, read_storage, strided
+from irtool.archives.storages import Storage, is_big_endian, read_storage
 from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.source import quoted
 from irtool.ir.types import parse_type
-from irtool.ops.quantized import Packed, Quantized
+from irtool.ops.quantized import Packed
 from irtool.ops.structure import EnumMember, Object
 from irtool.torchscript.class_definitions import ClassDefinition
 from irtool.torchscript.library import Library
@@ -26,24 +24,23 @@ VERSIONS = 1, 10
 """File formats that torch 2.13 reads."""
 
 
-class Archive:
+class Archive(PickledValues):
     """An archive whose pickles are read when `root` is first asked for."""
 
     REQUIRED: tuple[str, ...] = ("data.pkl", "constants.pkl")
     CODE = "code/"
 
     def __init__(self, container: Container) -> None:
+        super().__init__(container.name)
         self.container = container
-        self.trainable: dict[int, tuple[Any, bool]] = {}
-        """By the id of a tensor: the tensor, and does it require gradients?"""
         self._storages: dict[tuple[str, str], Storage] = {}
         self._folder = "data"
         for record in self.REQUIRED:
             if record not in container:
-                hint = "" if record == "data.pkl" else ". What torch.save writes holds weights or a pickled module, not a program"
-                raise Error(f"{container.name}: no TorchScript archive: the record '{record}' is missing{hint}", code="E0711")
+                what = described([f"{container.root}/{name}" for name in container.names()])
+                raise Error(f"{container.name}: no TorchScript archive: the record '{record}' is missing in {what}", code="E0711")
         self.version = self._version()
-        self.is_big = self._is_big()
+        self.is_big = is_big_endian(container)
         self.library = Library(self._code, container.name, lambda: self.constants, self.version, Code(self))
 
     def _version(self) -> int:
@@ -55,14 +52,6 @@ class Archive:
         if not low <= int(text) <= high:
             self.container.fail(record, f"version {text} of the format, expected {low} to {high}")
         return int(text)
-
-    def _is_big(self) -> bool:
-        if "byteorder" not in self.container:
-            return False
-        order = self.container.text("byteorder", 20)
-        if order not in ("little", "big"):
-            self.container.fail("byteorder", f"'{quoted(order)}', expected little or big")
-        return order == "big"
 
     def _code(self, path: str) -> str | None:
         record = f"code/{path}.py"
@@ -155,53 +144,3 @@ class Archive:
     def storages(self, folder: str) -> list[Storage]:
         """The storages that were read, of the tensors of one folder's pickle."""
         return [storage for (of, _), storage in self._storages.items() if of == folder]
-
-    def call(self, what: str, arguments: Sequence[Any]) -> Any:
-        """What the functions give that a pickle may call."""
-        return getattr(self, f"_{what}")(*arguments)
-
-    def _tensor(self, storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, extra: Any = None) -> Any:
-        array = strided(storage, offset, size, stride)
-        if storage.dtype in QUANTIZED:
-            raise UnsupportedError(f"{storage.where}: tensors of {storage.dtype} are not supported yet", code="E0404")
-        if isinstance(extra, dict) and extra.get("conj"):
-            array = np.conjugate(array)
-        self.trainable[id(array)] = array, requires_grad is True
-        return array
-
-    def _quantized(self, storage: Any, offset: Any, size: Any, stride: Any, how: Any, *_: Any) -> Quantized:
-        array = strided(storage, offset, size, stride)
-        if storage.dtype not in QUANTIZED:
-            raise TypeError(f"a quantized tensor of {storage.dtype}")
-        scheme, scale, zero_point, *axis = how
-        if scheme.name == "per_tensor_affine":
-            return Quantized(array, storage.dtype, float(scale), int(zero_point))
-        scales, zeros = np.asarray(scale), np.asarray(zero_point)
-        if not 0 <= axis[0] < array.ndim or scales.shape != (array.shape[axis[0]],) or zeros.shape != scales.shape:
-            raise ValueError("scales and zero points do not fit the tensor")
-        return Quantized(array, storage.dtype, scales, zeros, axis[0])
-
-    def _sparse(self, layout: Any, size: Any, requires_grad: Any, indices: Any, values: Any) -> Any:
-        raise UnsupportedError(f"{self.container.name}: sparse tensors are not supported yet", code="E0404")
-
-    def _mapping(self) -> dict[Any, Any]:
-        return {}
-
-    def _listed(self, items: Any) -> list[Any]:
-        if not isinstance(items, list):
-            raise TypeError("expected a list")
-        return items
-
-    def _tagged(self, value: Any, tag: Any) -> Any:
-        return value
-
-    def _row(self, number: Any) -> Any:
-        raise TypeError("only archives of torch 1.1 and 1.2 number their tensors")
-
-    def _complex_number(self, real: Any, imaginary: Any) -> complex:
-        return complex(float(real), float(imaginary))
-
-    def _device(self, name: Any, index: Any = None) -> str:
-        if not isinstance(name, str) or index is not None and not isinstance(index, int):
-            raise TypeError("expected a name and a number")
-        return name if index is None else f"{name}:{index}"

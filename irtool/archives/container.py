@@ -11,6 +11,7 @@ import os
 import struct
 import zipfile
 import zlib
+from collections.abc import Sequence
 from typing import Any, BinaryIO, cast
 
 from irtool.interop.npy import DamagedError, first_line
@@ -24,6 +25,34 @@ MAX_TEXT = 1 << 28
 LOCAL = struct.Struct("<4sHHHHHIIIHH")
 """A local header: signature, versions, flags, method, time, date, checksum, two sizes, lengths of the name and of the extra field."""
 
+MARKS = (
+    (".data/extern_modules", "a package of torch.package: in torch, script the module and save that"),
+    ("archive_format", "a program of torch.export: in torch, torch.jit.trace the module and save that"),
+    ("serialized_exported_program.json", "a program of torch.export: in torch, torch.jit.trace the module and save that"),
+    ("MAR-INF/MANIFEST.json", "a model archive of TorchServe, which holds the archive: unpack it"),
+    ("model.weights.h5", "a model of Keras"), ("AndroidManifest.xml", "an Android application"), ("META-INF/MANIFEST.MF", "a Java archive"),
+    ("[Content_Types].xml", "an Office document"), ("WHEEL", "a Python package"), ("mimetype", "a document"),
+)
+"""A record, in whatever folder -> what the zip is."""
+
+
+def in_memory(source: str | os.PathLike[str] | bytes | BinaryIO) -> tuple[Any, str]:
+    """A file, mapped copy-on-write, or a copy of bytes or of what a binary file object gives; and its name.
+
+    Raises Error; OSError where a file cannot be read.
+    """
+    if isinstance(source, str | os.PathLike):
+        name = os.fspath(source)
+        with open(name, "rb") as file:
+            if not os.fstat(file.fileno()).st_size:
+                raise DamagedError(f"{name}: an empty file, expected a TorchScript archive", code="E0711")
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY), name
+    if isinstance(source, bytes | bytearray | memoryview):
+        return bytearray(source), "<bytes>"
+    if hasattr(source, "read"):
+        return bytearray(source.read()), "<bytes>"
+    raise Error(f"load: expected a path, bytes or a binary file object, got {type(source).__name__}")
+
 
 class Container:
     """The records of one archive.
@@ -31,10 +60,10 @@ class Container:
     `memory` holds the whole file: mapped copy-on-write where the source is a path, so that what is written never reaches the file.
     """
 
-    def __init__(self, memory: Any, name: str, byte_count: int) -> None:
+    def __init__(self, memory: Any, name: str) -> None:
         self.memory = memory
         self.name = name
-        self.byte_count = byte_count
+        self.byte_count = len(memory)
         self.records: dict[str, zipfile.ZipInfo] = {}
         self.root = ""
         self._file = self._open()
@@ -43,20 +72,7 @@ class Container:
     @classmethod
     def of(cls, source: str | os.PathLike[str] | bytes | BinaryIO) -> Container:
         """The container in a file, in bytes, or in a binary file object. Raises Error; OSError where a file cannot be read."""
-        if isinstance(source, str | os.PathLike):
-            name = os.fspath(source)
-            with open(name, "rb") as file:
-                size = os.fstat(file.fileno()).st_size
-                if not size:
-                    raise DamagedError(f"{name}: an empty file, expected a TorchScript archive", code="E0711")
-                return cls(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY), name, size)
-        if isinstance(source, bytes | bytearray | memoryview):
-            data = bytearray(source)
-        elif hasattr(source, "read"):
-            data = bytearray(source.read())
-        else:
-            raise Error(f"load: expected a path, bytes or a binary file object, got {type(source).__name__}")
-        return cls(data, "<bytes>", len(data))
+        return cls(*in_memory(source))
 
     def _open(self) -> zipfile.ZipFile:
         try:
@@ -78,7 +94,8 @@ class Container:
         if not self.root and all(info.filename.endswith(".npy") for info in entries):
             raise Error(f"{self.name}: arrays of an npz, which hold no program; expected a TorchScript archive", code="E0711")
         if not self.root:
-            self.fail(entries[0].filename, "the file is not in a folder; all records of an archive are in one")
+            raise Error(f"{self.name}: {described([info.filename for info in entries])}; expected a TorchScript archive, whose records are "
+                        "in one folder, or weights", code="E0711")
         for info in entries:
             self._enter(info)
         spans = sorted([(info.header_offset, info.header_offset + 30 + info.compress_size, info.filename) for info in entries])
@@ -192,3 +209,10 @@ class _Window(io.RawIOBase):
         data = bytes(self.memory[self.place:end])
         self.place = max(end, self.place)
         return data
+
+
+def described(names: Sequence[str]) -> str:
+    """What a zip with these files is, if it is one of the well-known kinds."""
+    known = {part for each in names for part in (each, each.partition("/")[2], each.rpartition("/")[2])}
+    what = next((what for mark, what in MARKS if mark in known), "")
+    return what or f"a zip of {len(names)} files, '{quoted(names[0][:80])}' first"

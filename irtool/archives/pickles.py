@@ -5,7 +5,7 @@ Source of the opcodes: Python's pickletools; of the names: torch/csrc/jit/serial
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, Protocol
 
 from irtool.ir.errors import Error
@@ -81,11 +81,14 @@ MARK = Mark()
 class Machine:
     """Reads one pickle."""
 
-    def __init__(self, data: bytes, where: str, world: World) -> None:
+    def __init__(self, data: Any, where: str, world: World, opcodes: Mapping[int, Callable[[Machine], None]] | None = None,
+                 place: int = 0) -> None:
+        """data: bytes or mapped ones, of which the pickle begins at `place`; opcodes: OPCODES, or more of them."""
         self.data = data
         self.where = where
         self.world = world
-        self.place = 0
+        self.opcodes = OPCODES if opcodes is None else opcodes
+        self.place = place
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
 
@@ -101,7 +104,7 @@ class Machine:
                 if len(self.stack) != 1:
                     self.fail(f"ends with {len(self.stack)} values, expected one")
                 return self.stack[0]
-            handler = OPCODES.get(code)
+            handler = self.opcodes.get(code)
             if handler is None:
                 self.fail(f"opcode 0x{code:02x}, which no archive has")
             handler(self)
@@ -116,7 +119,7 @@ class Machine:
         end = self.place + count
         if count < 0 or end > len(self.data):
             self.fail(f"{count} bytes wanted where {len(self.data) - self.place} are left")
-        data = self.data[self.place:end]
+        data: bytes = self.data[self.place:end]
         self.place = end
         return data
 

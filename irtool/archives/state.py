@@ -65,14 +65,11 @@ def as_numbers(value: Any, name: str) -> Any:
 
 
 def read_state(path: str | os.PathLike[str]) -> Mapping[str, Any]:
-    """The arrays by name of an npz file, or of another archive. Raises Error; OSError where the file cannot be read."""
-    if os.fspath(path).endswith(".npz"):
-        with np.load(path) as arrays:
-            return dict(arrays)
-    from irtool.archives import load
+    """The arrays by name of a file of weights, or of another archive. Raises Error; OSError where the file cannot be read."""
+    from irtool.archives.container import in_memory
+    from irtool.archives.kinds import weights_in
 
-    state: Any = load(path)
-    return state if isinstance(state, Mapping) else dict(state.state_dict())
+    return weights_in(*in_memory(path)).arrays
 
 
 def convert(instances: Iterable[Object], arrays: Iterable[Any], trainable: Trainable, dtype: Any) -> None:

@@ -8,12 +8,16 @@ from typing import Any
 import numpy as np
 
 from irtool.archives.container import Container
+from irtool.interop.safetensors import eight_bits
 from irtool.ir.errors import Error, UnsupportedError
+from irtool.ir.source import quoted
 
 Array = np.ndarray[Any, np.dtype[Any]]
 MAX_RANK = 64
 QUANTIZED = {"qint8": "int8", "quint8": "uint8", "qint32": "int32"}
 """Dtypes of quantized tensors -> those of their integers."""
+
+EIGHT_BITS = {"float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2"}
 
 
 class Storage:
@@ -29,10 +33,7 @@ class Storage:
 
 
 def read_storage(container: Container, record: str, dtype: str, count: int, is_big: bool) -> Storage:
-    """The storage in a record: mapped where it is stored at a place that suits its dtype, else copied. Raises Error.
-
-    bfloat16 becomes float32, as everywhere in irtool.
-    """
+    """The storage in a record: mapped where it is stored at a place that suits its dtype, else copied. Raises Error."""
     if record not in container:
         raise Error(f"{container.name}: the record '{record}' of a tensor is missing", code="E0711")
     stored = np.dtype("uint16" if dtype == "bfloat16" else QUANTIZED.get(dtype, dtype))
@@ -43,11 +44,28 @@ def read_storage(container: Container, record: str, dtype: str, count: int, is_b
         array = np.frombuffer(container.memory, stored, count, start) if count else np.empty(0, stored)
     else:
         array = np.frombuffer(bytearray(container.read(record)), stored, count)
-    if is_big:
-        array = array.byteswap()
+    return storage_of(array.byteswap() if is_big else array, dtype, f"{container.name}: record '{record}'")
+
+
+def storage_of(array: Array, dtype: str, where: str) -> Storage:
+    """Integers, or bytes, as the storage of a dtype. bfloat16 and numbers of 8 bits become float32, as everywhere in irtool."""
     if dtype == "bfloat16":
-        array = (array.astype(np.uint32) << 16).view(np.float32)
-    return Storage(dtype, count, array, f"{container.name}: record '{record}'")
+        array = (array.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+    elif dtype in EIGHT_BITS:
+        array = eight_bits(EIGHT_BITS[dtype])[array]
+    else:
+        array = array.view(QUANTIZED.get(dtype, dtype))
+    return Storage(dtype, array.size, array, where)
+
+
+def is_big_endian(container: Container) -> bool:
+    """Did a machine write the storages whose numbers begin with the largest byte? Raises Error."""
+    if "byteorder" not in container:
+        return False
+    order = container.text("byteorder", 20)
+    if order not in ("little", "big"):
+        container.fail("byteorder", f"'{quoted(order)}', expected little or big")
+    return order == "big"
 
 
 def strided(storage: Any, offset: Any, size: Any, stride: Any) -> Array:

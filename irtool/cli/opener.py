@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from irtool.archives import ScriptModule
     from irtool.ir.module import Module
 
-ZIP = b"PK\x03\x04", b"PK\x05\x06"
+NO_TEXT = b"PK\x03\x04", b"PK\x05\x06", b"\x80\x02\x8a\x0a"
+"""How zips begin, and files of torch.save from before 1.6."""
 
 
 class ArchiveSource(SourceFile):
@@ -46,14 +47,15 @@ def archive_at(path: str) -> tuple[str, str] | None:
             return None
     try:
         with open(file, "rb") as stream:
-            return (file, method) if stream.read(4) in ZIP else None
+            start = stream.read(9)
+            return (file, method) if start[:4] in NO_TEXT or start[7:] == b"\0{" else None
     except (OSError, ValueError):
         return None
 
 
 def read_archive(file: str, method: str) -> ArchiveSource:
     """A method of an archive; if none is named, `forward` with its hooks. Raises UsageError where the file cannot be read; Error."""
-    from irtool.archives import load
+    from irtool.archives import ScriptModule, load
     from irtool.archives.freezing import standalone
     from irtool.archives.hooks import CALL
     from irtool.ir.module import Module
@@ -62,6 +64,8 @@ def read_archive(file: str, method: str) -> ArchiveSource:
         archive = load(file)
     except OSError as error:
         raise UsageError(f"{file}: {error.strerror or error}", code="E0707") from None
+    if not isinstance(archive, ScriptModule):
+        raise Error(f"{file}: arrays alone, {len(archive)} of them, which hold no program", code="E0711")
     try:
         graph = standalone(archive, method or CALL)
     except Error as error:

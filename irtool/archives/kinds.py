@@ -1,0 +1,57 @@
+"""What a file is, by its bytes: an archive, weights alone, or text."""
+from __future__ import annotations
+
+from typing import Any
+
+from irtool.archives.archive import Archive
+from irtool.archives.container import Container
+from irtool.archives.model_json import OldArchive
+from irtool.archives.torch_saves import MAGIC, read_legacy, read_zip
+from irtool.interop import npy, npz, safetensors
+from irtool.ir.errors import Error
+
+ZIP = b"PK\x03\x04", b"PK\x05\x06"
+ZIP_END, ZIP_TAIL = b"PK\x05\x06", 65_557
+"""How the last record of a zip begins, and how far it may be from the end."""
+
+
+def content_of(memory: Any, name: str) -> Archive | npz.Archive | None:
+    """The archive, or the arrays, in a file; None where it is neither, so text. Raises Error."""
+    start = bytes(memory[:262])
+    if start[:len(MAGIC)] == MAGIC:
+        return read_legacy(memory, name)
+    is_zip = start[:4] in ZIP
+    if not is_zip and safetensors.is_safetensors(start, len(memory)):
+        return safetensors.decode(memory, name)
+    if not is_zip and ZIP_END not in bytes(memory[-ZIP_TAIL:]):
+        if start[:6] == npy.MAGIC:
+            raise Error(f"{name}: a single array (.npy); expected an archive, or arrays by name", code="E0711")
+        if start[257:262] == b"ustar":
+            raise Error(f"{name}: a tar, as torch.save wrote before 0.1.10: load and save it with a torch that reads it", code="E0711")
+        return None
+    if is_npz(memory):
+        return npz.decode(bytes(memory), name)
+    container = Container(memory, name)
+    if "data.pkl" in container and "constants.pkl" not in container and not container.names("code/"):
+        return read_zip(container)
+    if "model.json" in container and "data.pkl" not in container and not container.names("models/"):
+        return OldArchive(container)
+    return Archive(container)
+
+
+def is_npz(memory: Any) -> bool:
+    """Is the first record of a zip an array of NumPy?"""
+    length = int.from_bytes(bytes(memory[26:28]), "little")
+    return bytes(memory[:4]) == ZIP[0] and bytes(memory[30:30 + length]).endswith(b".npy")
+
+
+def weights_in(memory: Any, name: str) -> npz.Archive:
+    """The arrays of a file of weights, or the state of an archive's module. Raises Error."""
+    from irtool.archives.script_module import ScriptModule
+
+    content = content_of(memory, name)
+    if isinstance(content, Archive):
+        return npz.Archive(ScriptModule.of_archive(content).state_dict())
+    if content is None:
+        raise Error(f"{name}: expected weights: a .npz, a .safetensors, or a file of torch", code="E0701")
+    return content

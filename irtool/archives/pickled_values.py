@@ -1,0 +1,71 @@
+"""What the functions give that pickles call: tensors, plain and quantized, and the small values beside them."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from irtool.archives.storages import QUANTIZED, strided
+from irtool.ir.errors import UnsupportedError
+from irtool.ops.quantized import Quantized
+
+
+class PickledValues:
+    """The part of `pickles.World` that is the same wherever storages are."""
+
+    def __init__(self, name: str) -> None:
+        """name: of the file, for messages."""
+        self.name = name
+        self.trainable: dict[int, tuple[Any, bool]] = {}
+        """By the id of a tensor: the tensor, and does it require gradients?"""
+
+    def call(self, what: str, arguments: Sequence[Any]) -> Any:
+        """What the functions give that a pickle may call."""
+        return getattr(self, f"_{what}")(*arguments)
+
+    def _tensor(self, storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, extra: Any = None) -> Any:
+        array = strided(storage, offset, size, stride)
+        if storage.dtype in QUANTIZED:
+            raise UnsupportedError(f"{storage.where}: tensors of {storage.dtype} are not supported yet", code="E0404")
+        if isinstance(extra, dict) and extra.get("conj"):
+            array = np.conjugate(array)
+        self.trainable[id(array)] = array, requires_grad is True
+        return array
+
+    def _quantized(self, storage: Any, offset: Any, size: Any, stride: Any, how: Any, *_: Any) -> Quantized:
+        array = strided(storage, offset, size, stride)
+        if storage.dtype not in QUANTIZED:
+            raise TypeError(f"a quantized tensor of {storage.dtype}")
+        scheme, scale, zero_point, *axis = how
+        if scheme.name == "per_tensor_affine":
+            return Quantized(array, storage.dtype, float(scale), int(zero_point))
+        scales, zeros = np.asarray(scale), np.asarray(zero_point)
+        if not 0 <= axis[0] < array.ndim or scales.shape != (array.shape[axis[0]],) or zeros.shape != scales.shape:
+            raise ValueError("scales and zero points do not fit the tensor")
+        return Quantized(array, storage.dtype, scales, zeros, axis[0])
+
+    def _sparse(self, layout: Any, size: Any, requires_grad: Any, indices: Any, values: Any) -> Any:
+        raise UnsupportedError(f"{self.name}: sparse tensors are not supported yet", code="E0404")
+
+    def _mapping(self) -> dict[Any, Any]:
+        return {}
+
+    def _listed(self, items: Any) -> list[Any]:
+        if not isinstance(items, list):
+            raise TypeError("expected a list")
+        return items
+
+    def _tagged(self, value: Any, tag: Any) -> Any:
+        return value
+
+    def _row(self, number: Any) -> Any:
+        raise TypeError("only archives of torch 1.1 and 1.2 number their tensors")
+
+    def _complex_number(self, real: Any, imaginary: Any) -> complex:
+        return complex(float(real), float(imaginary))
+
+    def _device(self, name: Any, index: Any = None) -> str:
+        if not isinstance(name, str) or index is not None and not isinstance(index, int):
+            raise TypeError("expected a name and a number")
+        return name if index is None else f"{name}:{index}"
