@@ -73,6 +73,7 @@ bench: $(VENV)/installed-bench ## time against torch and xDSL (BENCH='--quick' f
 	PYTHONPATH=. $(BIN)/python benchmarks/threads.py $(BENCH)
 	PYTHONPATH=. $(BIN)/python benchmarks/device.py $(BENCH)
 	$(BIN)/python benchmarks/first_result.py $(BENCH)
+	$(BIN)/python benchmarks/archives.py --only large,classes,methods
 	$(BIN)/python benchmarks/differentiate_time.py $(BENCH)
 	PYTHONPATH=. $(BIN)/python benchmarks/differentiation_size.py
 
