@@ -283,3 +283,21 @@ def test_errors_name_the_code_of_the_archive_and_what_it_is_made_from() -> None:
     assert 'note: this is made from\n            raise ValueError("expected 3 dimensions' in text
     with pytest.raises(irtool.RunError, match=r"note: this is made from\nconv.py\(\d+\): _conv_forward"):      # traced
         module("net_traced")(np.ones((2, 3), np.float32))
+
+
+def test_layers_refuse_what_they_have_no_rule_for() -> None:
+    """Nodes of other name spaces went past the layers, on the elements at the bottom."""
+    quantized = module("quantized_dynamic")
+    with pytest.raises(irtool.Error, match="under vmap is not supported"):
+        irtool.vmap(lambda x: quantized(x)[0])(np.ones((2, 2, 3, 3), np.float32))
+
+
+def test_a_future_is_its_value() -> None:
+    choice, (x, index) = module("choice"), first_call("choice")
+    assert "Future" not in str(choice.graph())
+    exact = choice.to("float64")
+    (gradient,) = exact.vjp("forward", [x.astype(np.float64), index], [np.ones((3, 2))], [0])
+    step = np.zeros_like(x, np.float64)
+    step[1, 1] = 1e-6
+    slope = (exact(x + step, index) - exact(x - step, index)).sum() / 2e-6
+    assert abs(slope - gradient[1, 1]) < 1e-6

@@ -12,8 +12,8 @@ import numpy as np
 
 from irtool.accepted_values import accept, copied, delivered
 from irtool.archives.declared_values import holds_instance, inward, named, outward
-from irtool.archives.hooks import CALL, graph_of_call
 from irtool.archives.lowering import Lowered, UnknownInstance
+from irtool.archives.module_call import CALL, graph_of_call
 from irtool.archives.opening import MAX_CALLS
 from irtool.archives.replacing import Replaced, apart, apart_handle, array_called, settled, written_over
 from irtool.dispatch.backend import BACKEND
@@ -25,7 +25,7 @@ from irtool.execute.output_cotangents import leaves, parts_of
 from irtool.interpret import walk
 from irtool.ir.errors import RunError, UnsupportedError, did_you_mean
 from irtool.ir.graph import Graph, Node
-from irtool.ops.arrays import is_array
+from irtool.ops.arrays import generator, is_array
 from irtool.ops.nested_tensors import map_tensors, tensors_in
 from irtool.ops.node_calls import call_node
 from irtool.ops.structure import Object
@@ -146,7 +146,7 @@ class MethodRun:
         """The result by the executor: arrays, or tensors where there are some among the arguments."""
         lowered = variant.lowered
         values = [*arguments, *replaced.attributes(lowered)]
-        has_tensors = any(True for _ in tensors_in(values))
+        has_tensors = any(True for _ in tensors_in([*arguments, replaced.parameters]))
         if has_tensors:
             values = map_tensors(elements_of, values)
         results = variant.executor.run(values, None)
@@ -171,7 +171,7 @@ class MethodRun:
     def interpreted(self, arguments: Sequence[Any]) -> Any:
         """The result, node by node, instances as they are."""
         values = [accept(unwrapped(value), declared) for value, declared in zip(arguments, self.graph.inputs[1:], strict=True)]
-        with self.program.lock:
+        with self.program.lock, np.errstate(all="ignore"):
             results = walk(self.graph, [self.instance, *[each if holds_instance(each) else copied([each])[0] for each in values]],
                            Caller(self.library))
             results = [delivered(each, output.type) for each, output in zip(results, self.graph.outputs, strict=True)]
@@ -184,6 +184,9 @@ class MethodRun:
     def put_back(self, lowered: Lowered, results: Sequence[Any], replaced: Replaced, arguments: Sequence[Any]) -> None:
         """Give the attributes, or what replaces them, the values that the graph left in them. They share no memory with arguments."""
         end = lowered.result_count + len(lowered.assigned)
+        for (holder, name), value in zip(lowered.assigned, results[lowered.result_count:], strict=False):
+            if not replaced.holds(holder.attributes.get(name)):
+                settled(value)          # or raises, before anything is written
         for index, value in zip(lowered.changed, results[end:], strict=True):
             holder, name = lowered.sources[index]
             old = holder.attributes[name]
@@ -209,7 +212,7 @@ class MethodRun:
                    for each, array in arrays.items()}
         chosen = sorted({index for each in wrt for index in (readers[each] if isinstance(each, str) else [each])})
         with self.program.lock if variant.has_state else nullcontext():
-            recorded = variant.executor.record([*arguments, *state], chosen, seed=0)
+            recorded = variant.executor.record([*arguments, *state], chosen, seed=int(generator().integers(2 ** 31)))
             seeds = per_leaf(recorded.outputs[:lowered.result_count], cotangents)
             rest = sum(map(leaves, recorded.outputs[lowered.result_count:]))       # takes no part
             gradients = dict(zip(chosen, recorded.backward([*seeds, *[None] * rest]), strict=True)) if chosen else {}

@@ -18,7 +18,18 @@ from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.graph import NO_ATTRIBUTES, Block, Graph, Node, Value
 from irtool.ir.numbering import attribute_keys
 from irtool.ir.tensor_literal import TensorLiteral
-from irtool.ir.types import ClassType, EnumType, OptionalType, Type, UnionType, is_subtype
+from irtool.ir.types import (
+    ClassType,
+    DictType,
+    EnumType,
+    FutureType,
+    ListType,
+    OptionalType,
+    TupleType,
+    Type,
+    UnionType,
+    is_subtype,
+)
 from irtool.ops.folding import evaluate, is_foldable
 from irtool.ops.structure import Object, attribute_name
 from irtool.torchscript.library import Library
@@ -91,12 +102,12 @@ class Opening:
         copy.tail, copy.line = node.tail, node.line
         into.append(copy)
         for output in node.outputs:
-            copy.add_output(self.graph.fresh_id(), output.type)
+            copy.add_output(self.graph.fresh_id(), ready(output.type))
         for block in node.blocks:
             inner = copy.add_block()
             inside = dict(env) if not block.inputs else env
             for value in block.inputs:
-                inside[value] = inner.add_input(self.graph.fresh_id(), value.type)
+                inside[value] = inner.add_input(self.graph.fresh_id(), ready(value.type))
             inner.set_outputs(self._results(block, inside, inner))
         return copy.outputs
 
@@ -285,15 +296,11 @@ class Opening:
         return results
 
     def fork(self, node: Node, operands: list[Value], env: dict[Value, Value], into: Block) -> list[Value] | None:
-        """`prim::fork`: its graph runs at once, and the future holds its result."""
+        """`prim::fork`: its graph runs at once, and its result stands for the future."""
         subgraph = node.subgraph
         if subgraph is None:
             return None
-        (result,) = self._called(subgraph, node, operands, into)
-        ready = Graph(self.graph.dialect)
-        ready.block.add_output(ready.block.add_input("0", result.type))
-        copy = into.append(Node("prim::fork", (result,), {"Subgraph": Attribute("<Graph>", ready)}))
-        return [copy.add_output(self.graph.fresh_id(), node.output.type)]
+        return self._called(subgraph, node, operands, into)
 
     def closure(self, node: Node, operands: list[Value], env: dict[Value, Value], into: Block) -> list[Value] | None:
         """A nested function: `prim::fork` has its graph, too."""
@@ -301,9 +308,21 @@ class Opening:
         return None if value is None else [value]
 
     def wait(self, node: Node, operands: list[Value], env: dict[Value, Value], into: Block) -> list[Value] | None:
-        """`aten::wait` of a future that was made here."""
-        made = operands[0].node
-        return [made.inputs[0]] if made.kind == "prim::fork" else None
+        """`aten::wait` of a future that was made here, which is its value."""
+        return None if isinstance(operands[0].type, FutureType) else operands
+
+
+def ready(type: Type) -> Type:
+    """A type with what futures hold in place of futures."""
+    if isinstance(type, FutureType):
+        return ready(type.element)
+    if "Future" not in type.text:
+        return type
+    if isinstance(type, ListType | OptionalType):
+        return (types.list_of if isinstance(type, ListType) else types.optional)(ready(type.element))
+    if isinstance(type, DictType):
+        return types.dict_of(type.key_type, ready(type.value_type))
+    return types.tuple_of(map(ready, type.elements)) if isinstance(type, TupleType) else type
 
 
 HANDLERS = {

@@ -9,7 +9,7 @@ from irtool.accepted_values import accepted
 from irtool.archives.archive import Archive
 from irtool.archives.calling import MethodRun, Program, source_of
 from irtool.archives.declared_values import View, fits, inward
-from irtool.archives.hooks import CALL
+from irtool.archives.module_call import CALL
 from irtool.archives.opening import opened
 from irtool.archives.replacing import Replaced
 from irtool.archives.state import Keys, convert, copy_of, load_state_dict

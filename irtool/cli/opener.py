@@ -57,7 +57,7 @@ def read_archive(file: str, method: str) -> ArchiveSource:
     """A method of an archive; if none is named, `forward` with its hooks. Raises UsageError where the file cannot be read; Error."""
     from irtool.archives import ScriptModule, load
     from irtool.archives.freezing import standalone
-    from irtool.archives.hooks import CALL
+    from irtool.archives.module_call import CALL
     from irtool.ir.module import Module
 
     try:

@@ -22,6 +22,7 @@ from irtool.ir.rewrite import clone_node
 from irtool.ir.schema import Schema
 from irtool.ir.structure_kinds import HANDING_ON, NO_ELEMENTS_ASKED
 from irtool.ir.types import TensorType, TupleType
+from irtool.ops import OPS
 from irtool.ops.arrays import dtype_of
 from irtool.ops.call import overload
 from irtool.ops.nested_tensors import map_tensors, tensors_in
@@ -156,7 +157,7 @@ def caller(apply: Apply) -> Callable[[Node, list[Any]], Sequence[Any]]:
             return (logic(kind, values, apply),)
         if kind == "prim::AutogradAdd":
             return (added(values[0], values[1], apply),)
-        if kind.startswith("aten::"):
+        if kind.startswith("aten::") or kind.partition("::")[0] in OTHER_SPACES:
             if not any(True for _ in tensors_in(values)) and not _makes_tensors(node):
                 return call_node(node, values)
             plan = plan_for(node)
@@ -188,6 +189,8 @@ def added(a: Any, b: Any, apply: Apply) -> Any:
     return apply("aten::add.Tensor", [a, b, 1])
 
 
+OTHER_SPACES = frozenset(each.partition("::")[0] for each in OPS) - {"aten", "prim", "irtool"}
+"""Name spaces of operators beside torch's own: `quantized`."""
 PYTHON = frozenset(("list", "dict", "scalar", "string"))
 """Families of operators on Python values, which hand on tensors that are in them."""
 
