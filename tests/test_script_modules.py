@@ -160,6 +160,14 @@ def test_several_sizes_share_one_plan() -> None:
     assert len(variant.executor.plans) == 1
 
 
+def test_numbers_that_change_often_are_no_reason_to_compile_again() -> None:
+    script, one = module("objects"), np.ones(2, np.float32)
+    for step in range(30):
+        script.scale = step / 2
+        assert script(one, 1)[0].tolist() == [step / 2] * 2
+    assert len(script.method("__call__").variants) == 2
+
+
 def test_calls_from_several_threads_lose_no_write() -> None:
     state, net = module("state"), module("net_traced")
     wanted = net(X)

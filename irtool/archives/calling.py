@@ -12,7 +12,7 @@ import numpy as np
 
 from irtool.accepted_values import accept, copied, delivered
 from irtool.archives.declared_values import holds_instance, inward, named, outward
-from irtool.archives.lowering import Lowered, UnknownInstance
+from irtool.archives.lowering import Lowered, Place, UnknownInstance, is_unchanged
 from irtool.archives.module_call import CALL, graph_of_call
 from irtool.archives.opening import MAX_CALLS
 from irtool.archives.replacing import Replaced, apart, apart_handle, array_called, settled, written_over
@@ -102,16 +102,31 @@ class MethodRun:
         self.graph: Graph = graph_of_call(library, definition) if name == CALL else library.method(instance.type, name)
         self.parameters = Parameters(self.function)
         self.variants: list[Variant] = []
+        self.varying: set[Place] = set()
+        self.unknown: UnknownInstance | None = None
 
     def variant(self) -> Variant:
         """The graph for the attributes as they are. Raises UnknownInstance."""
         variant = self.fitting()
         if variant is None:
             with self.program.lock:
-                variant = self.fitting()
-                if variant is None:
-                    variant = Variant(Lowered(self.library, self.graph, self.instance))
-                    self.variants = [*self.variants[-MAX_VARIANTS + 1:], variant]
+                variant = self.fitting() or self.new_variant()
+        return variant
+
+    def new_variant(self) -> Variant:
+        """One more variant. Numbers and words that are others than in the last one are inputs of its graph. Raises UnknownInstance."""
+        if self.unknown is not None and is_unchanged(self.unknown.read):
+            raise UnknownInstance(*self.unknown.args)
+        for holder, name, value in self.variants[-1].lowered.read if self.variants else ():
+            now = holder.attributes.get(name)
+            if now is not value and type(now) is type(value) in (int, float, str):
+                self.varying.add((id(holder), name))
+        try:
+            variant = Variant(Lowered(self.library, self.graph, self.instance, self.varying))
+        except UnknownInstance as unknown:
+            self.unknown = unknown
+            raise
+        self.variants = [*self.variants[-MAX_VARIANTS + 1:], variant]
         return variant
 
     def fitting(self) -> Variant | None:

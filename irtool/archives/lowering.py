@@ -5,7 +5,8 @@ Numbers, strings and None that the method only reads are constants (`opening.py`
 """
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from irtool.analysis.alias import Aliases
 from irtool.analysis.liveness import remove_dead_nodes
@@ -21,7 +22,9 @@ Place = tuple[int, str]
 
 
 class UnknownInstance(Exception):
-    """Which instance an attribute belongs to shows only when the graph runs."""
+    """Which instance an attribute belongs to shows only when the graph runs. `read`: as of Lowered."""
+
+    read: Sequence[tuple[Object, str, Any]] = ()
 
 
 class Lowered:
@@ -47,7 +50,11 @@ class Lowered:
         self._inputs: dict[Place, Value] = {}
         self._written: dict[Place, Type] = {}
         self._holders: dict[int, Object] = {}
-        self._resolve(self.graph.block)
+        try:
+            self._resolve(self.graph.block)
+        except UnknownInstance as unknown:
+            unknown.read = self.read
+            raise
         state = self._rewrite(self.graph.block, {})
         for place in self._written:
             self.assigned.append((self._holders[place[0]], place[1]))
@@ -66,7 +73,7 @@ class Lowered:
 
     def fits(self) -> bool:
         """Is everything still as the graph was made for?"""
-        return all([holder.attributes.get(name) is value for holder, name, value in self.read])
+        return is_unchanged(self.read)
 
     # -- which instance a value is
     def _resolve(self, block: Block) -> None:
@@ -148,3 +155,8 @@ class Lowered:
                 self._drop_instances(inner)
             if node.kind == "prim::GetAttr" and node.inputs[0] in self._objects and not node.output.has_uses:
                 node.destroy()
+
+
+def is_unchanged(read: Sequence[tuple[Object, str, Any]]) -> bool:
+    """Have attributes still these values?"""
+    return all([holder.attributes.get(name) is value for holder, name, value in read])
