@@ -230,6 +230,24 @@ def test_what_a_layer_would_lose_is_refused() -> None:
     assert all(same(array, before[name]) for name, array in net.state_dict().items())
 
 
+def test_an_ensemble_trains_its_own_statistics() -> None:
+    net = module("net_train")
+    stacked = {name: np.stack([array, array * 2]) for name, array in net.named_parameters()}
+
+    def call(parameters: Any, buffers: Any, x: Any) -> Any:
+        return irtool.functional_call(net, {**parameters, **buffers}, x)
+    for transform in (lambda f: f, irtool.jit):
+        buffers = {name: irtool.Tensor(np.stack([array, array])) for name, array in net.named_buffers()}
+        results = transform(irtool.vmap(call, in_dims=(0, 0, None)))(stacked, buffers, X)
+        for place in range(2):
+            single = module("net_train")
+            wanted = irtool.functional_call(single, {name: array[place] for name, array in stacked.items()}, X)
+            np.testing.assert_allclose(np.asarray(results)[place], wanted, rtol=1e-4, atol=1e-5)
+            for name, array in single.named_buffers():
+                np.testing.assert_allclose(np.asarray(buffers[name])[place], array, rtol=1e-5)
+    assert net.state_dict()["body.1.num_batches_tracked"] == 0
+
+
 @pytest.mark.oracle
 @pytest.mark.parametrize(("name", "way"), [("net_train", "vjp"), ("hooked", "vjp"), ("shared", "vjp"), ("net_train", "grad"),
                                            ("hooked", "grad")])

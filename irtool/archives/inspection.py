@@ -49,7 +49,7 @@ def producer(archive: Archive) -> str:
 def classes_of(module: ScriptModule) -> list[ClassDefinition]:
     """The classes of the instances in the archive, those of outer ones first."""
     known: dict[str, ClassDefinition] = {}
-    todo: list[Any] = [module.archive.root]
+    todo: list[Any] = [module.instance]
     seen: set[int] = set()
     while todo:
         each = todo.pop()
