@@ -11,10 +11,18 @@ import numpy as np
 import pytest
 
 import irtool
+from irtool.cli.main import main
 from irtool.interop import npz, safetensors
 from irtool.interop.npz import Archive
 
 WEIGHTS = Path(__file__).parent / "data" / "weights"
+
+
+def run_cli(*words: Any) -> tuple[int, str, str]:
+    """Exit code, standard output, standard error."""
+    out, err = io.StringIO(), io.StringIO()
+    code = main([str(word) for word in words], stdout=out, stderr=err)
+    return code, out.getvalue(), err.getvalue()
 
 
 def same(got: dict[str, Any], expected: dict[str, Any]) -> None:
@@ -126,3 +134,116 @@ def test_other_files_are_called_by_their_kind(data: bytes, message: str) -> None
 def test_ir_text_is_loaded_as_a_module(tmp_path: Path) -> None:
     text = "graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  return (%y)\n"
     assert str(irtool.load(text.encode())) == text
+
+
+NET = """graph(%self.1 : __torch__.Net,
+      %x : Tensor):
+  %one : int = prim::Constant[value=1]()
+  %fc : __torch__.Linear = prim::GetAttr[name="fc"](%self.1)
+  %weight : Float(2, 3) = prim::GetAttr[name="weight"](%fc)
+  %bias : Tensor? = prim::GetAttr[name="bias"](%fc)
+  %y : Tensor = aten::linear(%x, %weight, %bias)
+  %rnn : __torch__.Rnn = prim::GetAttr[name="rnn"](%self.1)
+  %ws : Tensor[] = prim::GetAttr[name="_flat_weights"](%rnn)
+  %w : Tensor = aten::__getitem__(%ws, %one)
+  %z : Tensor = aten::add(%y, %w, %one)
+  %calls : Tensor = prim::GetAttr[name="calls"](%self.1)
+  %more : Tensor = aten::add(%calls, %one, %one)
+   = prim::SetAttr[name="calls"](%self.1, %more)
+  %after : Tensor = prim::GetAttr[name="calls"](%self.1)
+  %trains : bool = prim::GetAttr[name="training"](%fc)
+  %scale : float = prim::GetAttr[name="scale"](%self.1)
+  %out : Tensor = prim::If(%trains)
+    block0():
+      %o1 : Tensor = aten::mul(%z, %after)
+      -> (%o1)
+    block1():
+      %o2 : Tensor = aten::mul(%z, %scale)
+      -> (%o2)
+  return (%out)
+"""
+STATE = {
+    "fc.weight": np.arange(6, dtype=np.float32).reshape(2, 3), "fc.bias": np.ones(2, np.float32), "calls": np.array(3.0, np.float32),
+    "rnn.weight_hh_l0": np.full((2, 2), 100, np.float32), "rnn.weight_ih_l0": np.zeros((2, 2)),
+    "scale": np.array(2.0), "unused": np.zeros(3),
+}
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Path:
+    """A folder with a printed graph of a module, its weights in two formats, and an input."""
+    (tmp_path / "net.ir").write_text(NET)
+    np.savez(tmp_path / "net.npz", **STATE)  # type: ignore[arg-type]
+    (tmp_path / "net.safetensors").write_bytes(safetensors.encode(Archive(STATE)))
+    (tmp_path / "x.safetensors").write_bytes(safetensors.encode(Archive({"x": np.ones((2, 3), np.float32)})))
+    return tmp_path
+
+
+@pytest.mark.parametrize("state", ["net.npz", "net.safetensors"])
+def test_a_printed_graph_of_a_module_takes_weights_by_dotted_name(net: Path, state: str) -> None:
+    y = STATE["fc.weight"].sum(1) + 1 + np.full((2, 2), 100)
+    words = "run", net / "net.ir", net / "x.safetensors", "--load-state", net / state, "-o", net / "out.npz"
+    for more, expected in ([], y * 2), (["-i", "self.fc.training=true"], y * 4), (["-i", "self.1.scale=3.0", "--interpret"], y * 3):
+        code, out, err = run_cli(*words, *more)
+        assert code == 0 and ("'fc.training', so it is false" in err) == ("self.fc.training=true" not in more), err
+        with np.load(net / "out.npz") as outputs:
+            np.testing.assert_array_equal(outputs["output0"], expected)
+    assert run_cli("grad", *words[1:5], "-i", "vjp0=2x2xf32=1")[0] == 0
+
+
+@pytest.mark.parametrize("name, value, message", [
+    ("fc.weight", np.ones((3, 2), np.float32), "reads 'fc.weight' : Float(2, 3), which is float32 (3, 2) in"),
+    ("scale", None, "reads 'scale' : float, which is not in"),
+    ("calls", None, "reads 'calls' : Tensor, which is not in"), ("rnn.weight_hh_l0", None, "reads 'rnn._flat_weights' : Tensor[]"),
+])
+def test_weights_that_lack_something_are_named(net: Path, name: str, value: Any, message: str) -> None:
+    state = {key: array for key, array in STATE.items() if key != name} | ({name: value} if value is not None else {})
+    np.savez(net / "net.npz", **state)
+    code, out, err = run_cli("run", net / "net.ir", net / "x.safetensors", "--load-state", net / "net.npz")
+    assert (code, out) == (1, "") and message in err
+
+
+def test_what_takes_no_weights_says_so(net: Path) -> None:
+    (net / "f.ir").write_text("graph(%x : Tensor):\n  return (%x)\n")
+    code, _, err = run_cli("run", net / "f.ir", "--load-state", net / "net.npz", "-i", "x=1")
+    assert code == 2 and "takes a module as its first input" in err
+    (net / "call.ir").write_text(NET.replace("aten::linear(%x, %weight, %bias)", 'prim::CallMethod[name="forward"](%fc, %x)'))
+    code, _, err = run_cli("run", net / "call.ir", net / "x.safetensors", "--load-state", net / "net.npz")
+    assert code == 1 and "print the module's inlined_graph" in err
+    code, _, err = run_cli("run", WEIGHTS / "checkpoint.pt", "-i", "x=1")
+    assert code == 1 and "arrays alone" in err
+
+
+def test_archives_take_other_weights(tmp_path: Path) -> None:
+    path = WEIGHTS.parent / "archives" / "net_train.pt"
+    state = {name: np.zeros_like(array) for name, array in irtool.load(path).state_dict().items()}
+    np.savez(tmp_path / "zeros.npz", **state)
+    words = "run", path, "-i", "x=2x2x5x5xf32=1", "-o", tmp_path / "out.npz"
+    assert run_cli(*words, "--load-state", tmp_path / "zeros.npz")[0] == 0
+    with np.load(tmp_path / "out.npz") as zeros:
+        assert not zeros["output0"].any()
+    assert run_cli(*words, "--load-state", path)[0] == 0
+    np.savez(tmp_path / "zeros.npz", w=np.zeros(1))
+    code, _, err = run_cli(*words, "--load-state", tmp_path / "zeros.npz")
+    assert code == 1 and "it has no 'w'" in err
+
+
+@pytest.mark.oracle
+def test_graphs_and_weights_out_of_torch(tmp_path: Path) -> None:
+    import torch
+
+    from tests.data.weights.nets import Net
+
+    torch.manual_seed(0)
+    net = Net()
+    net(torch.randn(4, 2, 5))
+    net.eval()
+    x = torch.randn(4, 2, 5)
+    torch.save(net.state_dict(), tmp_path / "state.pt")
+    for name, module in (("script", torch.jit.script(net)), ("trace", torch.jit.trace(net, x))):
+        (tmp_path / "net.ir").write_text(str(module.inlined_graph))
+        np.savez(tmp_path / "x.npz", x.numpy())
+        np.savez(tmp_path / "y.npz", output0=net(x).detach().numpy())
+        code, out, err = run_cli("run", tmp_path / "net.ir", tmp_path / "x.npz", "--load-state", tmp_path / "state.pt", "--expect",
+                                 tmp_path / "y.npz", *(["-i", "self.scale=2.0"] if name == "script" else []))
+        assert code == 0, out + err

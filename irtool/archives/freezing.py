@@ -9,7 +9,7 @@ import numpy as np
 from irtool.accepted_values import accept, arrays_in, overlapping
 from irtool.analysis.alias import Aliases
 from irtool.analysis.liveness import remove_dead_nodes
-from irtool.archives.lowering import UnknownInstance
+from irtool.archives.lowering import Lowered, UnknownInstance
 from irtool.ir.arguments import check_graph, listed, positions
 from irtool.ir.attribute import Attribute
 from irtool.ir.builder import Builder
@@ -137,15 +137,21 @@ def standalone(module: ScriptModule, method: str = "forward") -> Graph:
     except UnknownInstance as unknown:
         raise UnsupportedError(f"{method} hands an instance to {unknown}: it is no graph of arrays; irtool.load in Python runs it",
                                code="E0404") from None
+    frozen = with_constants(lowered)
+    frozen.name = run.function.name
+    defaults = {value.name: run.parameters.defaults[name] for value, name in zip(frozen.inputs, run.parameters.names, strict=True)
+                if isinstance(run.parameters.defaults.get(name, ...), PLAIN)}
+    if defaults:
+        frozen.metadata[DEFAULTS] = spelled(defaults)
+    return frozen
+
+
+def with_constants(lowered: Lowered) -> Graph:
+    """A lowered method whose attributes are constants, and which gives its results alone. Raises UnsupportedError."""
     graph = clone_graph(lowered.graph)
     graph.block.set_outputs(graph.outputs[:lowered.result_count])
     remove_dead_nodes(graph)
     first = len(graph.inputs) - len(lowered.sources)
     frozen = freeze(graph, {first + place: holder.attributes[name] for place, (holder, name) in enumerate(lowered.sources)})
-    frozen.name = run.function.name
     remove_dead_nodes(frozen)
-    defaults = {value.name: run.parameters.defaults[name] for value, name in zip(frozen.inputs, run.parameters.names, strict=True)
-                if isinstance(run.parameters.defaults.get(name, ...), PLAIN)}
-    if defaults:
-        frozen.metadata[DEFAULTS] = spelled(defaults)
     return frozen

@@ -45,13 +45,25 @@ def is_npz(memory: Any) -> bool:
     return bytes(memory[:4]) == ZIP[0] and bytes(memory[30:30 + length]).endswith(b".npy")
 
 
-def weights_in(memory: Any, name: str) -> npz.Archive:
-    """The arrays of a file of weights, or the state of an archive's module. Raises Error."""
+def weights_in(memory: Any, name: str, has_attributes: bool = False) -> npz.Archive:
+    """The arrays of a file of weights, or the state of an archive's module. Raises Error.
+
+    has_attributes: of a module everything that has a form in an .npz, not only parameters and buffers.
+    """
     from irtool.archives.script_module import ScriptModule
 
     content = content_of(memory, name)
-    if isinstance(content, Archive):
-        return npz.Archive(ScriptModule.of_archive(content).state_dict())
     if content is None:
         raise Error(f"{name}: expected weights: a .npz, a .safetensors, or a file of torch", code="E0701")
-    return content
+    if not isinstance(content, Archive):
+        return content
+    module = ScriptModule.of_archive(content)
+    if not has_attributes:
+        return npz.Archive(module.state_dict())
+    weights = npz.Archive()
+    for key, value in module.named_attributes():
+        try:
+            weights.put(key, value)
+        except Error:       # no text of a graph has a value of its type
+            pass
+    return weights

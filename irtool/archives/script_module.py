@@ -142,6 +142,13 @@ class ScriptModule(View):
                      if isinstance(value, Object) and self._program.library.definition(value.type).is_module]
             todo += reversed(inner)
 
+    def named_attributes(self) -> Iterator[tuple[str, Any]]:
+        """Attributes by dotted name, those of modules inside, too, but not these modules."""
+        for prefix, instance, _ in self._modules():
+            for name, value in instance.attributes.items():
+                if not isinstance(value, Object):
+                    yield prefix + name, value
+
     def _places(self) -> Iterator[tuple[str, tuple[Object, str]]]:
         """Parameters and buffers by dotted name: whose attribute each is."""
         for prefix, instance, definition in self._modules():

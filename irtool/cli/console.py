@@ -11,7 +11,7 @@ from irtool.ir.source import Diagnostic, SourceFile, clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import BinaryIO, TextIO
+    from typing import Any, BinaryIO, TextIO
 
     from irtool.cli.command import Arguments
     from irtool.cli.show.progress import Progress
@@ -21,6 +21,20 @@ if TYPE_CHECKING:
 FIRST = 1 << 16
 """Bytes of a file by which to see that it is of another kind."""
 COLORS = {"error": "31", "warning": "35", "remark": "34", "note": "36", "+": "32", "-": "31", "@": "36"}
+
+
+def are_weights(first: bytes) -> bool:
+    """Do the first bytes of a file say that it holds arrays, and is no `.npz`? It may be an archive."""
+    if first[:4] != b"PK\x03\x04":
+        return first[7:9] == b"\0{" or first[:4] == b"\x80\x02\x8a\x0a"
+    return b"/" in first[30:30 + int.from_bytes(first[26:28], "little")] and b".npy" not in first[30:300]
+
+
+def arrays_of(memory: Any, path: str, has_attributes: bool) -> Archive:
+    """The weights of such a file. Raises Error."""
+    from irtool.archives.kinds import weights_in
+
+    return weights_in(memory, path, has_attributes)
 
 
 class Console:
@@ -100,14 +114,21 @@ class Console:
         self.sources.append(source)
         return source
 
-    def read_archive(self, path: str) -> Archive:
-        """The arrays of an `.npz`. Raises UsageError when it cannot be read, DamagedError where it is none."""
+    def read_archive(self, path: str, has_attributes: bool = False) -> Archive:
+        """The arrays of a `.npz`, a `.safetensors`, or what torch.save wrote. Raises UsageError when it cannot be read, DamagedError where
+        it is none. has_attributes: of a module not only parameters and buffers."""
         from irtool.interop.npz import decode, decode_stream
 
         if path == "-" or not os.path.isfile(path):
-            return decode(self.read_bytes(path, lambda first: first[:2] != b"PK"), path)
+            data = self.read_bytes(path, lambda first: first[:2] != b"PK" and not are_weights(first))
+            return arrays_of(data, path, has_attributes) if are_weights(data) else decode(data, path)
         try:
             with open(path, "rb") as file:
+                if are_weights(file.read(FIRST)):
+                    from irtool.archives.container import in_memory
+
+                    return arrays_of(*in_memory(path), has_attributes)
+                file.seek(0)
                 return decode_stream(file, os.fstat(file.fileno()).st_size, path)
         except OSError as error:
             raise UsageError(f"{path}: {reason(error)}", code="E0707") from None

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from irtool.cli.constants_file import take
 from irtool.cli.exit_errors import UsageError
+from irtool.cli.opener import ArchiveSource, method_of
 from irtool.ir.errors import Error
 
 TYPE_CHECKING = False
@@ -14,9 +15,10 @@ if TYPE_CHECKING:
     from irtool.cli.console import Console
     from irtool.interop.cotangents import Cotangents
     from irtool.interop.npz import Archive
-    from irtool.ir.graph import Graph
+    from irtool.ir.graph import Graph, Value
     from irtool.ir.module import Module
     from irtool.ir.pair import GradientPair
+    from irtool.ir.source import SourceFile
 
 
 def inputs_called(words: Sequence[str], graph: Graph, flag: str, takes_positions: bool = False) -> tuple[int, ...]:
@@ -63,12 +65,58 @@ def read_module(arguments: Arguments, console: Console) -> Module:
         attach_constants(module, arguments.constants, console)
     else:
         take(module, source, arguments.file, console, is_needed=True)
+    if arguments.load_state:
+        module = with_state(module, source, arguments, console)
     say_what_is_rounded(module, console)
     for warning in module.warnings:
         console.report(warning)
     for path in getattr(arguments, "load", ()):
         load_python(path, console)
     return module
+
+
+def with_state(module: Module, source: SourceFile, arguments: Arguments, console: Console) -> Module:
+    """The module with other weights in place of an archive's, or with weights for graphs that take an instance. Raises Error.
+
+    Literals for attributes of the instance (`--input self.scale=2`) are taken out of the arguments.
+    """
+    from irtool.archives.text_state import TextState, takes_instance
+    from irtool.ir.module import Module
+
+    path = arguments.load_state
+    if isinstance(source, ArchiveSource):
+        source.archive.load_state_dict(console.read_archive(path).arrays)
+        return method_of(source.archive, source.name, source.method).module
+    if not any(map(takes_instance, module.graphs)):
+        raise UsageError(f"--load-state: no graph of {module.filename} takes a module as its first input", code="E0801")
+    weights = console.read_archive(path, has_attributes=True)
+    items: list[str | Graph] = []
+    for item in module.items:
+        if not isinstance(item, str) and takes_instance(item):
+            state = TextState(item, weights, literals_of(item.inputs[0], arguments, console), path)
+            item = state.graph_of_arrays()
+            if state.assumed:
+                console.err(f"note: {path} does not say '{state.assumed[0]}', so it is false, as after eval()")
+        items.append(item)
+    return Module(items, module.filename)
+
+
+def literals_of(instance: Value, arguments: Arguments, console: Console) -> dict[str, Any]:
+    """The literals for attributes of an instance, by the attributes' dotted names; the others stay among the arguments. Raises Error."""
+    from irtool.ir.names import stems
+
+    names = (instance.name, *stems(instance.name))
+    literals: dict[str, Any] = {}
+    others = []
+    for text in arguments.input:
+        name, equals, _ = text.removeprefix("%").partition("=")
+        owner = next((each for each in names if name.startswith(f"{each}.")), None)
+        if owner is None or not equals:
+            others.append(text)
+        else:
+            literals[name[len(owner) + 1:]] = literal_of(text, console)
+    vars(arguments)["input"] = tuple(others)
+    return literals
 
 
 def say_what_is_rounded(module: Module, console: Console) -> None:
@@ -129,25 +177,33 @@ def chosen(module: Module, graph: str | None, pair: str | None) -> Graph | Gradi
 # -- values
 def read_values(arguments: Arguments, console: Console) -> tuple[Archive, dict[str, Any]]:
     """The arrays of the file, and the literals. Raises Error."""
-    from irtool.interop.literal import parse_literal
-    from irtool.interop.npy import MAGIC, DamagedError
-    from irtool.interop.npz import Archive, decode_npy
+    from irtool.interop.npz import Archive
 
     archive = console.read_archive(arguments.inputs) if arguments.inputs else Archive()
     literals: dict[str, Any] = {}
     for text in arguments.input:
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise UsageError(f"--input: expected NAME=VALUE, not '{text}'", code="E0807")
+        name = text.partition("=")[0]
         if name in literals:
             raise UsageError(f"--input {name}=...: given twice")
-        try:
-            literals[name] = parse_literal(value, lambda path: decode_npy(console.read_bytes(path, lambda first: first[:6] != MAGIC), path))
-        except (UsageError, DamagedError):
-            raise
-        except Error as error:
-            raise UsageError(f"--input {name}: {error.message}", code="E0807") from None
+        literals[name] = literal_of(text, console)
     return archive, literals
+
+
+def literal_of(text: str, console: Console) -> Any:
+    """The value of NAME=VALUE. Raises UsageError; DamagedError of a file that it names."""
+    from irtool.interop.literal import parse_literal
+    from irtool.interop.npy import MAGIC, DamagedError
+    from irtool.interop.npz import decode_npy
+
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise UsageError(f"--input: expected NAME=VALUE, not '{text}'", code="E0807")
+    try:
+        return parse_literal(value, lambda path: decode_npy(console.read_bytes(path, lambda first: first[:6] != MAGIC), path))
+    except (UsageError, DamagedError):
+        raise
+    except Error as error:
+        raise UsageError(f"--input {name}: {error.message}", code="E0807") from None
 
 
 def read_with_cotangents(graph: Graph, arguments: Arguments, console: Console, outputs: int) -> tuple[list[Any], Cotangents]:

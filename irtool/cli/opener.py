@@ -25,6 +25,7 @@ class ArchiveSource(SourceFile):
         super().__init__(path, str(module))
         self.archive = archive
         self.method = method
+        """Empty for `forward` with its hooks."""
         self.module = module
 
 
@@ -56,9 +57,6 @@ def archive_at(path: str) -> tuple[str, str] | None:
 def read_archive(file: str, method: str) -> ArchiveSource:
     """A method of an archive; if none is named, `forward` with its hooks. Raises UsageError where the file cannot be read; Error."""
     from irtool.archives import ScriptModule, load
-    from irtool.archives.freezing import standalone
-    from irtool.archives.module_call import CALL
-    from irtool.ir.module import Module
 
     try:
         archive = load(file)
@@ -66,10 +64,19 @@ def read_archive(file: str, method: str) -> ArchiveSource:
         raise UsageError(f"{file}: {error.strerror or error}", code="E0707") from None
     if not isinstance(archive, ScriptModule):
         raise Error(f"{file}: arrays alone, {len(archive)} of them, which hold no program", code="E0711")
+    return method_of(archive, file, method)
+
+
+def method_of(archive: ScriptModule, file: str, method: str) -> ArchiveSource:
+    """The same of an archive that was read."""
+    from irtool.archives.freezing import standalone
+    from irtool.archives.module_call import CALL
+    from irtool.ir.module import Module
+
     try:
         graph = standalone(archive, method or CALL)
     except Error as error:
         if not error.diagnostics and file not in error.message:
             error.message = f"{file}: {error.message}"
         raise
-    return ArchiveSource(file, method or "forward", archive, Module([graph], file))
+    return ArchiveSource(file, method, archive, Module([graph], file))

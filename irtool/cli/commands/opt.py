@@ -205,7 +205,7 @@ class Job:
             freezes = first is not None and first.name == "freeze"
             if first is not None and freezes and first.options.get("eval"):
                 piece.archive.eval()
-            rewriting = Rewriting.of_archive(piece.archive, piece.method, freezes)
+            rewriting = Rewriting.of_archive(piece.archive, piece.method or "forward", freezes)
         else:
             module = parse_source(piece)
             take(module, piece, self.arguments.file, self.console, is_needed=True)
