@@ -97,6 +97,8 @@ def test_copies_have_a_state_of_their_own(name: str) -> None:
 def test_objects_are_references_and_members_and_tuples_have_names() -> None:
     script, one = module("objects"), np.ones(2, np.float32)
     assert script.the_counter().n == script.counter.n == 3
+    assert script.counter == script.the_counter() != script.line
+    assert (script.line.in_features, module("hooked").lstm.mode) == (2, "LSTM")
     assert script.count(script.counter, 2) == script.the_counter().up(0) == 5
     assert script(one, 4)[1] == 9
     assert script.counter.n == 9
@@ -150,6 +152,17 @@ def test_to_converts_what_is_held_twice_once() -> None:
     assert module("net_train").to(irtool.torch.float64).state_dict()["body.1.num_batches_tracked"].dtype == np.int64
     with pytest.raises(irtool.RunError, match="not int8"):
         hooked.to(np.int8)
+
+
+@pytest.mark.oracle
+def test_requires_grad_and_dtypes_are_saved(tmp_path: Path) -> None:
+    import torch
+
+    for on in (True, False):
+        script = copy.deepcopy(module("hooked").requires_grad_(on)).to(np.float64)
+        irtool.save(script, tmp_path / "m.pt")
+        parameters = list(torch.jit.load(tmp_path / "m.pt").parameters())
+        assert {(each.requires_grad, each.dtype) for each in parameters} == {(on, torch.float64)}
 
 
 def test_several_sizes_share_one_plan() -> None:

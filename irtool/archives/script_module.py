@@ -21,6 +21,7 @@ from irtool.ops.arrays import is_array
 from irtool.ops.structure import Object
 from irtool.ops.tensor import unwrapped
 from irtool.torchscript.class_definitions import ClassDefinition
+from irtool.torchscript.front import default_value
 from irtool.torchscript.library import Library
 
 
@@ -102,6 +103,8 @@ class ScriptModule(View):
             return self._program.outward(attributes[name])
         if name in self._definition.methods:
             return self.method(name)
+        if name in self._definition.constants and self._definition.place.unit is not None:
+            return default_value(self._definition.constants[name], self._definition.place.unit)
         raise NameMissing(f"{self._definition.type} has no attribute or method '{name}'", name,
                           lambda: [*attributes, *self._definition.methods])
 
@@ -120,8 +123,14 @@ class ScriptModule(View):
             raise RunError(f"the attribute '{name}' of {self._definition.type} takes {type}", code="E0403")
         self._instance.attributes[name] = value
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ScriptModule) and other._instance is self._instance
+
+    def __hash__(self) -> int:
+        return id(self._instance)
+
     def __dir__(self) -> list[str]:
-        return sorted({*object.__dir__(self), *self._instance.attributes, *self._definition.methods})
+        return sorted({*object.__dir__(self), *self._instance.attributes, *self._definition.methods, *self._definition.constants})
 
     def __repr__(self) -> str:
         return f"<ScriptModule {self._definition.type}: {', '.join(self._definition.methods)}>"
