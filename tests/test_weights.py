@@ -1,7 +1,9 @@
 """Weights in files: what torch.save wrote, safetensors, npz; read by `irtool.load`, which says of other files what they are."""
 from __future__ import annotations
 
+import hashlib
 import io
+import itertools
 import json
 import zipfile
 from pathlib import Path
@@ -131,9 +133,75 @@ def test_other_files_are_called_by_their_kind(data: bytes, message: str) -> None
         irtool.load(data)
 
 
-def test_ir_text_is_loaded_as_a_module(tmp_path: Path) -> None:
-    text = "graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  return (%y)\n"
-    assert str(irtool.load(text.encode())) == text
+CONSTANT = """graph(%x : Tensor):
+  %w : Float(200) = prim::Constant[value=<Tensor>]()
+  %s : Float() = prim::Constant[value={0.5}]()
+  %y : Tensor = aten::mul(%x, %w)
+  return (%y)
+"""
+
+
+@pytest.mark.parametrize("format, module", [("npz", npz), ("safetensors", safetensors)])
+def test_ir_text_is_loaded_with_the_weights_that_it_names(tmp_path: Path, format: str, module: Any) -> None:
+    assert str(irtool.load(CONSTANT.encode())) == CONSTANT
+    data = module.encode(Archive({"w": np.arange(200, dtype=np.float32)}))
+    text = f"# constants: w.{format} sha256={hashlib.sha256(data).hexdigest()}\n{CONSTANT}"
+    (tmp_path / "m.ir").write_text(text)
+    with pytest.raises(irtool.Error, match="No such file"):
+        irtool.load(tmp_path / "m.ir")
+    (tmp_path / f"w.{format}").write_bytes(data)
+    (y,) = irtool.run(irtool.load(tmp_path / "m.ir").graph(), [np.ones(200, np.float32)])
+    np.testing.assert_array_equal(y, np.arange(200))
+    assert run_cli("run", tmp_path / "m.ir", "-i", "x=200xf32=1", "-o", tmp_path / "y.safetensors")[0] == 0
+    same(irtool.load(tmp_path / "y.safetensors"), {"output0": y})
+    assert run_cli("run", tmp_path / "m.ir", "-i", "x=200xf32=1", "--expect", tmp_path / "y.safetensors")[0] == 0
+    (tmp_path / f"w.{format}").write_bytes(data[:-1] + b"x")
+    with pytest.raises(irtool.Error, match="which is another file by now"):
+        irtool.load(tmp_path / "m.ir")
+
+
+# -- convert
+def test_archives_text_and_weights_become_each_other(tmp_path: Path) -> None:
+    path = WEIGHTS.parent / "archives" / "net_train.pt"
+    module = irtool.load(path)
+    x = np.linspace(-1, 1, 100, dtype=np.float32).reshape(2, 2, 5, 5)
+    y = irtool.load(path)(x)        # which trains
+    chain = path, "a.pt", "b.ir", "c.pt", "d.ir", "e.npz", "f.safetensors", "g.npz"
+    for source, target in itertools.pairwise(chain):
+        code, out, err = run_cli("convert", tmp_path / source, tmp_path / target)
+        assert (code, out, err) == (0, "", "")
+    for name in ("a.pt", "c.pt"):
+        np.testing.assert_allclose(irtool.load(tmp_path / name)(x), y, 1e-6)
+    for name in ("b.ir", "d.ir"):
+        np.testing.assert_allclose(irtool.run(irtool.load(tmp_path / name).graph(), [x])[0], y, 1e-6)
+    for name in ("e.npz", "f.safetensors"):
+        same(irtool.load(tmp_path / name), irtool.load(tmp_path / "g.npz"))
+    assert run_cli("convert", path, tmp_path / "h.safetensors")[0] == 0
+    same(irtool.load(tmp_path / "h.safetensors"), module.state_dict())
+    for name in ("checkpoint", "legacy"):
+        assert run_cli("convert", WEIGHTS / f"{name}.pt", tmp_path / f"{name}.safetensors")[0] == 0
+    assert (tmp_path / "checkpoint.safetensors").read_bytes() == (tmp_path / "legacy.safetensors").read_bytes()
+    for source in (path, tmp_path / "b.ir", f"{path}:forward"):
+        assert run_cli("convert", source, tmp_path / "m.py")[0] == 0 and "def forward(" in (tmp_path / "m.py").read_text()
+
+
+@pytest.mark.parametrize("source, target, code, message", [
+    (WEIGHTS / "checkpoint.pt", "m.ir", 1, "arrays alone"), (WEIGHTS / "checkpoint.pt", "m.txt", 2, "the extension says"),
+    (WEIGHTS / "nothing.pt", "m.ir", 2, "no such file"), (WEIGHTS / "module.pt", "m.npz", 1, "torch.jit.script(module).save"),
+    (WEIGHTS.parent / "archives" / "state.pt", "no/m.pt", 2, "cannot write"), ("text.ir", "m.npz", 1, "nobody has the numbers"),
+])
+def test_what_cannot_be_converted_is_said(tmp_path: Path, source: Any, target: str, code: int, message: str) -> None:
+    (tmp_path / "text.ir").write_text(CONSTANT)
+    got, out, err = run_cli("convert", tmp_path / source, tmp_path / target)
+    assert (got, out) == (code, "") and message in err and not (tmp_path / target).exists()
+
+
+def test_weights_are_inspected() -> None:
+    code, out, _ = run_cli("inspect", WEIGHTS / "legacy.pt", "--json")
+    rows = {each["name"]: each for each in json.loads(out)["weights"]}
+    assert code == 0 and rows["more.brain"]["dtype"] == "bfloat16" and rows["net.0.weight"]["shape"] == [3, 2]
+    code, out, _ = run_cli("inspect", WEIGHTS / "legacy.pt")
+    assert code == 0 and out.startswith(f"{WEIGHTS / 'legacy.pt'}: weights\n")
 
 
 NET = """graph(%self.1 : __torch__.Net,

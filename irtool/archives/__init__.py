@@ -38,12 +38,24 @@ def load(source: str | os.PathLike[str] | bytes | BinaryIO) -> Any:
 
 def parsed(data: bytes, path: str) -> Module:
     """The module of IR text, with the weights that it names. Raises ParseError; Error where those are missing, or others by now."""
+    from irtool.interop.beside import attach_content, named_in
+    from irtool.ir.source import SourceFile
     from irtool.text.parser import parse
 
     try:
-        return parse(data.decode("utf-8-sig"), path)
+        text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise Error(f"{path}: neither an archive, nor weights, nor text: byte {error.start} is no UTF-8", code="E0711") from None
+    module = parse(text, path)
+    beside = named_in(module, SourceFile(path, text))
+    if beside is not None:
+        place = os.path.join(os.path.dirname(path), beside.name)
+        try:
+            with open(place, "rb") as file:
+                attach_content(module, beside, file.read(), place)
+        except OSError as error:
+            raise Error(diagnostics=[beside.problem(f"constants are in {place}: {error.strerror}")], code="E0706") from None
+    return module
 
 
 __all__ = ["ScriptModule", "load"]

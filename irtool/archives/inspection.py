@@ -4,17 +4,34 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from irtool.interop import npz
 from irtool.ir.errors import Error
 from irtool.ir.graph import Graph
 from irtool.ir.schema import schema_of
 from irtool.ops.call import overload
 from irtool.ops.op import Op
+from irtool.ops.quantized import Quantized
 from irtool.ops.structure import Object
 
 if TYPE_CHECKING:
     from irtool.archives.archive import Archive
     from irtool.archives.script_module import ScriptModule
     from irtool.torchscript.class_definitions import ClassDefinition
+
+
+def inspected_weights(weights: npz.Archive, file: str) -> dict[str, Any]:
+    """The content of a file of weights, in the same form."""
+    return {"schema": 1, "file": file, "kind": "weights", "format_version": None, "producer": "", "classes": [],
+            "weights": [row(name, array, None) | ({"dtype": "bfloat16"} if name in weights.bfloat16 else {})
+                        for name, array in weights.arrays.items()],
+            "operators": [], "problems": [], "extra_files": {}}
+
+
+def row(name: str, array: Any, is_parameter: bool | None) -> dict[str, Any]:
+    """What is said of an array."""
+    stored = array.int_repr() if isinstance(array, Quantized) else array
+    return {"name": name, "dtype": str(array.dtype).removeprefix("torch."), "shape": list(stored.shape), "bytes": int(stored.nbytes),
+            "is_parameter": is_parameter}
 
 
 def inspected(module: ScriptModule) -> dict[str, Any]:
@@ -30,8 +47,7 @@ def inspected(module: ScriptModule) -> dict[str, Any]:
         "format_version": archive.version,
         "producer": producer(archive),
         "classes": [described(definition) for definition in classes_of(module)],
-        "weights": [{"name": name, "dtype": str(array.dtype), "shape": list(array.shape), "bytes": int(array.nbytes),
-                     "is_parameter": name in parameters} for name, array in module.state_dict().items()],
+        "weights": [row(name, array, name in parameters) for name, array in module.state_dict().items()],
         "operators": operators,
         "problems": problems,
         "extra_files": {name.removeprefix("extra/"): container.size(name) for name in container.names("extra/")},

@@ -3,9 +3,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from irtool.archives.archive import Archive
 from irtool.archives.container import Container
 from irtool.archives.model_json import OldArchive
+from irtool.archives.script_module import ScriptModule
 from irtool.archives.torch_saves import MAGIC, read_legacy, read_zip
 from irtool.interop import npy, npz, safetensors
 from irtool.ir.errors import Error
@@ -50,8 +53,6 @@ def weights_in(memory: Any, name: str, has_attributes: bool = False) -> npz.Arch
 
     has_attributes: of a module everything that has a form in an .npz, not only parameters and buffers.
     """
-    from irtool.archives.script_module import ScriptModule
-
     content = content_of(memory, name)
     if content is None:
         raise Error(f"{name}: expected weights: a .npz, a .safetensors, or a file of torch", code="E0701")
@@ -59,7 +60,7 @@ def weights_in(memory: Any, name: str, has_attributes: bool = False) -> npz.Arch
         return content
     module = ScriptModule.of_archive(content)
     if not has_attributes:
-        return npz.Archive(module.state_dict())
+        return state_of(module)
     weights = npz.Archive()
     for key, value in module.named_attributes():
         try:
@@ -67,3 +68,11 @@ def weights_in(memory: Any, name: str, has_attributes: bool = False) -> npz.Arch
         except Error:       # no text of a graph has a value of its type
             pass
     return weights
+
+
+def state_of(module: ScriptModule) -> npz.Archive:
+    """Parameters and buffers by dotted name; those that the file has as bfloat16 are noted."""
+    state = module.state_dict()
+    rounded = [storage.array for storage in module.archive.storages("data") if storage.dtype == "bfloat16"]
+    return npz.Archive(state, bfloat16={name for name, array in state.items()
+                                        if array.dtype == np.float32 and any(np.may_share_memory(array, each) for each in rounded)})

@@ -11,7 +11,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from irtool.cli.console import Console
     from irtool.interop.beside import Beside
-    from irtool.interop.npz import Archive
     from irtool.ir.module import Module
     from irtool.ir.source import SourceFile
 
@@ -54,8 +53,7 @@ def take(module: Module, source: SourceFile, path: str, console: Console, is_nee
 
 def attach_named(module: Module, beside: Beside, path: str, console: Console) -> None:
     """The same of what a line says. Raises UsageError, or Error."""
-    from irtool.interop.beside import checksum
-    from irtool.interop.npz import decode
+    from irtool.interop.beside import attach_content
 
     place = os.path.join(os.path.dirname(path) if path != "-" else "", beside.name)
     if os.path.exists(place) and not os.path.isfile(place):
@@ -64,10 +62,7 @@ def attach_named(module: Module, beside: Beside, path: str, console: Console) ->
         data = console.read_bytes(place)
     except UsageError as error:
         raise UsageError(diagnostics=[beside.problem(f"constants are in {error.message}")], code="E0706") from None
-    if checksum(data) != beside.checksum:
-        raise Error(diagnostics=[beside.problem(f"constants are in {place}, which is another file by now: its sha256 is {checksum(data)}")],
-                    code="E0706")
-    attach_archive(module, decode(data, place), place)
+    attach_content(module, beside, data, place)
 
 
 def content_of(module: Module) -> dict[str, tuple[str, tuple[int, ...], bytes]]:
@@ -161,24 +156,17 @@ def take_constants(module: Module, path: str, console: Console) -> None:
 
 def attach_constants(module: Module, path: str, console: Console) -> None:
     """Attach the arrays of an npz. Raises Error for a key that is no constant, UsageError where the file cannot be read."""
-    attach_archive(module, console.read_archive(path), path)
+    from irtool.interop.beside import attach_all
 
-
-def attach_archive(module: Module, archive: Archive, path: str) -> None:
-    """The same of what the file holds."""
-    from irtool.interop.constant_archives import attach
-
-    unused = attach(module, archive)
-    if unused:
-        raise Error(f"{path}: no constant of {module.filename} is called '{unused[0]}'", code="E0705")
+    attach_all(module, console.read_archive(path), path)
 
 
 def keep_constants(module: Module, path: str) -> None:
     """Write the arrays back under the names that the values have now."""
     from irtool.cli.console import write_whole
+    from irtool.interop.array_files import encode
     from irtool.interop.constant_archives import collect
-    from irtool.interop.npz import encode
 
     archive = collect(module)
     if len(archive):
-        write_whole(path, encode(archive))
+        write_whole(path, encode(archive, path))

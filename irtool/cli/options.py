@@ -37,7 +37,7 @@ input_options = together(
     option("--cast", is_flag=True, group=INPUTS, help="convert inputs to the declared dtypes"),
     option("--constants", metavar="FILE.npz", group=INPUTS, help="arrays of the constants that the text has as <Tensor>"),
     option("--load-state", metavar="FILE", group=INPUTS,
-           help="weights of the module behind %self, or in place of an archive's: .npz, .safetensors, or what torch.save wrote"),
+           help="weights of the module %self, or others for an archive: .npz, .safetensors or .pt"),
     option("--graph", metavar="NAME", group=INPUTS, help="take this graph of the file, as it stands"),
     seed_option,
 )

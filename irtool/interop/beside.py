@@ -1,15 +1,21 @@
-"""The line of a text that names the file with its constants: `# constants: NAME.npz sha256=HEX`, above the graph, in the same folder."""
+"""The line of a text that names the file with its constants: `# constants: NAME.npz sha256=HEX`, above the graph, in the same folder.
+
+It may be a `.safetensors`, too.
+"""
 from __future__ import annotations
 
 import hashlib
 import re
 
+from irtool.interop.array_files import decode
+from irtool.interop.constant_archives import attach
+from irtool.interop.npz import Archive
 from irtool.ir.errors import Error
 from irtool.ir.module import Module
 from irtool.ir.source import Diagnostic, SourceFile
 
 _LINE = re.compile(r"^[ \t]*# constants:[ \t]*(.*?)[ \t]*\n", re.MULTILINE)
-_CONTENT = re.compile(r"([^/\\\0]{1,255}\.npz) sha256=([0-9a-f]{64})")
+_CONTENT = re.compile(r"([^/\\\0]{1,255}\.(?:npz|safetensors)) sha256=([0-9a-f]{64})")
 
 
 class Beside:
@@ -65,3 +71,18 @@ def set_line(module: Module, name: str | None, data: bytes = b"") -> None:
 def checksum(data: bytes) -> str:
     """What the line says of a file with this content."""
     return hashlib.sha256(data).hexdigest()
+
+
+def attach_content(module: Module, beside: Beside, data: bytes, place: str) -> None:
+    """Give the constants their arrays from the content of the file at `place`. Raises Error where it is another, or damaged."""
+    if checksum(data) != beside.checksum:
+        raise Error(diagnostics=[beside.problem(f"constants are in {place}, which is another file by now: its sha256 is {checksum(data)}")],
+                    code="E0706")
+    attach_all(module, decode(data, place), place)
+
+
+def attach_all(module: Module, archive: Archive, path: str) -> None:
+    """Give the constants the arrays of a file. Raises Error for a key that is no constant."""
+    unused = attach(module, archive)
+    if unused:
+        raise Error(f"{path}: no constant of {module.filename} is called '{unused[0]}'", code="E0705")

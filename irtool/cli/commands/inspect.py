@@ -16,7 +16,7 @@ if TYPE_CHECKING:
   irtool inspect model.pt
   irtool inspect model.pt --json
 """)
-@argument("file", metavar="FILE", help="a TorchScript archive")
+@argument("file", metavar="FILE", help="a TorchScript archive, or weights")
 @option("--json", is_flag=True, help="a JSON object")
 def inspect(arguments: Arguments, console: Console) -> int:
     """Read the archive, compile its methods, run nothing."""
@@ -25,13 +25,17 @@ def inspect(arguments: Arguments, console: Console) -> int:
     place = archive_at(arguments.file)
     if place is None:
         console.read_bytes(arguments.file, lambda first: True)
-        raise Error(f"{arguments.file}: expected a TorchScript archive, which is a zip", code="E0711")
+        raise Error(f"{arguments.file}: expected an archive, or weights", code="E0711")
     if place[1]:
         raise UsageError(f"inspect is of whole archives, not of the method '{place[1]}'")
-    from irtool.archives import load
-    from irtool.archives.inspection import inspected
+    from irtool.archives.inspection import inspected, inspected_weights
+    from irtool.cli.conversion import content_at
+    from irtool.interop.npz import Archive
 
-    content = inspected(load(place[0]))
+    read = content_at(place[0])
+    if read is None:
+        raise Error(f"{arguments.file}: expected an archive, or weights", code="E0711")
+    content = inspected_weights(read, place[0]) if isinstance(read, Archive) else inspected(read)
     if arguments.json:
         import json
 
@@ -44,7 +48,9 @@ def inspect(arguments: Arguments, console: Console) -> int:
 def shown(content: dict[str, Any]) -> str:
     """The content in aligned words."""
     written = f", written by {content['producer']}" if content["producer"] else ""
-    out = [f"{content['file']}: {content['kind']}, format version {content['format_version']}{written}", "", "classes"]
+    version = f", format version {content['format_version']}" if content["format_version"] else ""
+    out = [f"{content['file']}: {content['kind']}{version}{written}"]
+    out += ["", "classes"] if content["classes"] else []
     for each in content["classes"]:
         out.append(f"  {each['name']}")
         out += [f"    def {name}" for name in each["methods"]]
@@ -54,12 +60,12 @@ def shown(content: dict[str, Any]) -> str:
     total = sum(each["bytes"] for each in weights)
     out += ["", f"weights: {len(weights)}, {total:,} bytes"]
     rows = [(each["name"], each["dtype"], "x".join(map(str, each["shape"])) or "()", f"{each['bytes']:,}",
-             "parameter" if each["is_parameter"] else "buffer") for each in weights]
+             {True: "parameter", False: "buffer", None: ""}[each["is_parameter"]]) for each in weights]
     widths = [max(map(len, column)) for column in zip(*rows)] if rows else []
-    out += ["  " + "  ".join([name.ljust(widths[0]), dtype.ljust(widths[1]), shape.rjust(widths[2]), size.rjust(widths[3]), kind])
+    out += ["  " + "  ".join([name.ljust(widths[0]), dtype.ljust(widths[1]), shape.rjust(widths[2]), size.rjust(widths[3]), kind]).rstrip()
             for name, dtype, shape, size, kind in rows]
     operators = content["operators"]
-    out += ["", f"operators: {sum(each['count'] for each in operators)}"]
+    out += ["", f"operators: {sum(each['count'] for each in operators)}"] if content["classes"] else []
     width = max((len(each["name"]) for each in operators), default=0)
     for each in operators:
         lacks = [*["no kernel"] * (not each["has_kernel"]), *["no gradient"] * (each["gradient"] == "missing")]

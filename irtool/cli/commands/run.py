@@ -35,7 +35,6 @@ DEBUGGING = "Debugging"
 
 @command("run", epilog="""
   irtool run graph.ir --input x=2x3xf32=randn --seed 7 --check nan,inf --expect out.npz --rtol 1e-4
-  irtool opt --passes=differentiate graph.ir | irtool run - inputs.npz --cotangents vjps.npz
 """)
 @graph_argument
 @inputs_argument

@@ -72,9 +72,9 @@ def archive_of(results: Iterable[Result]) -> Archive:
 def save(archive: Archive, path: str) -> None:
     """Write an archive, whole or not at all. Raises UsageError."""
     from irtool.cli.console import write_whole
-    from irtool.interop.npz import encode
+    from irtool.interop.array_files import encode
 
-    write_whole(path, encode(archive))
+    write_whole(path, encode(archive, path))
 
 
 def show(outputs: Sequence[Result], gradients: Sequence[Result] | None, arguments: Arguments, console: Console) -> None:

@@ -1,0 +1,24 @@
+"""`irtool convert`: archives, text and weights into one another, by the extension of the result."""
+from __future__ import annotations
+
+from irtool.cli.command import Arguments, argument, command
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from irtool.cli.console import Console
+
+
+@command("convert", epilog="""
+  irtool convert model.pt model.ir
+  irtool convert checkpoint.pt weights.safetensors
+  irtool convert model.ir model.pt
+""")
+@argument("input", metavar="IN", help="an archive (or MODEL.pt:METHOD), IR text, or weights; what it is, its bytes tell")
+@argument("output", metavar="OUT",
+          help="NAME.pt: an archive; .ir: text, with weights beside it; .npz, .safetensors: weights alone; .py: source")
+def convert(arguments: Arguments, console: Console) -> int:
+    """Read, then write in the form that the name of the output asks for."""
+    from irtool.cli.conversion import convert as converted
+
+    converted(arguments, console)
+    return 0

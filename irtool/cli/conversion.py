@@ -1,0 +1,103 @@
+"""What `irtool convert` does: one file into another."""
+from __future__ import annotations
+
+from irtool.archives.container import in_memory
+from irtool.archives.kinds import content_of, state_of
+from irtool.archives.saving import save
+from irtool.archives.script_module import ScriptModule
+from irtool.cli.console import write_whole
+from irtool.cli.constants_file import Taken, keep, take
+from irtool.cli.exit_errors import UsageError
+from irtool.cli.opener import archive_at, is_archive_name, method_of
+from irtool.cli.source_places import parse_source
+from irtool.interop.array_files import encode
+from irtool.interop.constant_archives import missing, places
+from irtool.interop.npz import Archive
+from irtool.ir.errors import Error
+from irtool.ir.tensor_literal import TensorLiteral
+from irtool.ir.types import TensorType
+from irtool.ops.arrays import dtype_named
+from irtool.ops.structure import tensor_of
+from irtool.torchscript.printing.to_python import to_script
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from irtool.cli.command import Arguments
+    from irtool.cli.console import Console
+    from irtool.ir.module import Module
+
+WEIGHTS = ".npz", ".safetensors"
+
+
+def convert(arguments: Arguments, console: Console) -> None:
+    """Read, then write in the form that the name of the output asks for. Raises UsageError, Error."""
+    target = arguments.output
+    if not target.endswith((*WEIGHTS, ".ir", ".py")) and not is_archive_name(target):
+        raise UsageError(f"{target}: the extension says what to write: .pt, .ir, .npz, .safetensors or .py", code="E0801")
+    place = archive_at(arguments.input)
+    content = None if place is None else content_at(place[0])
+    if isinstance(content, Archive):
+        if not target.endswith(WEIGHTS):
+            raise Error(f"{arguments.input}: arrays alone, which hold no program: .npz and .safetensors take them", code="E0711")
+        write_whole(target, encode(content, target))
+    elif place is None or content is None:
+        source = console.read(arguments.input)
+        module = parse_source(source)
+        write_text(module, take(module, source, arguments.input, console, is_needed=True), arguments, console)
+    elif place[1] or target.endswith(".ir"):
+        made = method_of(content, *place)
+        write_text(made.module, Taken(made.text, {}), arguments, console)
+    elif target.endswith(WEIGHTS):
+        write_whole(target, encode(state_of(content), target))
+    elif target.endswith(".py"):
+        console.save(target, content.code(), "python")
+    else:
+        write_archive(content, target)
+
+
+def content_at(file: str) -> ScriptModule | Archive | None:
+    """The module of an archive, or the arrays of a file; None of text. Raises UsageError where it cannot be read; Error."""
+    try:
+        content = content_of(*in_memory(file))
+    except OSError as error:
+        raise UsageError(f"{file}: {error.strerror or error}", code="E0707") from None
+    return content if isinstance(content, Archive | None) else ScriptModule.of_archive(content)
+
+
+def write_text(module: Module, taken: Taken | None, arguments: Arguments, console: Console) -> None:
+    """Graphs in the form that is asked for. Raises Error."""
+    target = arguments.output
+    if target.endswith(WEIGHTS):
+        write_whole(target, encode(constants_of(module), target))
+    elif target.endswith(".py"):
+        console.save(target, to_script(module), "python")
+    elif target.endswith(".ir"):
+        keep(module, taken, arguments.input, target, console)
+        console.save(target, str(module), "ir")
+    else:
+        write_archive(module, target)
+
+
+def constants_of(module: Module) -> Archive:
+    """The tensors of a text, also those whose numbers it spells. Raises Error where nobody has them."""
+    lost = missing(module)
+    if lost:
+        raise Error(f"{module.filename}: nobody has the numbers of constant %{lost[0]}", code="E0705")
+    archive = Archive()
+    for key, node, name in places(module):
+        literal = node.attributes[name].value
+        if isinstance(literal, TensorLiteral):
+            type = node.outputs[0].type if name == "value" else None
+            value = tensor_of(literal, type)
+            if isinstance(value, int | float | complex) and isinstance(type, TensorType) and type.dtype:
+                value = dtype_named(type.dtype).type(value)
+            archive.put(key, value, is_bfloat16=literal.dtype == "bfloat16")
+    return archive
+
+
+def write_archive(content: ScriptModule | Module, target: str) -> None:
+    """An archive. Raises UsageError where it cannot be written; Error."""
+    try:
+        save(content, target)
+    except OSError as error:
+        raise UsageError(f"cannot write {target}: {error.strerror or error}", code="E0708") from None
