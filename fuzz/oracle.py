@@ -36,6 +36,10 @@ def compiled(source: str) -> Any:
     return torch.jit.CompilationUnit(source).f
 
 
+SIZES = re.compile(r"\b\w+\.(?:size\(\)|shape\b)")
+"""Sizes, which are lists in TorchScript."""
+
+
 def eager(source: str, whole: bool = True) -> Any:
     """The function `f` of a source text as Python runs it on torch's tensors; `whole`: with what nothing reads."""
     import typing
@@ -43,7 +47,7 @@ def eager(source: str, whole: bool = True) -> Any:
     import torch.nn.functional as F
 
     torch = library()
-    source = source if whole else without_unread(source)
+    source = SIZES.sub(r"list(\g<0>)", source if whole else without_unread(source))
     space: dict[str, Any] = {**vars(typing), "torch": torch, "F": F, "Tensor": torch.Tensor}
     exec(compile(source, "<program>", "exec"), space)  # the generator's text
     return space["f"]
@@ -54,6 +58,7 @@ def without_unread(source: str) -> str:
     tree = ast.parse(source)
     while True:
         read = {each.id for each in ast.walk(tree) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)}
+        read |= {each.target.id for each in ast.walk(tree) if isinstance(each, ast.AugAssign) and isinstance(each.target, ast.Name)}
         dropped = False
         for node in ast.walk(tree):
             blocks = [getattr(node, name, None) for name in ("body", "orelse")]

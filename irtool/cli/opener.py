@@ -42,7 +42,7 @@ def archive_at(path: str) -> tuple[str, str] | None:
     if path == "-":
         return None
     file, method = path, ""
-    if not os.path.exists(path):
+    if not os.path.isfile(path):        # a pipe would lose what is read of it here
         file, colon, method = path.rpartition(":")
         if not colon or not os.path.isfile(file):
             return None

@@ -234,11 +234,21 @@ class Job:
             self.manager.run(module, reports)
             reports.finish()
         except VerifyError as error:        # the input was verified: the pass broke it
+            doubts = self.doubts(piece)
+            if doubts:
+                raise VerifyError(diagnostics=doubts) from error
             for each in error.diagnostics:
                 each.code = "E0902"
             raise InternalError(diagnostics=error.diagnostics, reproducer=self.save_reproducer()) from error
         finally:
             self.records += reports.records
+
+    def doubts(self, piece: SourceFile) -> list[Diagnostic]:
+        """Types in the input that its operators do not say: what passes make of them need not verify."""
+        from irtool.cli.source_places import parse_source
+        from irtool.ir.doubtful_types import doubtful
+
+        return [] if isinstance(piece, ArchiveSource) else doubtful(parse_source(piece))
 
     # -- reproducers
     def reproducer(self) -> str:

@@ -181,7 +181,9 @@ def to_dense(xp, self, dtype, masked_grad):
 @table.op("aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
           "aten::copy_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)")
 def copy_into(xp, self, src, non_blocking=False):
-    """`src`, broadcast and converted, written into self."""
+    """`src`, broadcast and converted, written into self; nothing where both are one tensor."""
+    if self is src:
+        return self
     refuse_overlap(self)
     refuse_partial_overlap(self, (src,))
     together = xp.broadcast_shapes(self.shape, src.shape)

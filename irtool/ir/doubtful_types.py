@@ -1,0 +1,54 @@
+"""Types that a text declares and that its operators do not say: the verifier lets them stand, since torch has printed their like.
+
+A pass that makes other nodes of such values can make what does not verify. Then these are what is wrong, not the pass.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from irtool.ir.effects import LOOP_KINDS, SPECIAL_PRIMS
+from irtool.ir.graph import Graph, Node
+from irtool.ir.module import Module
+from irtool.ir.schema import has_variables, match_types, schema_of, substitute
+from irtool.ir.source import Diagnostic
+from irtool.ir.types import TENSOR
+from irtool.ir.verify import diagnostic_at
+from irtool.ir.verify_types import STRICT_DIALECTS, flows
+
+
+def doubtful(module: Module) -> list[Diagnostic]:
+    """One diagnostic per doubtful node, in the order of the graphs."""
+    return [diagnostic_at(graph.source, node, problem, "E0209") for graph in module.graphs for node, problem in problems(graph)]
+
+
+def problems(graph: Graph) -> Iterator[tuple[Node, str]]:
+    """Nodes whose types are not what their operators say, and what these say."""
+    for node in graph.walk() if graph.dialect.name in STRICT_DIALECTS else ():
+        problem = problem_of(node)
+        if problem:
+            yield node, problem
+
+
+def problem_of(node: Node) -> str:
+    """What is doubtful about the types of a node (nothing: "")."""
+    if node.kind in LOOP_KINDS and node.inputs and not (flows(node.inputs[0].type, TENSOR) or node.inputs[0].type.key == "int"):
+        return f"the trip count of {node.kind} is an int, found %{node.inputs[0].name} : {node.inputs[0].type}"
+    if node.blocks or node.kind in SPECIAL_PRIMS:
+        return ""
+    schema = schema_of(node)
+    if schema is None:
+        return "" if "::" in node.kind or node.kind[:1] == "^" else f"unknown operator '{node.kind}'"
+    if node.attributes or len(schema.arguments) < len(node.inputs) or len(schema.returns) != len(node.outputs):
+        return ""
+    variables = match_types(schema, [value.type for value in node.inputs])
+    for verb, values, declared in (("takes", node.inputs, schema.arguments), ("gives", node.outputs, schema.returns)):
+        for value, argument in zip(values, declared, strict=False):
+            type = substitute(argument.type, variables)
+            if type.key == "Any" or has_variables(type):
+                type = argument.type
+                if not type.elements or type.elements[0].key == value.type.key or value.type.elements:
+                    continue
+            if not (flows(value.type, type) and (verb == "takes" or value.type.key == type.key or flows(type, value.type))) \
+                    or verb == "gives" and {value.type.key, type.key} == {"bool", "int"}:
+                return f"{node.kind} {verb} {type}, found %{value.name} : {value.type}"
+    return ""
