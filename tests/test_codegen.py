@@ -426,3 +426,32 @@ def test_copies_between_parts_that_overlap() -> None:
 """)
     check(graph, lambda: [np.arange(9.0).reshape(3, 3)])
     assert irtool.run(graph, [np.arange(9.0).reshape(3, 3)], interpret=True)[0][:, 2].tolist() == [3, 4, 4]
+
+
+def test_layouts_that_the_first_run_alone_gives_are_observed_again() -> None:
+    """A first call often fills what later ones read, in another layout: the function relies on what the later ones show."""
+    graph = irtool.parse("""graph(%c : Tensor, %x : Tensor):
+  %2 : int = prim::Constant[value=0]()
+  %3 : int = prim::Constant[value=1]()
+  %b : bool = aten::Bool(%c)
+  %y : Tensor = prim::If(%b)
+    block0():
+      %t : Tensor = aten::transpose(%x, %2, %3)
+      -> (%t)
+    block1():
+      %u : Tensor = aten::relu(%x)
+      -> (%u)
+  %z : Tensor = aten::relu(%y)
+  %w : Tensor = aten::exp(%z)
+  return (%w)
+""").graphs[0]
+    plan = compile_plan(graph)
+    x = np.arange(9, dtype=np.float32).reshape(3, 3)
+    for is_first in (True, False, False, False):
+        (result,) = plan([np.array(is_first), x])
+        np.testing.assert_array_equal(result, np.exp(x.T if is_first else x))
+    assert "seen(" in plan.source
+    plan([np.array(True), x])
+    (result,) = plan([np.array(True), x])
+    np.testing.assert_array_equal(result, np.exp(x.T))
+    assert plan.source and "seen(" not in plan.source

@@ -14,6 +14,7 @@ from irtool.archives.archive import Archive
 from irtool.archives.container import in_memory
 from irtool.archives.kinds import content_of
 from irtool.archives.script_module import ScriptModule
+from irtool.ir.collector import Building
 from irtool.ir.errors import Error
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ def load(source: str | os.PathLike[str] | bytes | BinaryIO) -> Any:
     content = content_of(memory, name)
     if content is None:
         return parsed(bytes(memory), name)
-    return ScriptModule.of_archive(content) if isinstance(content, Archive) else content.arrays
+    with Building():
+        return ScriptModule.of_archive(content) if isinstance(content, Archive) else content.arrays
 
 
 def parsed(data: bytes, path: str) -> Module:

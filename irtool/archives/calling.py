@@ -15,7 +15,7 @@ from irtool.archives.declared_values import holds_instance, inward, named, outwa
 from irtool.archives.lowering import Lowered, Place, UnknownInstance, is_unchanged
 from irtool.archives.module_call import CALL, graph_of_call
 from irtool.archives.opening import MAX_CALLS
-from irtool.archives.replacing import Replaced, apart, apart_handle, array_called, settled, written_over
+from irtool.archives.replacing import NOTHING, Replaced, apart, apart_handle, array_called, settled, written_over
 from irtool.dispatch.backend import BACKEND
 from irtool.dispatch.callables import function_of
 from irtool.dispatch.stack import current, elements_of
@@ -23,6 +23,7 @@ from irtool.dispatch.transforms import tensors
 from irtool.execute.executor import Executor
 from irtool.execute.output_cotangents import leaves, parts_of
 from irtool.interpret import walk
+from irtool.ir.collector import Paused
 from irtool.ir.errors import RunError, UnsupportedError, did_you_mean
 from irtool.ir.graph import Graph, Node
 from irtool.ops.arrays import generator, is_array
@@ -122,7 +123,8 @@ class MethodRun:
             if now is not value and type(now) is type(value) in (int, float, str):
                 self.varying.add((id(holder), name))
         try:
-            variant = Variant(Lowered(self.library, self.graph, self.instance, self.varying))
+            with Paused():
+                variant = Variant(Lowered(self.library, self.graph, self.instance, self.varying))
         except UnknownInstance as unknown:
             self.unknown = unknown
             raise
@@ -131,18 +133,23 @@ class MethodRun:
 
     def fitting(self) -> Variant | None:
         """The variant for the attributes as they are, if there is one."""
-        return next((each for each in self.variants if each.lowered.fits()), None)
+        for each in self.variants:
+            if each.lowered.fits():
+                return each
+        return None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The result of the method. Raises RunError."""
-        return self.call(args, kwargs, Replaced())
+        return self.call(args, kwargs, NOTHING)
 
     def call(self, args: Sequence[Any], kwargs: Mapping[str, Any], replaced: Replaced) -> Any:
         """The result of the method with some attributes replaced. Raises RunError."""
-        arguments = [inward(each) for each in self.parameters.bind(args, kwargs)]
+        arguments = self.parameters.bind(args, kwargs)
         try:
-            if any(map(holds_instance, arguments)):
-                raise UnknownInstance("it, as an argument")
+            if not all_arrays(arguments):
+                arguments = [inward(each) for each in arguments]
+                if any(map(holds_instance, arguments)):
+                    raise UnknownInstance("it, as an argument")
             variant = self.variant()
         except UnknownInstance as unknown:
             if replaced.names or current() is not BACKEND:
@@ -150,7 +157,9 @@ class MethodRun:
             return self.interpreted(arguments)
         if current() is not BACKEND:
             return self.under_layers(variant, arguments, replaced)
-        with self.program.lock if variant.has_state else nullcontext():
+        if not variant.has_state:
+            return self.run(variant, arguments, replaced)
+        with self.program.lock:
             return self.run(variant, arguments, replaced)
 
     def refusal(self, what: str, unknown: UnknownInstance) -> UnsupportedError:
@@ -161,11 +170,13 @@ class MethodRun:
         """The result by the executor: arrays, or tensors where there are some among the arguments."""
         lowered = variant.lowered
         values = [*arguments, *replaced.attributes(lowered)]
-        has_tensors = any(True for _ in tensors_in([*arguments, replaced.parameters]))
+        has_tensors = (replaced is not NOTHING or not all_arrays(arguments)) and any(
+            True for _ in tensors_in([*arguments, replaced.parameters]))
         if has_tensors:
             values = map_tensors(elements_of, values)
         results = variant.executor.run(values, None)
-        self.put_back(lowered, results, replaced, values[:len(arguments)])
+        if variant.has_state:
+            self.put_back(lowered, results, replaced, values[:len(arguments)])
         outputs = copied(results[:lowered.result_count]) if lowered.shares or lowered.assigned else results[:lowered.result_count]
         return self.result(wrapped(outputs) if has_tensors else outputs)
 
@@ -194,7 +205,8 @@ class MethodRun:
 
     def result(self, results: Sequence[Any]) -> Any:
         """Results as users see them."""
-        return self.program.outward(named(results[0], self.graph.outputs[0].type))
+        result = results[0]
+        return result if type(result) is np.ndarray else self.program.outward(named(result, self.graph.outputs[0].type))
 
     def put_back(self, lowered: Lowered, results: Sequence[Any], replaced: Replaced, arguments: Sequence[Any]) -> None:
         """Give the attributes, or what replaces them, the values that the graph left in them. They share no memory with arguments."""
@@ -231,10 +243,15 @@ class MethodRun:
             seeds = per_leaf(recorded.outputs[:lowered.result_count], cotangents)
             rest = sum(map(leaves, recorded.outputs[lowered.result_count:]))       # takes no part
             gradients = dict(zip(chosen, recorded.backward([*seeds, *[None] * rest]), strict=True)) if chosen else {}
-            self.put_back(lowered, recorded.outputs, Replaced(), arguments)
+            self.put_back(lowered, recorded.outputs, NOTHING, arguments)
         return [gradients[each] if not isinstance(each, str) else
                 total([gradient for index in readers[each] for gradient in parts(gradients[index], state[index - len(arguments)],
                                                                                  arrays[each])]) for each in wrt]
+
+
+def all_arrays(values: Sequence[Any]) -> bool:
+    """Are all values arrays of NumPy, as they nearly always are?"""
+    return all([type(each) is np.ndarray for each in values])
 
 
 def parts(gradient: Any, value: Any, array: Any) -> Iterator[Any]:
@@ -294,6 +311,8 @@ class Parameters:
         """A value per parameter. Raises RunError."""
         if len(args) > len(self.names):
             raise RunError(f"{self.owner} takes {len(self.names)} arguments ({self.text}), but got {len(args)}", code="E0402")
+        if len(args) == len(self.names) and not kwargs:
+            return list(args)
         values = dict(zip(self.names, args, strict=False))
         for name, value in kwargs.items():
             if name not in self.names:

@@ -49,6 +49,8 @@ class Replaced:
 
     def attributes(self, lowered: Lowered) -> list[Any]:
         """What a graph takes for the attributes that it reads."""
+        if not self.names:
+            return [holder.attributes[name] for holder, name in lowered.sources]
         return [self.value(holder.attributes[name]) for holder, name in lowered.sources]
 
     def holds(self, old: Any) -> bool:
@@ -76,6 +78,9 @@ class Replaced:
                 if not isinstance(self.value(holder.attributes.get(name)), Tensor):
                     raise UnsupportedError(f"a trace would write the attribute '{name}' once, and its graph never: give it among the "
                                            "parameters of irtool.functional_call, or call eval() first", code="E0404")
+
+
+NOTHING = Replaced()
 
 
 def layers(layer: Layer | None) -> Iterator[Layer]:

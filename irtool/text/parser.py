@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 
 from irtool.ir.attribute import Attribute
-from irtool.ir.collector import Paused, collect_where_due, hand_over
+from irtool.ir.collector import Building
 from irtool.ir.errors import Error, ParseError
 from irtool.ir.graph import Graph
 from irtool.ir.module import Module
@@ -33,12 +33,8 @@ def parse(text: str, filename: str | PathLike[str] | None = None) -> Module:
     if not isinstance(text, str):
         raise Error(f"parse: expected text (str), got {type(text).__name__}{': decode it first' if isinstance(text, bytes) else ''}",
                     code="E0001")
-    collect_where_due()
-    with Paused():          # nothing made here is garbage
-        try:
-            return GraphFile(text, str(filename or "<string>")).read()
-        finally:
-            hand_over()
+    with Building():        # nothing made here is garbage
+        return GraphFile(text, str(filename or "<string>")).read()
 
 
 class GraphFile(TextFile):

@@ -121,7 +121,7 @@ class Variant:
     """The compiled form of a plan for inputs of certain dtypes, shapes and strides."""
 
     __slots__ = ("graph", "facts", "fusion", "written", "as_they_are", "runs", "observed", "slots", "function", "workspace", "program",
-                 "source", "memory", "reason", "lowering", "is_grouped", "runner", "lock")
+                 "source", "memory", "reason", "lowering", "is_grouped", "is_last", "runner", "lock")
 
     def __init__(self, graph: Graph, facts: list[Meta | Known | None], as_they_are: bool, fusion: tuple[bool | None, int],
                  written: Sequence[bool]) -> None:
@@ -141,6 +141,7 @@ class Variant:
         self.reason: NotLowered | None = None   # why the interpreter runs the graph, if it does
         self.lowering: Lowering | None = None   # of the last lowering
         self.is_grouped = False
+        self.is_last = False        # results had other facts than were observed: if so again, nothing is observed
         self.runner: Runner | None = None       # replaced as a whole, since another thread may compile during a run
         self.lock = Lock()
 
@@ -310,9 +311,8 @@ class Plan:
             values = copied(values, self.written)
         try:
             results = self.once(variant, values, seed)
-        except Changed:     # happens once: the next variant does not rely on facts of results
-            variant.observed, variant.function = None, None
-            variant.compile()
+        except Changed:
+            variant = self.latest = self.after_change(key, variant)
             values = inputs if accepted or variant.as_they_are else self.accepted(inputs)
             results = self.once(variant, copied(values, self.written) if self.writes else values, seed)
         for place in self.delivers:
@@ -320,6 +320,18 @@ class Plan:
             if type(value) is not np.ndarray:
                 results[place] = delivered(value, self.graph.outputs[place].type)
         return results
+
+    def after_change(self, key: Any, variant: Variant) -> Variant:
+        """The variant in place of one whose results have other facts than were observed: observes once more (the first call on a module
+        often fills what later calls read), and then never again."""
+        if variant.is_last:
+            variant.observed, variant.function = None, None
+            variant.compile()
+            return variant
+        another = self.variants[key] = Variant(self.graph, variant.facts, variant.as_they_are, self.fusion, self.written)
+        another.is_last = True
+        self.prepare(another)
+        return another
 
     def once(self, variant: Variant, values: Sequence[Any], seed: int | None) -> list[Any]:
         """One run, with NumPy's warnings off and random numbers from the seed (None: from the current generator)."""
