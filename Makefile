@@ -99,6 +99,9 @@ conformance: $(VENV)/installed ## compare with torch's recorded behaviour (CONFO
 	$(BIN)/python $$check/modern.py $$corpus/modern --bar 50 --jobs 2 || failed=1; \
 	$(BIN)/python $$check/passes.py $$corpus/modern --jobs 2 || echo "passes: no bar yet"; \
 	$(BIN)/python $$check/opinfo.py $$corpus/opinfo --adapter irtool_api || echo "opinfo: no bar yet"; \
+	$(BIN)/python $$check/archives.py $$corpus/archives --bar 97 --jobs 2 || failed=1; \
+	$(BIN)/python $$check/archives.py $$corpus/archives --grad --bar 97 --jobs 2 || failed=1; \
+	$(BIN)/python $$check/archives.py $$corpus/archives --hostile || failed=1; \
 	exit $$failed
 
 clean: ## remove what was built; .venv too

@@ -23,7 +23,7 @@ from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.environment import Meaning
 from irtool.torchscript.front import Compilation
 from irtool.torchscript.meanings import Called, Enumeration, Packaged, Structure
-from irtool.torchscript.source_text import Function, Unit, read
+from irtool.torchscript.source_text import Function, Unit, fail, read
 
 ROOT = "__torch__"
 CONSTANTS = "CONSTANTS"
@@ -91,6 +91,9 @@ class Library:
         if not definition.declared and not definition.is_module and "__init__" in definition.methods:
             definition.is_begun = False     # before torch 1.5, `__init__` said what attributes there are
             return
+        missing = next((name for name in definition.lists.get("__parameters__", ()) if name not in definition.declared), None)
+        if missing is not None:
+            fail(place, definition.definition, f"'{missing}' is a parameter that the class does not declare", len("class"), "E0711")
         definition.attributes = _Attributes(definition, lambda node: annotation(node, place))
 
     def member(self, path: str) -> Meaning:

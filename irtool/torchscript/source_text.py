@@ -136,8 +136,21 @@ def read(text: str, filename: str = "<string>", first_line: int = 1, library: Li
     else:
         body = _parse(text, place, 0, library is not None).body
     for statement in body:
+        if library is not None:
+            _check(statement, unit)
         _enter(statement, unit)
     return unit
+
+
+def _check(statement: ast.stmt, unit: Unit) -> None:
+    """Raise a ParseError for what no file of an archive has at its top level."""
+    if isinstance(statement, ast.ClassDef | ast.FunctionDef):
+        if statement.name in (unit.place.classes if isinstance(statement, ast.ClassDef) else unit.functions):
+            fail(unit.place, statement, f"'{statement.name}' is defined twice", len("def"))
+    elif isinstance(statement, ast.Import) and all(each.name.partition(".")[0] == "__torch__" for each in statement.names):
+        return
+    elif not (isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "op_version_set"):
+        fail(unit.place, statement, "the code of an archive has classes and functions alone; nothing else is run")
 
 
 def _is_indented(text: str) -> bool:
