@@ -206,7 +206,8 @@ class ScriptModule(View):
     def load_state_dict(self, state: Mapping[str, Any] | str | os.PathLike[str], strict: bool = True) -> Keys:
         """Write arrays into parameters and buffers by dotted name; gives the names that one side lacks, which `strict` forbids.
 
-        state: a dict, or a path: of a file of weights (.npz, .safetensors, what torch.save wrote) or of another archive. Raises RunError, before anything is written, for what does not fit.
+        state: a dict, or a path: of a file of weights (.npz, .safetensors, what torch.save wrote) or of another archive.
+        Raises RunError, before anything is written, for what does not fit.
         """
         return load_state_dict(self.state_dict(), state, strict, str(self._definition.type))
 
