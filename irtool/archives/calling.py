@@ -190,7 +190,8 @@ class MethodRun:
             values[len(arguments) + place] = map_tensors(apart_handle, values[len(arguments) + place])
         results = variant.function(*values)
         results = list(results) if len(lowered.graph.outputs) > 1 else [results]
-        self.put_back(lowered, results, replaced, ())
+        if variant.has_state:
+            self.put_back(lowered, results, replaced, ())
         outputs = results[:lowered.result_count]
         return self.result(map_tensors(lambda each: each.clone(), outputs) if lowered.shares else outputs)
 
