@@ -130,6 +130,24 @@ def test_attributes_take_what_they_are_declared_as(name: str, value: Any, expect
     assert np.array_equal(now, expected)
 
 
+@pytest.mark.oracle
+@pytest.mark.parametrize("seed", range(4))
+def test_what_shares_memory_shares_it_as_in_torch(seed: int) -> None:
+    import torch
+
+    script, oracle = module("aliases"), torch.jit.load(FOLDER / "aliases.pt")
+    rng = np.random.default_rng(seed)
+    names = sorted({*script.methods()} - {"forward"})
+
+    def held(owner: Any) -> list[Any]:
+        return flat([owner.base, owner.other, list(owner.cache), list(owner.table.values()), owner.pair])
+    for _ in range(40):
+        name = ["forward", *names][rng.integers(len(names) + 1)]
+        x = rng.integers(-3, 4, 3).astype(np.float32)
+        assert same(getattr(script, name)(x), getattr(oracle, name)(torch.tensor(x))), name
+        assert same(held(script), held(oracle)), name
+
+
 def test_load_state_dict_writes_all_or_nothing(tmp_path: Path) -> None:
     source, target = module("net_train"), module("net_train")
     source(X)

@@ -174,11 +174,24 @@ class MethodRun:
             True for _ in tensors_in([*arguments, replaced.parameters]))
         if has_tensors:
             values = map_tensors(elements_of, values)
-        results = variant.executor.run(values, None)
-        if variant.has_state:
-            self.put_back(lowered, results, replaced, values[:len(arguments)])
+        if lowered.by_reference and not replaced.names:
+            results = self.on_attributes(lowered, values, len(arguments))
+        else:
+            results = variant.executor.run(values, None)
+            if variant.has_state:
+                self.put_back(lowered, results, replaced, values[:len(arguments)])
         outputs = copied(results[:lowered.result_count]) if lowered.shares or lowered.assigned else results[:lowered.result_count]
         return self.result(wrapped(outputs) if has_tensors else outputs)
+
+    def on_attributes(self, lowered: Lowered, values: Sequence[Any], count: int) -> list[Any]:
+        """What the graph gives, node by node, on the arrays and lists of the attributes themselves. count: of the arguments."""
+        arguments = copied([accept(value, declared) for value, declared in zip(values[:count], lowered.graph.inputs, strict=False)])
+        with np.errstate(all="ignore"):
+            results = walk(lowered.graph, [*arguments, *values[count:]], call_node)
+        results = [delivered(each, declared.type) for each, declared in zip(results, lowered.graph.outputs, strict=True)]
+        for (holder, name), value in zip(lowered.assigned, results[lowered.result_count:], strict=False):
+            holder.attributes[name] = value
+        return results
 
     def under_layers(self, variant: Variant, arguments: Sequence[Any], replaced: Replaced) -> Any:
         """The result on the layer on top, as tensors. Raises UnsupportedError where the layer hides what is written into attributes."""
@@ -218,7 +231,7 @@ class MethodRun:
         for index, value in zip(lowered.changed, results[end:], strict=True):
             holder, name = lowered.sources[index]
             old = holder.attributes[name]
-            new = written_over(replaced.value(old), value)
+            new = written_over(replaced.value(old), value, lowered.rebinds and isinstance(old, list | dict | tuple))
             if not replaced.holds(old):
                 holder.attributes[name] = new
         for (holder, name), value in zip(lowered.assigned, apart(results[lowered.result_count:end], arguments), strict=True):

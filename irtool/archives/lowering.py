@@ -11,9 +11,9 @@ from typing import Any
 from irtool.analysis.alias import Aliases
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.archives.opening import opened
-from irtool.ir.effects import node_may_write
+from irtool.ir.effects import MUTATORS, node_may_write
 from irtool.ir.graph import Block, Graph, Node, Value
-from irtool.ir.types import ClassType, Type
+from irtool.ir.types import ClassType, DictType, ListType, SimpleType, TensorType, TupleType, Type
 from irtool.ops.structure import Object, attribute_name
 from irtool.torchscript.library import Library
 
@@ -68,6 +68,13 @@ class Lowered:
         """May a result be, or look into, an attribute?"""
         if any(node_may_write(node) for node in self.graph.walk()):
             self.changed = [index for index, is_written in enumerate(aliases.touched_inputs(by_results=False)[first:]) if is_written]
+        self.rebinds = any(node.kind in MUTATORS and not isinstance(node.inputs[0].type, TensorType) for node in self.graph.walk())
+        """May a list or dict hold other values than before?"""
+        attributes = set(self.graph.inputs[first:])
+        holds_state = [value for value in self.graph.outputs[self.result_count:]
+                       if not isinstance(value.type, SimpleType) and not attributes.isdisjoint(aliases.roots(value))]
+        self.by_reference = bool(self.changed and (holds_state or self.rebinds and any(map(holds_tensors, attributes))))
+        """Does it matter which array an attribute holds, and not only its elements?"""
         for index in self.changed:
             self.graph.block.add_output(self.graph.inputs[first + index])
 
@@ -160,3 +167,8 @@ class Lowered:
 def is_unchanged(read: Sequence[tuple[Object, str, Any]]) -> bool:
     """Have attributes still these values?"""
     return all([holder.attributes.get(name) is value for holder, name, value in read])
+
+
+def holds_tensors(value: Value) -> bool:
+    """Is it a list, tuple or dict of tensors?"""
+    return isinstance(value.type, ListType | TupleType | DictType) and "Tensor" in value.type.text

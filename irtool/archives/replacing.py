@@ -112,8 +112,11 @@ def settled(value: Any) -> Any:
     return value.array if isinstance(value, Tensor) else value
 
 
-def written_over(old: Any, new: Any) -> Any:
-    """The tensor, array or container `old` with the content of `new`, so that all who share it see the change."""
+def written_over(old: Any, new: Any, rebinds: bool = False) -> Any:
+    """The tensor, array or container `old` with the content of `new`, so that all who share it see the change.
+
+    rebinds: may a list or dict hold other arrays than before? Then only those that are as before stay, else all, with other elements.
+    """
     if isinstance(old, Tensor) and current() is not BACKEND:
         current().call("aten::copy_", (old, new), {})
         return old
@@ -122,16 +125,22 @@ def written_over(old: Any, new: Any) -> Any:
         return old
     new = settled(new)
     if isinstance(old, np.ndarray) and isinstance(new, np.ndarray) and old.shape == new.shape and old.dtype == new.dtype:
-        if old is not new:
-            np.copyto(old, new)
+        if old is new or rebinds and old.tobytes() == new.tobytes():
+            return old
+        if rebinds:
+            return new
+        np.copyto(old, new)
         return old
-    if isinstance(old, list) and isinstance(new, list):
-        old[:] = new
+    if isinstance(old, list | tuple) and isinstance(new, list | tuple):
+        items = [written_over(*pair, rebinds) for pair in zip(old, new, strict=False)] + list(new[len(old):])
+        if isinstance(old, tuple):
+            return tuple(items)
+        old[:] = items
         return old
     if isinstance(old, dict) and isinstance(new, dict):
-        items = dict(new)
+        changed = {key: written_over(old[key], each, rebinds) if key in old else each for key, each in new.items()}
         old.clear()
-        old.update(items)
+        old.update(changed)
         return old
     return new
 

@@ -97,6 +97,71 @@ class Counter:
         return self.n
 
 
+class Aliases(nn.Module):
+    """Attributes, lists, dicts and tuples that hold the same memory, and methods that write into it or hold other tensors."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("base", torch.ones(3))
+        self.other = torch.zeros(3)
+        self.cache: list[torch.Tensor] = [self.base, torch.ones(3)]
+        self.table: dict[str, torch.Tensor] = {"a": self.base}
+        self.pair: tuple[torch.Tensor, torch.Tensor] = (self.base, self.other)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.base.add_(x)
+        return self.base
+
+    @torch.jit.export
+    def write_cache(self, x: torch.Tensor) -> list[torch.Tensor]:
+        self.cache[-1].add_(x)
+        return self.cache
+
+    @torch.jit.export
+    def rebind(self, x: torch.Tensor) -> torch.Tensor:
+        self.cache[0] = x * 1
+        self.table["a"] = self.cache[-1]
+        return self.base
+
+    @torch.jit.export
+    def push(self, x: torch.Tensor) -> int:
+        self.cache.append(self.base)
+        if len(self.cache) > 4:
+            self.cache = self.cache[2:]
+        return len(self.cache)
+
+    @torch.jit.export
+    def alias(self, x: torch.Tensor) -> torch.Tensor:
+        self.other = self.base
+        self.base.mul_(0.5)
+        self.pair = (self.cache[0], self.other)
+        return self.other
+
+    @torch.jit.export
+    def view(self, x: torch.Tensor) -> torch.Tensor:
+        self.other = self.cache[0][:2]
+        return self.pair[0] + 1
+
+    @torch.jit.export
+    def write_other(self, x: torch.Tensor) -> torch.Tensor:
+        self.other.mul_(-1)
+        self.pair[1].add_(1)
+        return self.table["a"]
+
+    @torch.jit.export
+    def store(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        self.table["b"] = x * 1
+        self.table["a"].sub_(x)
+        return self.pair
+
+    @torch.jit.export
+    def fresh(self, x: torch.Tensor) -> torch.Tensor:
+        self.base = self.base + x
+        self.other = x * 1
+        self.other.mul_(2)
+        return self.other
+
+
 class Objects(nn.Module):
     """Objects, members of enumerations and named tuples as attributes, arguments and results."""
 
@@ -309,7 +374,7 @@ def write(name: str, module: nn.Module, calls: list[tuple[Any, ...]], traced: bo
         for index, each in enumerate(call):
             arrays[f"{number}.{index}"] = each.numpy() if isinstance(each, torch.Tensor) else np.array(each)
         for index, each in enumerate(tensors(script(*call))):
-            arrays[f"{number}.out.{index}"] = each.detach().numpy() if isinstance(each, torch.Tensor) else each.numpy() if isinstance(each, torch.Tensor) else np.array(each)
+            arrays[f"{number}.out.{index}"] = np.array(each.detach() if isinstance(each, torch.Tensor) else each)      # a copy
     np.savez(HERE / f"{name}.npz", **arrays)
 
 
@@ -324,6 +389,7 @@ def main() -> None:
     write("net_traced", Net().eval(), [(image,), (torch.randn(1, 2, 7, 4),)], traced=True)
     write("state", State(), [(torch.ones(2), 3), (torch.tensor([1.0, 2.0]), 2)])
     write("choice", Choice(), [(torch.randn(3, 2), 0), (torch.randn(3, 2), 1)])
+    write("aliases", Aliases(), [(torch.ones(3),), (torch.ones(3),)])
     write("objects", Objects(), [(torch.ones(2), 2), (torch.ones(2), 3)])
     hooked = Hooked()
     hooked.register_forward_pre_hook(doubled)
