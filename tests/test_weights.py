@@ -1,6 +1,7 @@
 """Weights in files: what torch.save wrote, safetensors, npz; read by `irtool.load`, which says of other files what they are."""
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import itertools
@@ -11,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import irtool
 from irtool.cli.main import main
@@ -315,3 +318,55 @@ def test_graphs_and_weights_out_of_torch(tmp_path: Path) -> None:
         code, out, err = run_cli("run", tmp_path / "net.ir", tmp_path / "x.npz", "--load-state", tmp_path / "state.pt", "--expect",
                                  tmp_path / "y.npz", *(["-i", "self.scale=2.0"] if name == "script" else []))
         assert code == 0, out + err
+
+
+# -- pickles that lie
+DEEP = 100_000
+
+
+def saved(pickle: bytes) -> bytes:
+    """A zip of torch.save with this pickle."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, data in (("data.pkl", b"\x80\x02" + pickle), ("byteorder", b"little"), ("data/0", b"\0" * 16)):
+            archive.writestr(f"a/{name}", data)
+    return file.getvalue()
+
+
+def tensor(size: bytes, stride: bytes = b"K\x01\x85", count: bytes = b"K\x04", offset: bytes = b"K\x00") -> bytes:
+    """A tensor on the only storage, pickled."""
+    return (b"ctorch._utils\n_rebuild_tensor_v2\n((X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpu"
+            + count + b"tQ" + offset + size + stride + b"\x89}tR")
+
+
+@pytest.mark.parametrize("pickle, message", [
+    (b"]" * DEEP + b"a" * (DEEP - 1) + b".", "nested deeper than 100"), (b")" + b"\x85" * DEEP + b".", "nested deeper than 100"),
+    (b"}" + b")" + b"\x85" * DEEP + b"K\x01s.", "no tensors"),
+    (b"ca\nb\n)\x81" * DEEP + b"b" * (DEEP - 1) + b".", "an instance of 'a.b'"),
+    (b"ctorch\nSize\n" + b")" + b"\x85" * DEEP + b"\x85R.", "nested deeper than 100"), (b"]q\x00h\x00a.", "nested deeper than 100"),
+    (b"ccollections\nOrderedDict\n])" + b"\x85" * DEEP + b"K\x01\x86a\x85R.", "OrderedDict"),
+    (b"]q\x00" + b"".join([b"](h" + bytes([i]) + b"h" + bytes([i]) + b"eq" + bytes([i + 1]) + b"\x86" for i in range(60)])
+     + b".", "more than 500000"),
+    (b"\x8b\xff\xff\xff\x7f.", "bytes wanted"), (b"\x8b\xff\xff\xff\xff.", "bytes wanted"),
+    (b"cos\nsystem\nX\x02\x00\x00\x00ls\x85R.", "'os.system'"),
+    (b"cbuiltins\neval\nX\x01\x00\x00\x001\x85R.", "'builtins.eval'"), (tensor(b"K\x05\x85") + b".", "but 4 elements"),
+    (tensor(b"K\x04\x85", offset=b"K\x01") + b".", "but 4 elements"), (tensor(b"K\x04\x85", count=b"K\x05") + b".", "expected 5 elements"),
+    (tensor(b"K\x04\x85", b"J\xff\xff\xff\xff\x85") + b".", "strides"), (tensor(b"K\x04\x85", b")") + b".", "strides"),
+    (b"}(X\x03\x00\x00\x00a.b" + tensor(b"K\x04\x85") + b"X\x01\x00\x00\x00a}X\x01\x00\x00\x00b" + tensor(b"K\x04\x85") + b"su.",
+     "'a.b'"),
+])
+def test_pickles_of_torch_save_that_lie_are_refused(pickle: bytes, message: str) -> None:
+    with pytest.raises(irtool.Error, match=message):
+        irtool.load(saved(pickle))
+
+
+@given(st.sampled_from(["checkpoint.pt", "legacy.pt", "safetensors"]),
+       st.lists(st.tuples(st.integers(0, 10**6), st.binary(max_size=9)), max_size=4))
+@settings(deadline=None, max_examples=100)
+def test_damaged_weights_are_errors_or_weights(name: str, changes: list[tuple[int, bytes]]) -> None:
+    data = bytearray(safetensors.encode(Archive(STATE)) if name == "safetensors" else (WEIGHTS / name).read_bytes())
+    for place, new in changes:
+        place %= len(data)
+        data[place:place + len(new)] = new
+    with contextlib.suppress(irtool.Error):
+        assert isinstance(irtool.load(bytes(data)), dict)

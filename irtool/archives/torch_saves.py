@@ -24,7 +24,7 @@ from irtool.ops.quantized import Quantized
 MAGIC = b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."
 """The first pickle of a file from before 1.6: a number."""
 PROTOCOL = 1001
-MAX_DEPTH, MAX_PLACES = 100, 2_000_000
+MAX_DEPTH, MAX_PLACES = 100, 500_000
 """Dicts in dicts, and values in them, that are looked at."""
 DTYPES = frozenset(("uint16", "uint32", "uint64", "float8_e4m3fn", "float8_e5m2"))
 """Dtypes without a class of storages of their own, which stand beside a storage of bytes."""
@@ -80,7 +80,7 @@ class SaveMachine(Machine):
             return Unknown(function.path, arguments)
         try:
             return self.world.call(what, arguments)
-        except (TypeError, ValueError, OverflowError, AttributeError) as error:
+        except (TypeError, ValueError, OverflowError, AttributeError, RecursionError) as error:
             self.fail(f"{function.name}: {error}")
 
 
@@ -92,7 +92,9 @@ def _global(m: Machine) -> None:
 
 def _stack_global(m: Machine) -> None:
     name, module = m.pop(), m.pop()
-    m.stack.append(Global(str(module)[:4096], str(name)[:4096]))
+    if not isinstance(module, str) or not isinstance(name, str):
+        m.fail("a name that is no text")
+    m.stack.append(Global(module, name))
 
 
 def _new(m: Machine) -> None:
@@ -287,8 +289,8 @@ def read_legacy(memory: Any, name: str) -> Archive:
         machine = SaveMachine(memory, name, Saved(name, noted), SAVED, place)
         values.append(machine.run())
         place = machine.place
-    if values[0] != PROTOCOL:
-        raise Error(f"{name}: no file of torch.save: protocol {str(values[0])[:40]}, expected {PROTOCOL}", code="E0711")
+    if not isinstance(values[0], int) or values[0] != PROTOCOL:
+        raise Error(f"{name}: no file of torch.save: another protocol than {PROTOCOL}", code="E0711")
     scan = SaveMachine(memory, name, Scanned(name, noted), SAVED, place)
     scan.run()
     keys = SaveMachine(memory, name, Saved(name, noted), SAVED, scan.place)
@@ -298,7 +300,7 @@ def read_legacy(memory: Any, name: str) -> Archive:
     for key in listed if isinstance(listed, list) else []:
         dtype, count = kinds.get(key, ("", 0)) if isinstance(key, str) else ("", 0)
         if not dtype or bytes(memory[end:end + 8]) != struct.pack("<q", count):
-            raise Error(f"{name}: storage '{quoted(str(key)[:80])}' is damaged, or no tensor's", code="E0711")
+            raise Error(f"{name}: storage '{quoted(key[:80]) if isinstance(key, str) else '?'}' is damaged, or no tensor's", code="E0711")
         width = np.dtype("uint16" if dtype == "bfloat16" else QUANTIZED.get(dtype, dtype)).itemsize
         if end + 8 + count * width > len(memory):
             raise Error(f"{name}: storage '{quoted(key)}': {count} elements of {dtype}, but the file ends", code="E0711")
@@ -327,7 +329,7 @@ def named_arrays(root: Any, saved: Saved) -> Archive:
     """The arrays in nested dicts and lists by dotted name; a tensor alone is `0`. Raises Error for a pickled module."""
     archive = Archive()
     seen = ""
-    for name, value in places("", [root] if is_array(root) or isinstance(root, Quantized) else root):
+    for name, value in places(saved.name, [root] if is_array(root) or isinstance(root, Quantized) else root):
         if isinstance(value, Unknown) and value.path in NUMPY:
             value = numpy_array(value, saved.name)
         if isinstance(value, Unknown):
@@ -342,7 +344,7 @@ def named_arrays(root: Any, saved: Saved) -> Archive:
             if id(value) in saved.rounded:
                 archive.bfloat16.add(name)
     if not archive.arrays and not (isinstance(root, dict) and not root):
-        what = f"an instance of '{quoted(seen)}', and {WAY_OUT}" if seen else f"a {type(root).__name__}"
+        what = f"an instance of '{quoted(seen)}', and {WAY_OUT}" if seen or isinstance(root, Unknown) else f"a {type(root).__name__}"
         raise Error(f"{saved.name}: no tensors in what torch.save wrote: it is {what}", code="E0711")
     return archive
 
@@ -354,18 +356,19 @@ def numpy_array(value: Unknown, where: str) -> Any:
         return None
     _, shape, dtype, is_fortran, data = parts if NUMPY[value.path] == "array" else (*parts[:3], False, parts[3])
     form = dtype.arguments[0] if isinstance(dtype, Unknown) and dtype.path == "numpy.dtype" and dtype.arguments else ""
-    if not isinstance(form, str) or form[:1] not in tuple("biufc") or not form[1:].isdecimal() or not isinstance(dtype.state, tuple):
+    if not isinstance(form, str) or form[:1] not in tuple("biufc") or not form[1:].isdecimal() or not isinstance(dtype.state, tuple) \
+            or len(dtype.state) < 2 or dtype.state[1] not in ("<", ">", "|", "="):
         return None
     try:
         array = np.frombuffer(bytearray(data.encode("latin1") if isinstance(data, str) else data), f"{dtype.state[1]}{form[:3]}")
         return array.reshape(shape, order="F" if is_fortran else "C").astype(array.dtype.newbyteorder("="))
-    except (TypeError, ValueError, IndexError) as error:
+    except (TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
         raise Error(f"{where}: an array of NumPy: {error}", code="E0712") from None
 
 
-def places(name: str, root: Any) -> Iterator[tuple[str, Any]]:
+def places(where: str, root: Any) -> Iterator[tuple[str, Any]]:
     """All values in a value by dotted name, itself first. Raises Error for values that hold themselves, or too many."""
-    todo = [(name, root, 0)]
+    todo = [("", root, 0)]
     count = 0
     while todo:
         name, value, depth = todo.pop()
@@ -379,7 +382,8 @@ def places(name: str, root: Any) -> Iterator[tuple[str, Any]]:
             parts = [value.pairs, value.items, value.state, value.arguments]
             inner = [pair for part in parts if isinstance(part, dict | list | tuple)
                      for pair in (part.items() if isinstance(part, dict) else enumerate(part))]
+        inner = [pair for pair in inner if not isinstance(pair[1], str | int | float | bytes | None)]
         count += len(inner)
         if depth >= MAX_DEPTH or count > MAX_PLACES:
-            raise Error(f"values nested deeper than {MAX_DEPTH}, or more than {MAX_PLACES} of them", code="E0711")
+            raise Error(f"{where}: values nested deeper than {MAX_DEPTH}, or more than {MAX_PLACES} of them", code="E0711")
         todo += [(f"{name}.{key}" if name else str(key), each, depth + 1) for key, each in reversed(inner)]
