@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from irtool.analysis.alias import Aliases
 from irtool.analysis.list_changes import ancestor
@@ -18,6 +20,18 @@ from irtool.ir.structure_kinds import CONTAINERS, LIST_RESHAPING_KINDS
 from irtool.ir.types import TENSOR, ListType, TensorType, spell
 from irtool.ops.size_facts import OVERLAPPING_VIEWS
 from irtool.partial.items import holds_tensor
+
+_is_exact: ContextVar[bool] = ContextVar("is_exact", default=False)
+
+
+@contextmanager
+def exact_dtypes() -> Iterator[None]:
+    """Here, dtypes that no type says may differ: what wrote keeps the dtype of what it wrote into by a node of its own."""
+    token = _is_exact.set(True)
+    try:
+        yield
+    finally:
+        _is_exact.reset(token)
 
 
 def without_writes(graph: Graph, wanted: Iterable[Node] | None = None) -> None:
@@ -113,9 +127,14 @@ def stop_writing(node: Node) -> bool:
 
 
 def in_its_dtype(graph: Graph, node: Node, target: Value) -> Value:
-    """The result of a node that no longer writes, in the dtype of the tensor that it wrote into, where that is known to be another."""
+    """The result of a node that no longer writes, in the dtype of the tensor that it wrote into, where that is known to be another, or
+    may be one (`exact_dtypes`)."""
     result = node.output
     type = target.type
+    if _is_exact.get() and isinstance(type, TensorType) and any(
+            isinstance(value.type, TensorType) and None in (type.dtype, value.type.dtype) for value in node.inputs[1:]):
+        build = Builder(graph).after(node)
+        return build.call("aten::type_as", result, target, type=result.type)
     if not isinstance(type, TensorType) or type.dtype is None or not any(
             isinstance(value.type, TensorType) and value.type.dtype not in (None, type.dtype) for value in node.inputs):
         return result

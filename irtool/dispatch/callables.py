@@ -8,7 +8,7 @@ import numpy as np
 
 from irtool.autodiff.grad_mode import modes_in, refuse_grad_mode
 from irtool.autodiff.hidden_writes import is_writer
-from irtool.autodiff.in_place import without_writes
+from irtool.autodiff.in_place import exact_dtypes, without_writes
 from irtool.autodiff.versions import in_versions
 from irtool.dispatch.recipes import interpreted
 from irtool.dispatch.stack import Boxed, current, is_floating
@@ -78,8 +78,9 @@ def function_of(graph: Graph) -> Callable[..., Any]:
         refuse_grad_mode(graph)
     if any(map(is_writer, graph.walk())):
         graph = clone_graph(graph)
-        without_writes(graph)
-        graph = in_versions(graph)
+        with exact_dtypes():
+            without_writes(graph)
+            graph = in_versions(graph)
 
     packed = packed_nodes(graph)
 
