@@ -69,8 +69,7 @@ def test_a_whole_name_and_a_position_go_before() -> None:
 def test_elements_of_lists_and_cotangents() -> None:
     graph = irtool.parse("graph(%xs.1 : int[], %d.3 : Dict(str, int)):\n  return (%xs.1)\n").graph()
     given = {"xs.0": np.array(5), "xs.1": np.array(6), "d.k0": np.array("a"), "d.v0": np.array(1)}
-    with pytest.raises(Error, match="a value beside elements"):         # `xs.1` is the input's whole name
-        bind(graph, Archive(given), {})
+    assert bind(graph, Archive(given), {}) == [[5, 6], {"a": 1}]        # though `xs.1` is the input's whole name
     del given["xs.1"]
     assert bind(graph, Archive(given), {}) == [[5], {"a": 1}]
 
@@ -95,3 +94,15 @@ def test_functions_of_graphs_take_them_by_name() -> None:
         irtool.jit(graph)(w=w, n=1, x=x, **{"x.1": x})
     with pytest.raises(RunError, match="by position and by name"):
         irtool.jit(graph)(x, x=x)
+
+
+def test_elements_of_a_list_are_no_name_with_a_number() -> None:
+    """`state.1` is the second element of `state`, though the input is called `%state.1`; alone, it is the input."""
+    graph = irtool.parse("graph(%x.1 : Tensor, %state.1 : (Tensor, Tensor)?):\n  return (%x.1, %state.1)\n").graphs[0]
+    arrays = [np.full(2, value, np.float32) for value in range(3)]
+    for names in (["x", "state.0", "state.1"], ["x.1", "state.1.0", "state.1.1"]):
+        x, state = bind(graph, Archive(dict(zip(names, arrays, strict=True))), {})
+        assert [x[0], *[each[0] for each in state]] == [0, 1, 2]
+    listed = irtool.parse("graph(%x.1 : Tensor, %n.1 : int[]):\n  return (%x.1, %n.1)\n").graphs[0]
+    assert bind(listed, Archive({"x.1": arrays[0], "n.1": np.array([1, 2])}), {})[1] == [1, 2]
+    assert bind(listed, Archive({"x": arrays[0], "n": np.array([1, 2])}), {})[1] == [1, 2]

@@ -139,7 +139,9 @@ def owners_of(inputs: Sequence[Value], form: Callable[[int, Value], str]) -> dic
     """Key -> position of its input."""
     if form is SHORT:
         names = Names(inputs)
-        return {**{name: places[0] for name, places in names.short.items() if len(places) == 1}, **names.exact}
+        short = {name: places[0] for name, places in names.short.items() if len(places) == 1}
+        containers = {inputs[place].name for place in short.values() if holds_elements(inputs[place].type)}     # `xs.1` is an element
+        return {**short, **{name: place for name, place in names.exact.items() if name not in containers}}
     return {form(i, value): i for i, value in enumerate(inputs)}
 
 
@@ -184,6 +186,11 @@ def may_be_absent(type: Type) -> bool:
     if isinstance(type, UnionType):
         return any(map(may_be_absent, type.elements))
     return isinstance(type, OptionalType) or type.key in ("None", "Generator", "Any")
+
+
+def holds_elements(type: Type) -> bool:
+    """Is a value of the type a list, a tuple or a dict, whose elements have keys of their own?"""
+    return isinstance(type.element if isinstance(type, OptionalType) else type, ListType | TupleType | DictType)
 
 
 def signature(graph: Graph) -> str:
