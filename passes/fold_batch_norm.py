@@ -3,8 +3,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.ir.builder import Builder
 from irtool.ir.constants import constant, is_constant, is_none
@@ -80,6 +78,8 @@ def fold(build: Builder, norm: Node) -> bool:
     if layer.kind == "aten::linear" and not (isinstance(before.type, TensorType) and before.type.shape is not None
                                              and len(before.type.shape) == 2):
         return False        # of more dimensions, batch norm's channels are not the layer's features
+    import numpy as np
+
     has_all, scale, shift, bias = True, np.ones_like(mean), np.zeros_like(mean), np.zeros_like(mean)
     parts = []
     for node, name, otherwise in ((norm, "weight", scale), (norm, "bias", shift), (layer, "bias", bias)):
@@ -115,7 +115,7 @@ def array(node: Node, name: str) -> Any:
     value = operand(node, name)
     literal = constant(value) if value is not None and is_constant(value) else None
     result = array_of(literal) if isinstance(literal, TensorLiteral) else None
-    return result if isinstance(result, np.ndarray) else None
+    return result if hasattr(result, "strides") else None
 
 
 def number(node: Node, name: str) -> Any:
