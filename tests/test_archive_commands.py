@@ -44,7 +44,7 @@ def test_run_gives_what_torch_gave(name: str, tmp_path: Path) -> None:
     assert code == 0, out + err
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if "quantized" not in name])
+@pytest.mark.parametrize("name", NAMES)
 def test_text_with_weights_beside_it_gives_the_same(name: str, tmp_path: Path) -> None:
     inputs, outputs = recorded(name, tmp_path)
     for command in (["fmt"], ["opt", "--passes=dce,cse,constant-propagation"]):

@@ -147,9 +147,9 @@ class TextState:
         if lacking:
             raise self.error([(f"reads '{each.place}' : {each.type}, which {each.reason}", each.node)
                               for each in lacking[:MAX_LISTED]])
-        made = with_constants(lowered)
-        made.name, made.source, made.metadata = graph.name, graph.source, dict(graph.metadata)
-        return made
+        graph_of_constants = with_constants(lowered)
+        graph_of_constants.name, graph_of_constants.source, graph_of_constants.metadata = graph.name, graph.source, dict(graph.metadata)
+        return graph_of_constants
 
     def error(self, problems: list[tuple[str, Node]]) -> Error:
         """An error at nodes of the text."""

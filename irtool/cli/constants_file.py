@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from irtool.ir.source import SourceFile
 
 LINE = "# constants:"
+PACKED = "<Packed>"
+"""How packed parameters of quantized layers print."""
 
 
 class Taken:
@@ -79,6 +81,11 @@ def keep(module: Module, taken: Taken | None, path: str, output: str, console: C
     Small ones go into the text, others into a file beside it, `STEM.constants.npz`, which the text names. Where the text goes to the result
     stream there is no place for such a file: a warning says so. path: where the module came from. Raises UsageError.
     """
+    if any(node.kind == "prim::Constant" and "value" in node.attributes and node.attributes["value"].text == PACKED
+           for graph in module.graphs for node in graph.walk()):
+        from irtool.archives.packed_text import unpack_constants
+
+        unpack_constants(module)
     if taken is not None:
         if taken.content is None:
             forget_stale(module, taken, path, output, console)

@@ -45,8 +45,8 @@ def convert(arguments: Arguments, console: Console) -> None:
         module = parse_source(source)
         write_text(module, take(module, source, arguments.input, console, is_needed=True), arguments, console)
     elif place[1] or target.endswith(".ir"):
-        made = method_of(content, *place)
-        write_text(made.module, Taken(made.text, {}), arguments, console)
+        method = method_of(content, *place)
+        write_text(method.module, Taken(method.text, {}), arguments, console)
     elif target.endswith(WEIGHTS):
         write_whole(target, encode(state_of(content), target))
     elif target.endswith(".py"):
