@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NoReturn
 
 import numpy as np
@@ -252,6 +254,20 @@ def _accept_array(value: Any, type: Type, name: str) -> Any:
     return value if wanted is xp else wanted.asarray(value) if xp is np else on_host(value)
 
 
+_noted: ContextVar[dict[int, tuple[Any, Any]] | None] = ContextVar("irtool_copies", default=None)
+
+
+@contextmanager
+def noting_copies() -> Iterator[dict[int, tuple[Any, Any]]]:
+    """A context in which runs note what they copy of their inputs: each array, by its id, and the copy that the last run made."""
+    pairs: dict[int, tuple[Any, Any]] = {}
+    token = _noted.set(pairs)
+    try:
+        yield pairs
+    finally:
+        _noted.reset(token)
+
+
 def copied(values: Sequence[Any], written: Sequence[bool] | None = None) -> list[Any]:
     """The same values in new arrays, lists and dicts, with the same strides; what was one object twice is one object twice again, and
     arrays that shared memory share it again.
@@ -261,11 +277,16 @@ def copied(values: Sequence[Any], written: Sequence[bool] | None = None) -> list
     known: dict[int, Any] = {}
     copy_overlapping(values, written, known)
     if written is None:
-        return [_copied(value, known) for value in values]
-    for value, is_written in zip(values, written, strict=True):
-        if is_written:
-            _copied(value, known)
-    return [known.get(id(value), value) if is_array(value) else _copied(value, known) for value in values]
+        copies = [_copied(value, known) for value in values]
+    else:
+        for value, is_written in zip(values, written, strict=True):
+            if is_written:
+                _copied(value, known)
+        copies = [known.get(id(value), value) if is_array(value) else _copied(value, known) for value in values]
+    pairs = _noted.get()
+    if pairs is not None:
+        pairs.update({id(each): (each, known[id(each)]) for each in arrays_in(list(values)) if id(each) in known})
+    return copies
 
 
 def _copied(value: Any, known: dict[int, Any]) -> Any:

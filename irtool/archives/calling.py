@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from irtool.accepted_values import accept, copied, delivered
+from irtool.accepted_values import accept, copied, delivered, noting_copies
 from irtool.archives.declared_values import holds_instance, inward, named, outward
 from irtool.archives.lowering import Lowered, Place, UnknownInstance, is_unchanged
 from irtool.archives.module_call import CALL, graph_of_call
 from irtool.archives.opening import MAX_CALLS
-from irtool.archives.replacing import NOTHING, Replaced, apart, apart_handle, array_called, settled, written_over
+from irtool.archives.replacing import NOTHING, Replaced, apart, apart_handle, array_called, originals, refilled, settled, written_over
 from irtool.dispatch.backend import BACKEND
 from irtool.dispatch.callables import function_of
 from irtool.dispatch.stack import current, elements_of
@@ -175,7 +175,9 @@ class MethodRun:
         if has_tensors:
             values = map_tensors(elements_of, values)
         if lowered.by_reference and not replaced.names:
-            results = self.on_attributes(lowered, values, len(arguments))
+            with noting_copies() as copies:
+                results = variant.executor.run(values, None)
+            self.put_back_originals(lowered, results, copies, values[len(arguments):], values[:len(arguments)])
         else:
             results = variant.executor.run(values, None)
             if variant.has_state:
@@ -183,15 +185,16 @@ class MethodRun:
         outputs = copied(results[:lowered.result_count]) if lowered.shares or lowered.assigned else results[:lowered.result_count]
         return self.result(wrapped(outputs) if has_tensors else outputs)
 
-    def on_attributes(self, lowered: Lowered, values: Sequence[Any], count: int) -> list[Any]:
-        """What the graph gives, node by node, on the arrays and lists of the attributes themselves. count: of the arguments."""
-        arguments = copied([accept(value, declared) for value, declared in zip(values[:count], lowered.graph.inputs, strict=False)])
-        with np.errstate(all="ignore"):
-            results = walk(lowered.graph, [*arguments, *values[count:]], call_node)
-        results = [delivered(each, declared.type) for each, declared in zip(results, lowered.graph.outputs, strict=True)]
-        for (holder, name), value in zip(lowered.assigned, results[lowered.result_count:], strict=False):
+    def put_back_originals(self, lowered: Lowered, results: Sequence[Any], copies: Mapping[int, tuple[Any, Any]], state: Sequence[Any],
+                           arguments: Sequence[Any]) -> None:
+        """Give the attributes what the graph left in them; what was one array, or in one memory, is after that, too."""
+        count = len(lowered.assigned)
+        values = originals(results[lowered.result_count:], copies, state, arguments)
+        for index, value in zip(lowered.changed, values[count:], strict=True):
+            holder, name = lowered.sources[index]
+            holder.attributes[name] = refilled(holder.attributes[name], value)
+        for (holder, name), value in zip(lowered.assigned, values[:count], strict=True):
             holder.attributes[name] = value
-        return results
 
     def under_layers(self, variant: Variant, arguments: Sequence[Any], replaced: Replaced) -> Any:
         """The result on the layer on top, as tensors. Raises UnsupportedError where the layer hides what is written into attributes."""
@@ -253,11 +256,15 @@ class MethodRun:
                    for each, array in arrays.items()}
         chosen = sorted({index for each in wrt for index in (readers[each] if isinstance(each, str) else [each])})
         with self.program.lock if variant.has_state else nullcontext():
-            recorded = variant.executor.record([*arguments, *state], chosen, seed=int(generator().integers(2 ** 31)))
+            with noting_copies() as copies:
+                recorded = variant.executor.record([*arguments, *state], chosen, seed=int(generator().integers(2 ** 31)))
             seeds = per_leaf(recorded.outputs[:lowered.result_count], cotangents)
             rest = sum(map(leaves, recorded.outputs[lowered.result_count:]))       # takes no part
             gradients = dict(zip(chosen, recorded.backward([*seeds, *[None] * rest]), strict=True)) if chosen else {}
-            self.put_back(lowered, recorded.outputs, NOTHING, arguments)
+            if lowered.by_reference:
+                self.put_back_originals(lowered, recorded.outputs, copies, state, arguments)
+            else:
+                self.put_back(lowered, recorded.outputs, NOTHING, arguments)
         return [gradients[each] if not isinstance(each, str) else
                 total([gradient for index in readers[each] for gradient in parts(gradients[index], state[index - len(arguments)],
                                                                                  arrays[each])]) for each in wrt]

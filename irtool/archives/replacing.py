@@ -16,7 +16,7 @@ from irtool.dispatch.logger import Logger
 from irtool.dispatch.stack import Boxed, Layer, current
 from irtool.dispatch.tracer import Tracer
 from irtool.ir.errors import RunError, UnsupportedError, did_you_mean
-from irtool.ops.arrays import is_array, share_memory
+from irtool.ops.arrays import is_array, memory_of, share_memory
 from irtool.ops.structure import Object
 from irtool.ops.tensor import Tensor
 
@@ -157,3 +157,72 @@ def apart(values: Sequence[Any], others: Iterable[Any]) -> Sequence[Any]:
     """The values, copied if they share memory with others."""
     arrays = list(arrays_in(list(others)))
     return copied(values) if any(share_memory(each, other) for each in arrays_in(list(values)) for other in arrays) else values
+
+
+# -- what arrays a run was of
+class Piece:
+    """Memory of an array, from a byte on, as NumPy takes it."""
+
+    def __init__(self, array: Any, offset: int, view: Any) -> None:
+        self.array = array      # stays alive
+        self.__array_interface__ = {**array.__array_interface__, "data": (address(array) + offset, False), "shape": view.shape,
+                                    "strides": view.strides, "typestr": view.dtype.str}
+
+
+def address(array: Any) -> int:
+    """Where its first element is."""
+    return int(array.__array_interface__["data"][0])
+
+
+def originals(values: Sequence[Any], copies: Mapping[int, tuple[Any, Any]], state: Sequence[Any], arguments: Sequence[Any]) -> list[Any]:
+    """Values that a run left, made of arrays of `state`, where it worked on copies of them: these arrays, with what it wrote into them,
+    and views of them, in lists and dicts too. What shares memory with arguments is copied."""
+    foreign = list(arrays_in(list(arguments)))
+    left = {id(each) for each in arrays_in(list(values))}
+    pairs = []
+    for original in {id(each): each for each in arrays_in(list(state))}.values():
+        chain = [original]
+        while id(chain[-1]) in copies:      # a part of the run may have copied the copy
+            chain.append(copies[id(chain[-1])][1])
+        chain = chain[1:]
+        pairs += [(original, each) for each in sorted(chain, key=lambda each: id(each) in left)]        # what is left counts, so comes last
+    by_copy = {id(copy): original for original, copy in pairs}
+    by_memory: dict[int, list[tuple[Any, Any]]] = {}
+    for original, copy in pairs:
+        by_memory.setdefault(id(memory_of(copy)), []).append((original, copy))
+
+    def original_of(value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            return type(value)([original_of(each) for each in value])
+        if isinstance(value, dict):
+            return {key: original_of(each) for key, each in value.items()}
+        if not isinstance(value, np.ndarray) or id(value) in by_copy:
+            return by_copy.get(id(value), value)
+        for original, copy in by_memory.get(id(memory_of(value)), ()):
+            offset = address(value) - address(copy)
+            if value.size and 0 <= offset and offset + extent(value) <= extent(copy) and original.strides == copy.strides:
+                return np.asarray(Piece(original, offset, value))
+        return value.copy() if any(share_memory(value, each) for each in foreign) else value
+    results = [original_of(each) for each in values]
+    for original, copy in {id(original): (original, copy) for original, copy in pairs}.values():
+        if original.tobytes() != copy.tobytes():
+            np.copyto(original, copy)
+    return results
+
+
+def extent(array: Any) -> int:
+    """Bytes from the first element to the end of the last one."""
+    return int(array.itemsize + sum((n - 1) * s for n, s in zip(array.shape, array.strides, strict=True)))
+
+
+def refilled(old: Any, new: Any) -> Any:
+    """A list or dict with what another holds; any other value as it is."""
+    if isinstance(old, list) and isinstance(new, list):
+        old[:] = [refilled(*pair) for pair in zip(old, new, strict=False)] + new[len(old):]
+        return old
+    if isinstance(old, dict) and isinstance(new, dict):
+        items = {key: refilled(old[key], each) if key in old else each for key, each in new.items()}
+        old.clear()
+        old.update(items)
+        return old
+    return new
