@@ -278,3 +278,8 @@ def test_every_function_with_a_mistake_is_reported() -> None:
 def test_one_number_is_a_list_before_another_overload_takes_it() -> None:
     """As torch has it: `view(-1)` gives a shape, not a dtype."""
     assert "int[] = prim::ListConstruct" in str(compile_source("def f(x):\n    return x.view(-1)\n"))
+
+
+def test_a_module_of_torch_nn_is_answered_with_the_way_out() -> None:
+    with pytest.raises(irtool.ParseError, match=r"weights the source does not hold: write torch.jit.script\(Net\(...\)\).save\('net.pt'\)"):
+        irtool.from_script("import torch\n\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        return x\n")

@@ -22,6 +22,15 @@ from irtool.torchscript.source_text import TOO_DEEP, Function, Unit, fail, joine
 from irtool.torchscript.statements import function_body
 
 
+def refuse_modules(unit: Unit) -> None:
+    """Raises ParseError, with the way out, for a file that defines modules of torch.nn: their weights are in no source."""
+    for definition in unit.place.classes.values():
+        if any((dotted(base) or "").rpartition(".")[2] in ("Module", "Sequential", "ScriptModule") for base in definition.bases):
+            fail(unit.place, definition, f"'{definition.name}' is a module of torch.nn, whose weights the source does not hold: write "
+                 f"torch.jit.script({definition.name}(...)).save('{definition.name.lower()}.pt') with torch, then irtool takes that file",
+                 len("class"))
+
+
 def compile_source(source: str, name: str | None = None, filename: str = "<string>", *, first_line: int = 1,
                    literals: bool = False) -> Module:
     """Compile TorchScript source, without executing any of it; gives a Module with a graph per function, or only the one called `name`.
@@ -37,6 +46,7 @@ def compile_source(source: str, name: str | None = None, filename: str = "<strin
         raise Error(f"{filename}: no function named '{name}'{did_you_mean(name, unit.functions)}"
                     + (f", expected one of: {', '.join(unit.functions)}" if unit.functions else ""), code="E0605")
     if not unit.functions:
+        refuse_modules(unit)
         raise ParseError(f"{filename}: no function definition",
                          [Diagnostic("error", "expected a function definition", unit.place, 1, 1)], code="E0605")
     compilation = Compilation()
