@@ -174,6 +174,8 @@ def test_to_converts_what_is_held_twice_once() -> None:
     assert module("net_train").to(irtool.torch.float64).state_dict()["body.1.num_batches_tracked"].dtype == np.int64
     with pytest.raises(irtool.RunError, match="not int8"):
         hooked.to(np.int8)
+    with pytest.raises(irtool.UnsupportedError, match="bfloat16"):
+        hooked.to(irtool.torch.bfloat16)
 
 
 @pytest.mark.oracle

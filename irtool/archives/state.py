@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from irtool.accepted_values import arrays_in, copied
-from irtool.ir.errors import Error, RunError, did_you_mean
+from irtool.ir.errors import Error, RunError, UnsupportedError, did_you_mean
 from irtool.ops.arrays import dtype_named, dtype_of, is_array
 from irtool.ops.structure import Object
 from irtool.ops.tensor import unwrapped
@@ -96,6 +96,8 @@ def wanted_dtype(dtype: Any) -> np.dtype[Any]:
         raise RunError(f"to: {dtype!r} is no dtype", code="E0403") from None
     if wanted.kind not in "fc":
         raise RunError(f"to: a module takes a dtype of real or complex numbers, not {wanted}", code="E0403")
+    if "bfloat16" in str(dtype):
+        raise UnsupportedError("to: bfloat16 is not supported: its numbers would be of float32", code="E0409")
     return wanted
 
 
