@@ -3,8 +3,8 @@
 kinds.py: what a file is; container.py: the zip and its records, checked; pickles.py: pickles as data, nothing executed; storages.py:
 tensors on mapped memory; archive.py: the three together, as the instances of an archive; model_json.py: the same for archives of torch 1.0
 to 1.2; torch_saves.py: the same for what torch.save writes; opening.py: a method with its calls opened; lowering.py: the same as a graph of
-arrays; calling.py: calls of it; module_call.py: the same with hooks; replacing.py: arrays in place of parameters, and what calls write; state.py:
-the state as a whole; code_places.py: where errors are; script_module.py: what users see.
+arrays; calling.py: calls of it; module_call.py: the same with hooks; replacing.py: arrays in place of parameters, and what calls write;
+state.py: the state as a whole; code_places.py: where errors are; script_module.py: what users see.
 """
 from __future__ import annotations
 
