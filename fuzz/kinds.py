@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fuzz import archives, gradients, laws, pipelines, programs, texts
+from fuzz import archives, gradients, laws, modules, pipelines, programs, texts
 from fuzz.case import Case
 from fuzz.judge import Check, Finding, attempt
 from fuzz.reduction import Smaller, reduced
@@ -38,6 +38,7 @@ KINDS = (
     Kind("pipelines", 1, 40, pipelines.draw, pipelines.check, pipelines.smaller),
     Kind("texts", 40, 10, texts.draw, texts.check, texts.smaller),
     Kind("archives", 4, 20, archives.draw, archives.check, archives.smaller),
+    Kind("modules", 40, 5, modules.draw, modules.check, modules.smaller),
 )
 def warm() -> None:
     """Load what cases need before processes are forked for them. Nothing here starts a thread."""

@@ -32,7 +32,7 @@ from irtool.ops.node_calls import call_node
 from irtool.ops.structure import Object
 from irtool.ops.tensor import unwrapped, wrapped
 from irtool.torchscript.annotations import signature
-from irtool.torchscript.front import default_value
+from irtool.torchscript.front import declared_default
 from irtool.torchscript.library import Library
 from irtool.torchscript.source_text import Function
 
@@ -325,7 +325,7 @@ class Parameters:
         self.defaults: dict[str, Any] = {}
         for name, node, count in zip(self.names, declared.defaults[1:], declared.repeats[1:], strict=True):
             if node is not None:
-                value = default_value(node, function.unit)
+                value = declared_default(node, function.unit)
                 self.defaults[name] = [value] * count if count and isinstance(value, int | float) else value
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:

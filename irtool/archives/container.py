@@ -215,4 +215,6 @@ def described(names: Sequence[str]) -> str:
     """What a zip with these files is, if it is one of the well-known kinds."""
     known = {part for each in names for part in (each, each.partition("/")[2], each.rpartition("/")[2])}
     what = next((what for mark, what in MARKS if mark in known), "")
+    if not names:
+        return "a zip without records in its folder"
     return what or f"a zip of {len(names)} files, '{quoted(names[0][:80])}' first"

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from irtool.archives.pickles import SCHEMES
 from irtool.archives.storages import QUANTIZED, strided
 from irtool.ir.errors import UnsupportedError
 from irtool.ops.quantized import Quantized
@@ -38,10 +39,12 @@ class PickledValues:
         if storage.dtype not in QUANTIZED:
             raise TypeError(f"a quantized tensor of {storage.dtype}")
         scheme, scale, zero_point, *axis = how
-        if scheme.name == "per_tensor_affine":
+        if getattr(scheme, "name", None) == "per_tensor_affine" and not axis:
             return Quantized(array, storage.dtype, float(scale), int(zero_point))
         scales, zeros = np.asarray(scale), np.asarray(zero_point)
-        if not 0 <= axis[0] < array.ndim or scales.shape != (array.shape[axis[0]],) or zeros.shape != scales.shape:
+        if getattr(scheme, "name", None) not in SCHEMES or len(axis) != 1 or not isinstance(axis[0], int) \
+                or not 0 <= axis[0] < array.ndim or not scales.shape == zeros.shape == array.shape[axis[0]:][:1] \
+                or {scales.dtype.kind, zeros.dtype.kind} - {"f", "i"}:
             raise ValueError("scales and zero points do not fit the tensor")
         return Quantized(array, storage.dtype, scales, zeros, axis[0])
 

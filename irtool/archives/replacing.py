@@ -49,9 +49,12 @@ class Replaced:
 
     def attributes(self, lowered: Lowered) -> list[Any]:
         """What a graph takes for the attributes that it reads."""
-        if not self.names:
-            return [holder.attributes[name] for holder, name in lowered.sources]
-        return [self.value(holder.attributes[name]) for holder, name in lowered.sources]
+        try:
+            values = [holder.attributes[name] for holder, name in lowered.sources]
+        except KeyError:
+            holder, name = next((holder, name) for holder, name in lowered.sources if name not in holder.attributes)
+            raise RunError(f"an instance of {holder.type} never got its attribute '{name}'", code="E0711") from None
+        return [self.value(each) for each in values] if self.names else values
 
     def holds(self, old: Any) -> bool:
         """Is the array of an attribute replaced?"""

@@ -21,7 +21,7 @@ from irtool.ops.arrays import is_array
 from irtool.ops.structure import Object
 from irtool.ops.tensor import unwrapped
 from irtool.torchscript.class_definitions import ClassDefinition
-from irtool.torchscript.front import default_value
+from irtool.torchscript.front import declared_default
 from irtool.torchscript.library import Library
 
 
@@ -104,7 +104,7 @@ class ScriptModule(View):
         if name in self._definition.methods:
             return self.method(name)
         if name in self._definition.constants and self._definition.place.unit is not None:
-            return default_value(self._definition.constants[name], self._definition.place.unit)
+            return declared_default(self._definition.constants[name], self._definition.place.unit)
         raise NameMissing(f"{self._definition.type} has no attribute or method '{name}'", name,
                           lambda: [*attributes, *self._definition.methods])
 

@@ -8,7 +8,7 @@ from irtool.ir import types
 from irtool.ir.errors import did_you_mean
 from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type, TypeVar, UnionType, WrapperType
 from irtool.torchscript.repair import NO_DEFAULT
-from irtool.torchscript.source_text import Function, Place, fail
+from irtool.torchscript.source_text import Function, Place, fail, literal
 
 SIMPLE: dict[str, Type] = {
     "Tensor": types.TENSOR, "int": types.INT, "float": types.FLOAT, "bool": types.BOOL, "complex": types.COMPLEX, "str": types.STR,
@@ -215,7 +215,7 @@ def _check_default(parameters: Signature, index: int, function: Function) -> Non
     if isinstance(default, ast.List | ast.Dict | ast.Set | ast.ListComp | ast.DictComp):
         fail(function.place, default, f"{MUTABLE} Found on parameter {name}.")
     try:
-        value: object = ast.literal_eval(default)
+        value = literal(default)
     except ValueError:
         return          # a name: of a dtype, say
     if not _takes_default(type, value) and not parameters.repeats[index]:

@@ -17,7 +17,7 @@ from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.environment import Meaning
 from irtool.torchscript.meanings import Enumeration, ExceptionClass, Structure, TypeValue
 from irtool.torchscript.python_names import EXCEPTIONS
-from irtool.torchscript.source_text import Place, fail
+from irtool.torchscript.source_text import Place, fail, literal
 
 MAX_BASES = 20
 """No class of exceptions is that many away from Python's."""
@@ -81,10 +81,12 @@ def _called(call: ast.Call, place: Place) -> Structure | None:
     title, fields = str(call.args[0].value), call.args[1]
     if kind == "namedtuple":
         try:
-            words = ast.literal_eval(fields)
+            words = literal(fields)
         except ValueError:
+            words = None
+        if not isinstance(words, str | list | tuple):
             fail(place, fields, "the fields of a named tuple have to be written out")
-        names = words.replace(",", " ").split() if isinstance(words, str) else list(words)
+        names = words.replace(",", " ").split() if isinstance(words, str) else [str(each) for each in words]
         return _named_tuple(title, names, [types.TENSOR] * len(names), [None] * len(names))
     pairs = [each.elts for each in getattr(fields, "elts", ()) if isinstance(each, ast.Tuple) and len(each.elts) == 2]
     names = [str(getattr(pair[0], "value", "")) for pair in pairs]
@@ -113,13 +115,13 @@ def _member(value: ast.expr, members: dict[str, object], place: Place) -> object
         last = list(members.values())[-1:]
         return last[0] + 1 if last and isinstance(last[0], int) else 1
     try:
-        literal: object = ast.literal_eval(value)
+        member = literal(value)
     except ValueError:
         fail(place, value, "Cannot create Enum with a value that is no literal: expected an int, a float or a string")
-    if isinstance(literal, bool) or not isinstance(literal, int | float | str):
-        fail(place, value, f"Cannot create Enum with value type '{type(literal).__name__}', "
+    if isinstance(member, bool) or not isinstance(member, int | float | str):
+        fail(place, value, f"Cannot create Enum with value type '{type(member).__name__}', "
                            "only int, float and string values are supported")
-    return literal
+    return member
 
 
 def is_exception(name: str, place: Place, depth: int = 0) -> bool:

@@ -18,7 +18,7 @@ from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.environment import Meaning
 from irtool.torchscript.meanings import Alias, Called, Known, Literal, Namespace, Overloads, Packaged, Python
 from irtool.torchscript.python_names import ARCHIVE, EXCEPTIONS, SPECIALS, python_name
-from irtool.torchscript.source_text import TOO_DEEP, Function, Unit, fail, joined, read
+from irtool.torchscript.source_text import TOO_DEEP, Function, Unit, fail, joined, literal, read
 from irtool.torchscript.statements import function_body
 
 
@@ -180,7 +180,15 @@ def default_value(node: ast.expr, unit: Unit) -> object:
         return float(str(node.args[0].value))
     root, _, rest = (dotted(node) or "").partition(".")
     named = python_name(f"{unit.modules[root]}.{rest}") if root in unit.modules else None
-    return named.value if isinstance(named, Known) else ast.literal_eval(node)
+    return named.value if isinstance(named, Known) else literal(node)
+
+
+def declared_default(node: ast.expr, unit: Unit) -> object:
+    """The same. Raises ParseError."""
+    try:
+        return default_value(node, unit)
+    except ValueError:
+        fail(unit.place, node, "expected a literal, or a number of torch")
 
 
 def keep_defaults(graph: Graph, function: Function) -> None:

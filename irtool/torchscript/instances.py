@@ -59,6 +59,8 @@ def prepared(e: Emitter, node: ast.AST, definition: ClassDefinition) -> None:
 def new_instance(e: Emitter, node: ast.AST, definition: ClassDefinition, positional: Sequence[Value], named: Mapping[str, Value]) -> Value:
     """A new instance, its constructor inlined."""
     prepared(e, node, definition)
+    if "__init__" not in definition.methods:
+        e.fail(node, f"Class {definition.name} does not have an __init__ function defined")
     e.at(node)
     value = e.one("prim::CreateObject", (), definition.type)
     call_method(e, node, Method(definition.methods["__init__"], value), positional, named)
@@ -111,8 +113,9 @@ def store_attribute(e: Emitter, node: ast.Attribute, holder: Value, value: Value
         return
     declared = definition.attributes.get(attr)
     if declared is None:
-        initializer = definition.methods["__init__"].definition
-        if e.function.definition is not initializer or e.outer is not None or holder.node.kind == "prim::CreateObject":
+        initializer = definition.methods.get("__init__")
+        is_inside = initializer is not None and e.function.definition is initializer.definition and e.outer is None
+        if not is_inside or holder.node.kind == "prim::CreateObject":
             e.fail(node, f"Tried to set nonexistent attribute: {attr}. Did you forget to initialize it in __init__()?")
         if e.env.frame_parent is not None or e.loops:
             e.fail(node, "First assignment cannot be in a control-flow block. Initialize the field at the top level first.")

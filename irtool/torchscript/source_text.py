@@ -128,10 +128,12 @@ def read(text: str, filename: str = "<string>", first_line: int = 1, library: Li
     place = Place(filename, text, first_line)
     place.library = library
     unit = Unit(place)
-    if _is_indented(text):
+    if library is None and _is_indented(text):
         tree = _parse("if True:\n" + text, place, 1)
         ast.increment_lineno(tree, -1)
-        (wrapper,) = tree.body
+        wrapper, *rest = tree.body
+        if rest:
+            fail(place, rest[0], "unindent does not match any outer indentation level", code="E0602")
         body = wrapper.body if isinstance(wrapper, ast.If) else []
     else:
         body = _parse(text, place, 0, library is not None).body
@@ -198,6 +200,14 @@ def _enter(statement: ast.stmt, unit: Unit) -> None:
         unit.constants[statement.targets[0].id] = unit.place.aliases[statement.targets[0].id] = statement.value
     elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.value is not None:
         unit.constants[statement.target.id] = statement.value
+
+
+def literal(node: ast.expr) -> object:
+    """The value of a literal. Raises ValueError for what is none."""
+    try:
+        return ast.literal_eval(node)
+    except (TypeError, SyntaxError, RecursionError, MemoryError) as error:
+        raise ValueError(str(error)) from None
 
 
 def joined(errors: list[Error]) -> ParseError:
