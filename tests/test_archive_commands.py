@@ -11,6 +11,7 @@ import pytest
 
 import irtool
 from irtool.cli.main import main
+from irtool.ir.rounded import rounded_constants
 
 ARCHIVES = Path(__file__).parent / "data" / "archives"
 NAMES = sorted(path.stem for path in ARCHIVES.glob("*.pt"))
@@ -85,6 +86,17 @@ def test_inspect_tells_what_is_there() -> None:
 def test_what_is_wrong_is_said(words: list[Any], code: int, message: str) -> None:
     got, out, err = run_cli(*words)
     assert (got, out) == (code, "") and message in err and err.count("\n") <= 2
+
+
+def test_bytes_in_front_of_an_archive_are_skipped(tmp_path: Path) -> None:
+    (tmp_path / "m.pt").write_bytes(b"#!/usr/bin/env model\n" + (ARCHIVES / "choice.pt").read_bytes())
+    assert run_cli("fmt", tmp_path / "m.pt")[0] == 0
+
+
+def test_constants_of_archives_are_not_called_rounded() -> None:
+    values = {"w": np.array([0.04073363], np.float32), "l": [np.array([-0.2148, -0.3601], np.float16)]}
+    frozen = irtool.freeze(irtool.parse(GRAPH).graph(), values)
+    assert not rounded_constants(frozen)
 
 
 def test_a_file_whose_name_has_a_colon_is_meant(tmp_path: Path) -> None:

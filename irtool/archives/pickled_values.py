@@ -48,7 +48,7 @@ class PickledValues:
             raise ValueError("scales and zero points do not fit the tensor")
         return Quantized(array, storage.dtype, scales, zeros, axis[0])
 
-    def _sparse(self, layout: Any, size: Any, requires_grad: Any, indices: Any, values: Any) -> Any:
+    def _sparse(self, *_: Any) -> Any:
         raise UnsupportedError(f"{self.name}: sparse tensors are not supported yet", code="E0404")
 
     def _mapping(self) -> dict[Any, Any]:

@@ -49,7 +49,13 @@ def archive_at(path: str) -> tuple[str, str] | None:
     try:
         with open(file, "rb") as stream:
             start = stream.read(9)
-            return (file, method) if start[:4] in NO_TEXT or start[7:] == b"\0{" else None
+        if start[:4] in NO_TEXT or start[7:] == b"\0{":
+            return file, method
+        if is_archive_name(file):       # bytes may stand in front of a zip
+            from zipfile import is_zipfile
+
+            return (file, method) if is_zipfile(file) else None
+        return None
     except (OSError, ValueError):
         return None
 

@@ -212,8 +212,9 @@ def _literal(array: Any) -> Any:
 def tensor_constant(build: Builder, array: Any) -> Value:
     """A constant of an array, which becomes the graph's: as text where that reads back exactly, else beside the text."""
     literal = _literal(array)
-    if not isinstance(literal, TensorLiteral):
-        literal = TensorLiteral("<Tensor>", array.dtype.name, array.shape, array)
+    if not isinstance(literal, TensorLiteral) or literal.is_rounded:       # some look as torch prints them, though they are exact
+        text = literal.text if isinstance(literal, TensorLiteral) else "<Tensor>"
+        literal = TensorLiteral(text, array.dtype.name, array.shape, array)
     strides = [each // array.itemsize for each in array.strides]
     complete = spell(tensor_type(array.dtype.name, array.shape, strides, False, "cpu"), build.graph.dialect)
     return build.node("prim::Constant", (), {"value": Attribute(literal.text, literal)}, [complete]).output
