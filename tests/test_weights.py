@@ -299,6 +299,20 @@ def test_archives_take_other_weights(tmp_path: Path) -> None:
     assert code == 1 and "it has no 'w'" in err
 
 
+def test_a_printed_graph_and_its_weights_become_an_archive(net: Path) -> None:
+    words = "convert", net / "net.ir", net / "net.pt", "--load-state", net / "net.safetensors"
+    assert run_cli(*words)[0] == 0
+    y = irtool.load(net / "net.pt")(np.ones((2, 3), np.float32))
+    np.testing.assert_array_equal(y, 2 * (STATE["fc.weight"].sum(1) + 1 + np.full((2, 2), 100)))
+    for more in (["-i", "x=1"], ["-i", "self.scale"]):
+        assert run_cli(*words, *more)[0] == 2
+    assert run_cli("convert", net / "net.ir", net / "net.pt", "-i", "self.scale=1.0")[0] == 2
+    path = WEIGHTS.parent / "archives" / "net_train.pt"
+    np.savez(net / "zeros.npz", **{name: np.zeros_like(array) for name, array in irtool.load(path).state_dict().items()})
+    assert run_cli("convert", path, net / "zero.pt", "--load-state", net / "zeros.npz")[0] == 0
+    assert not any(array.any() for array in irtool.load(net / "zero.pt").state_dict().values())
+
+
 @pytest.mark.oracle
 def test_graphs_and_weights_out_of_torch(tmp_path: Path) -> None:
     import torch

@@ -8,6 +8,7 @@ from irtool.archives.script_module import ScriptModule
 from irtool.cli.console import write_whole
 from irtool.cli.constants_file import Taken, keep, take
 from irtool.cli.exit_errors import UsageError
+from irtool.cli.inputs import with_state
 from irtool.cli.opener import archive_at, is_archive_name, method_of
 from irtool.cli.source_places import parse_source
 from irtool.interop.array_files import encode
@@ -34,16 +35,27 @@ def convert(arguments: Arguments, console: Console) -> None:
     target = arguments.output
     if not target.endswith((*WEIGHTS, ".ir", ".py")) and not is_archive_name(target):
         raise UsageError(f"{target}: the extension says what to write: .pt, .ir, .npz, .safetensors or .py", code="E0801")
-    place = archive_at(arguments.input)
+    place = archive_at(arguments.source)
     content = None if place is None else content_at(place[0])
+    if content is not None and arguments.load_state:
+        if isinstance(content, Archive):
+            raise UsageError("--load-state is for archives and text, not for weights alone", code="E0801")
+        content.load_state_dict(console.read_archive(arguments.load_state).arrays)
+    if arguments.input and (content is not None or not arguments.load_state):
+        raise UsageError("--input is for attributes of the module that a text takes, beside --load-state", code="E0801")
     if isinstance(content, Archive):
         if not target.endswith(WEIGHTS):
-            raise Error(f"{arguments.input}: arrays alone, which hold no program: .npz and .safetensors take them", code="E0711")
+            raise Error(f"{arguments.source}: arrays alone, which hold no program: .npz and .safetensors take them", code="E0711")
         write_whole(target, encode(content, target))
     elif place is None or content is None:
-        source = console.read(arguments.input)
+        source = console.read(arguments.source)
         module = parse_source(source)
-        write_text(module, take(module, source, arguments.input, console, is_needed=True), arguments, console)
+        taken = take(module, source, arguments.source, console, is_needed=True)
+        if arguments.load_state:
+            module, taken = with_state(module, source, arguments, console), None
+            if arguments.input:
+                raise UsageError(f"--input {arguments.input[0]}: that is no attribute of the module", code="E0801")
+        write_text(module, taken, arguments, console)
     elif place[1] or target.endswith(".ir"):
         method = method_of(content, *place)
         write_text(method.module, Taken(method.text, {}), arguments, console)
@@ -72,7 +84,7 @@ def write_text(module: Module, taken: Taken | None, arguments: Arguments, consol
     elif target.endswith(".py"):
         console.save(target, to_script(module), "python")
     elif target.endswith(".ir"):
-        keep(module, taken, arguments.input, target, console)
+        keep(module, taken, arguments.source, target, console)
         console.save(target, str(module), "ir")
     else:
         write_archive(module, target)

@@ -32,12 +32,13 @@ seed_option = option("--seed", metavar="N", type=Converted(converters.seed), def
                      help="seed of random operators and rand/randn literals (0)")
 load_option = option("--load", metavar="FILE.py", multiple=True, group=INPUTS,
                      help="execute a Python file first: it registers Python ops; repeat")
+state_option = option("--load-state", metavar="FILE", group=INPUTS,
+                      help="weights of the module %self, or others for an archive: .npz, .safetensors or .pt")
 input_options = together(
     input_option,
     option("--cast", is_flag=True, group=INPUTS, help="convert inputs to the declared dtypes"),
     option("--constants", metavar="FILE.npz", group=INPUTS, help="arrays of the constants that the text has as <Tensor>"),
-    option("--load-state", metavar="FILE", group=INPUTS,
-           help="weights of the module %self, or others for an archive: .npz, .safetensors or .pt"),
+    state_option,
     option("--graph", metavar="NAME", group=INPUTS, help="take this graph of the file, as it stands"),
     seed_option,
 )

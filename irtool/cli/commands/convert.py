@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from irtool.cli.command import Arguments, argument, command
+from irtool.cli.options import input_option, state_option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,11 +12,13 @@ if TYPE_CHECKING:
 @command("convert", epilog="""
   irtool convert model.pt model.ir
   irtool convert checkpoint.pt weights.safetensors
-  irtool convert model.ir model.pt
+  irtool convert printed.ir model.pt --load-state state.pt
 """)
-@argument("input", metavar="IN", help="an archive (or MODEL.pt:METHOD), IR text, or weights; what it is, its bytes tell")
+@argument("source", metavar="IN", help="an archive (or MODEL.pt:METHOD), IR text, or weights; what it is, its bytes tell")
 @argument("output", metavar="OUT",
           help="NAME.pt: an archive; .ir: text, with weights beside it; .npz, .safetensors: weights alone; .py: source")
+@state_option
+@input_option
 def convert(arguments: Arguments, console: Console) -> int:
     """Read, then write in the form that the name of the output asks for."""
     from irtool.cli.conversion import convert as converted
