@@ -244,6 +244,9 @@ def test_batched_and_compiled_calls_give_what_single_ones_do() -> None:
     compiled = irtool.jit(lambda p, x: irtool.functional_call(net, p, x))
     for scale in (1, 2):
         np.testing.assert_allclose(compiled(parameters, X * scale), net(X * scale), rtol=1e-5)
+    for call in (net, net.forward):
+        np.testing.assert_allclose(irtool.jit(call)(X), net(X), rtol=1e-5)
+        np.testing.assert_allclose(irtool.vmap(call)(X[:, None])[:, 0], net(X), rtol=1e-5)
     exact, x = copy.deepcopy(net).to("float64"), X.astype(np.float64)
     value, slope = irtool.jvp(lambda x: exact(x), (x,), (np.ones_like(x),))
     np.testing.assert_allclose(value, exact(x))

@@ -90,6 +90,8 @@ class Variant:
 class MethodRun:
     """A method of one instance: its graph, and a variant for each set of numbers and words among the attributes."""
 
+    __slots__ = ("program", "library", "instance", "name", "function", "code_graph", "parameters", "variants", "varying", "unknown")
+
     def __init__(self, program: Program, instance: Object, name: str) -> None:
         self.program = program
         self.library = library = program.library
@@ -100,7 +102,8 @@ class MethodRun:
         if function is None:
             raise RunError(f"{definition.type} has no method '{name}'{did_you_mean(name, definition.methods)}", code="E0403")
         self.function: Function = function
-        self.graph: Graph = graph_of_call(library, definition) if name == CALL else library.method(instance.type, name)
+        # not called `graph`, since what has one is taken for an executor of it by jit, grad and vmap
+        self.code_graph: Graph = graph_of_call(library, definition) if name == CALL else library.method(instance.type, name)
         self.parameters = Parameters(self.function)
         self.variants: list[Variant] = []
         self.varying: set[Place] = set()
@@ -124,7 +127,7 @@ class MethodRun:
                 self.varying.add((id(holder), name))
         try:
             with Paused():
-                variant = Variant(Lowered(self.library, self.graph, self.instance, self.varying))
+                variant = Variant(Lowered(self.library, self.code_graph, self.instance, self.varying))
         except UnknownInstance as unknown:
             self.unknown = unknown
             raise
@@ -213,17 +216,17 @@ class MethodRun:
 
     def interpreted(self, arguments: Sequence[Any]) -> Any:
         """The result, node by node, instances as they are."""
-        values = [accept(unwrapped(value), declared) for value, declared in zip(arguments, self.graph.inputs[1:], strict=True)]
+        values = [accept(unwrapped(value), declared) for value, declared in zip(arguments, self.code_graph.inputs[1:], strict=True)]
         with self.program.lock, np.errstate(all="ignore"):
-            results = walk(self.graph, [self.instance, *[each if holds_instance(each) else copied([each])[0] for each in values]],
+            results = walk(self.code_graph, [self.instance, *[each if holds_instance(each) else copied([each])[0] for each in values]],
                            Caller(self.library))
-            results = [delivered(each, output.type) for each, output in zip(results, self.graph.outputs, strict=True)]
+            results = [delivered(each, output.type) for each, output in zip(results, self.code_graph.outputs, strict=True)]
             return self.result([each if holds_instance(each) else copied([each])[0] for each in results])
 
     def result(self, results: Sequence[Any]) -> Any:
         """Results as users see them."""
         result = results[0]
-        return result if type(result) is np.ndarray else self.program.outward(named(result, self.graph.outputs[0].type))
+        return result if type(result) is np.ndarray else self.program.outward(named(result, self.code_graph.outputs[0].type))
 
     def put_back(self, lowered: Lowered, results: Sequence[Any], replaced: Replaced, arguments: Sequence[Any]) -> None:
         """Give the attributes, or what replaces them, the values that the graph left in them. They share no memory with arguments."""

@@ -86,7 +86,7 @@ class ScriptModule(View):
 
     def graph(self, method: str = "forward", inlined: bool = True) -> Graph:
         """The graph of a method, its calls inlined or as calls; its first input is the instance. A copy, which may be changed."""
-        graph = self.method(method).graph
+        graph = self.method(method).code_graph
         return opened(self._program.library, graph, None).graph if inlined else clone_graph(graph)
 
     def vjp(self, method: str, inputs: Sequence[Any], cotangents: Sequence[Any], wrt: Sequence[int | str]) -> list[Any]:
