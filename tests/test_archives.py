@@ -227,3 +227,16 @@ def test_archives_of_torch_1_0_run() -> None:
 def test_damaged_archives_of_torch_1_0_are_refused(changes: dict[str, object]) -> None:
     with pytest.raises(irtool.Error):
         irtool.load(written_as_of_old(**changes))(np.ones((1, 2), np.float32), 1)
+
+
+def test_arange_gave_floats_in_methods_of_torch_1_2() -> None:
+    code = "op_version_set = 1\ndef forward(self,\n    n: int) -> Tensor:\n  return torch.arange(n, dtype=None, layout=None, device=None)\n"
+    result = irtool.load(written_as_of_old(code))(3)
+    assert result.dtype == np.float32
+    np.testing.assert_array_equal(result, [0, 1, 2])
+
+
+def test_an_empty_tensor_grows_when_it_is_out() -> None:
+    module = irtool.load(written(8, "torch.add(torch.linspace(0, 2, 3, out=y), y)"))
+    for size in (0, 3, 0, 0, 3):
+        np.testing.assert_array_equal(module(np.ones(1, np.float32), np.zeros(size, np.float32)), [0, 2, 4])

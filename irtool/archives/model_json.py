@@ -26,6 +26,9 @@ DTYPES = {"FLOAT": "float32", "DOUBLE": "float64", "FLOAT16": "float16", "UINT8"
 BARE_NONE = re.compile(r"\bannotate\((\w+(?:\[\w+\])?), None\)")
 """How torch 1.0 prints the None of an optional type."""
 
+ARANGE = re.compile(r"(\btorch\.arange\([^()]*, dtype=)None\b")
+"""Before torch 1.3, arange without a dtype gave floats in methods, whatever its bounds."""
+
 
 class OldArchive(Archive):
     """An archive with `model.json` in place of `data.pkl`."""
@@ -145,6 +148,7 @@ class OldArchive(Archive):
         record = self._part(self._part(module, "torchscriptArena", dict), "key", str)
         code = self.container.text(record).split("\n") if record else []
         code = [BARE_NONE.sub(r"annotate(Optional[\1], None)", line).replace("ops.prim.shape(", "torch.size(") for line in code]
+        code = [ARANGE.sub(r"\g<1>6", line) for line in code]
         lines += [f"  {line}" for line in code if line.strip() and not line.startswith(("op_version_set", "import "))]
         path = f"__torch__.model_json._{index}"
         self._texts[path.replace(".", "/")] = "\n".join(lines) + "\n"

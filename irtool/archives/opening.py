@@ -263,8 +263,10 @@ class Opening:
         build = Builder(self.graph).at_end(into)
         type = node.output.type
         if not modules:
-            message = self.constant("index out of range", types.STR)
-            assert message is not None
+            unit = "of Python compilation unit at: 0x0"
+            words = self.constant(f"{operands[0].type} ({unit}) does not have a field with name '{{}}'", types.STR)
+            assert words is not None
+            message = build.node("aten::format", (words, index), output_types=(types.STR,)).output
             build.node("prim::RaiseException", (message,), output_types=())
             return build.node("prim::Uninitialized", (), output_types=(type,)).output
         name, module = modules[0]

@@ -321,7 +321,9 @@ def write_outs(outs: list[Any], result: Any) -> Any:
         if out.shape != value.shape:
             if out.size:
                 raise UnsupportedError("out= with another shape is not supported yet")
-            raise UnsupportedError("out= that must grow is not supported yet")
+            if not isinstance(out, np.ndarray) or not out.flags.owndata:
+                raise UnsupportedError("out= that must grow is not supported yet")
+            out.resize(value.shape, refcheck=False)     # views of an empty array have no elements either
         if not can_cast(value.dtype, out.dtype):
             raise RunError(f"result type {title(value.dtype)} can't be cast to the desired output type {title(out.dtype)}", code="E0409")
         out[...] = astype(value, out.dtype)
