@@ -169,11 +169,13 @@ def array_of(literal: TensorLiteral) -> Any:
         return literal.item()
     if literal.is_exact:
         return np.full(shape, literal.item(), dtype_named(dtype))
+    if literal.data is not None:
+        return np.array(literal.data, dtype_named(dtype), order="C").reshape(shape)
     try:
         numbers = literal.numbers()
     except Error:
         return literal
-    if literal.data is None and not all(isinstance(number, int) or isinstance(number, float) and number.is_integer() for number in numbers):
+    if not all(isinstance(number, int) or isinstance(number, float) and number.is_integer() for number in numbers):
         return literal
     return np.array(numbers, dtype_named(dtype)).reshape(shape)
 
