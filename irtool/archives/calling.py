@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irtool.accepted_values import accept, copied, delivered, noting_copies
-from irtool.archives.declared_values import holds_instance, inward, named, outward
+from irtool.archives.declared_values import holds_instance, inward, is_plain, named, outward
 from irtool.archives.lowering import Lowered, Place, UnknownInstance, is_unchanged
 from irtool.archives.module_call import CALL, graph_of_call
 from irtool.archives.opening import MAX_CALLS
@@ -105,6 +105,7 @@ class MethodRun:
         # not called `graph`, since what has one is taken for an executor of it by jit, grad and vmap
         self.code_graph: Graph = graph_of_call(library, definition) if name == CALL else library.method(instance.type, name)
         self.parameters = Parameters(self.function)
+        self.gives_plain = is_plain(self.code_graph.outputs[0].type)
         self.variants: list[Variant] = []
         self.varying: set[Place] = set()
         self.unknown: UnknownInstance | None = None
@@ -226,7 +227,7 @@ class MethodRun:
     def result(self, results: Sequence[Any]) -> Any:
         """Results as users see them."""
         result = results[0]
-        return result if type(result) is np.ndarray else self.program.outward(named(result, self.code_graph.outputs[0].type))
+        return result if self.gives_plain else self.program.outward(named(result, self.code_graph.outputs[0].type))
 
     def put_back(self, lowered: Lowered, results: Sequence[Any], replaced: Replaced, arguments: Sequence[Any]) -> None:
         """Give the attributes, or what replaces them, the values that the graph left in them. They share no memory with arguments."""

@@ -120,6 +120,17 @@ class Member(EnumMember):
     value: Any
 
 
+def is_plain(type: Type) -> bool:
+    """Are values of a type as a caller gets them: without instances, members of enumerations, and names of fields?"""
+    if isinstance(type, OptionalType | ListType):
+        return is_plain(type.element)
+    if isinstance(type, TupleType):
+        return not isinstance(type, NamedTupleType) and all(map(is_plain, type.elements))
+    if isinstance(type, DictType):
+        return is_plain(type.value_type)
+    return isinstance(type, TensorType) or str(type.key) in WORDS
+
+
 def outward(value: Any, library: Library, view: Callable[[Object], Any]) -> Any:
     """A value as a caller gets it: instances behind `view`, members of enumerations with their values; the value itself where it holds
     none of these."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -247,11 +248,14 @@ _top: ContextVar[Layer | None] = ContextVar("irtool_layer", default=None)
 def current() -> Layer:
     """The layer on top of the stack; a backend when there is none."""
     layer = _top.get()
-    if layer is None:
-        from irtool.dispatch.backend import BACKEND
+    return _backend() if layer is None else layer
 
-        return BACKEND
-    return layer
+
+@cache
+def _backend() -> Layer:
+    from irtool.dispatch.backend import BACKEND
+
+    return BACKEND
 
 
 @contextmanager
