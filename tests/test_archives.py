@@ -240,3 +240,15 @@ def test_an_empty_tensor_grows_when_it_is_out() -> None:
     module = irtool.load(written(8, "torch.add(torch.linspace(0, 2, 3, out=y), y)"))
     for size in (0, 3, 0, 0, 3):
         np.testing.assert_array_equal(module(np.ones(1, np.float32), np.zeros(size, np.float32)), [0, 2, 4])
+
+
+def test_operators_of_other_libraries_are_brought_along(monkeypatch: pytest.MonkeyPatch) -> None:
+    from irtool.ops import python_op
+
+    monkeypatch.setattr(python_op, "_registered", {})
+    x = np.ones(2, np.float32)
+    data = written(10, "ops.boxes.scaled(x, y, 0.5)")
+    with pytest.raises(irtool.Error, match=r"boxes::scaled is not supported yet: irtool.register_python_op\('boxes::scaled', function\)"):
+        irtool.load(data)(x, x)
+    irtool.register_python_op("boxes::scaled", lambda x, y, scale: x * np.float32(scale) + y)
+    np.testing.assert_array_equal(irtool.load(data)(x, x), [1.5, 1.5])

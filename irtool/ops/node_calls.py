@@ -20,6 +20,7 @@ from irtool.ops.call import find_overload, fits, overload, own_schema
 from irtool.ops.checks import bind
 from irtool.ops.folding import is_number
 from irtool.ops.overload import Overload
+from irtool.ops.python_op import is_registered, way_to_bring
 from irtool.ops.structure import from_literal, handler_of, python_op
 
 
@@ -132,6 +133,8 @@ def call_node(node: Node, values: list[Any]) -> Sequence[Any]:
     plan = plan_for(node)
     if plan is not None:
         return _spread(node, plan.overload, plan.overload(plan.arguments(values)))
+    if is_registered(node.kind):
+        return python_op(node, values)
     chosen, args = from_values(node, values)
     return _spread(node, chosen, chosen(args))
 
@@ -175,7 +178,7 @@ def from_values(node: Node, values: list[Any]) -> tuple[Overload, list[Any]]:
                 return overload(schema.name), args
     described = ", ".join(_described(value) for value in values)
     if not candidates:
-        raise not_supported(node.kind, f"{node.kind} is not supported yet")
+        raise not_supported(node.kind, f"{node.kind} is not supported yet{way_to_bring(node.kind)}")
     raise UnsupportedError(f"{kind} on ({described}) is not supported yet")
 
 

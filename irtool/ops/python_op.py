@@ -8,6 +8,7 @@ from typing import Any
 
 from irtool.ir.arguments import check_function
 from irtool.ir.errors import RunError, UnsupportedError
+from irtool.ir.kinds import SPACES
 from irtool.ir.scalars import split_scalars, words_of
 
 _registered: dict[str, Callable[..., Any]] = {}
@@ -18,7 +19,8 @@ MAX_SCALARS = 10_000
 
 
 def register_python_op(name: str, function: Callable[..., Any]) -> None:
-    """Run `function(*scalars, *operands)` for every `^name(scalars)(operands)`.
+    """Run `function(*scalars, *operands)` for every `^name(scalars)(operands)`, and for operators of other libraries by their kind
+    (`torchvision::nms`).
 
     Operands are NumPy arrays (or whatever the graph's values are); it gives one value per result of the node: the value itself, or
     a tuple for several results. Registering a name again replaces it. Raises RunError for what is no name, and for no function.
@@ -27,6 +29,17 @@ def register_python_op(name: str, function: Callable[..., Any]) -> None:
         raise RunError(f"register_python_op: expected the name of an operator, such as 'Twice', got {str(name)[:40]!r}")
     check_function(f"register_python_op: {name}", function)
     _registered[name.removeprefix("^")] = function
+
+
+def is_registered(name: str) -> bool:
+    """Is there a function for a Python operator, or for a kind of another library?"""
+    return name in _registered
+
+
+def way_to_bring(kind: str) -> str:
+    """How one's own function runs a kind of another library; empty for torch's own."""
+    space = kind.partition("::")[0]
+    return "" if "::" not in kind or space in SPACES else f": irtool.register_python_op('{kind}', function) runs a function for it"
 
 
 def scalars_of(text: str) -> list[Any]:
