@@ -90,7 +90,8 @@ class Variant:
 class MethodRun:
     """A method of one instance: its graph, and a variant for each set of numbers and words among the attributes."""
 
-    __slots__ = ("program", "library", "instance", "name", "function", "code_graph", "parameters", "variants", "varying", "unknown")
+    __slots__ = ("program", "library", "instance", "name", "function", "code_graph", "parameters", "gives_plain", "variants", "varying",
+                 "unknown")
 
     def __init__(self, program: Program, instance: Object, name: str) -> None:
         self.program = program
