@@ -1,6 +1,7 @@
 """Batch norm in evaluation, folded into the layer in front of it."""
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from irtool.analysis.liveness import remove_dead_nodes
@@ -12,9 +13,8 @@ from irtool.ir.tensor_literal import TensorLiteral
 from irtool.ir.types import TensorType
 from irtool.ops.folding import array_of, tensor_constant
 
-LAYERS = {f"aten::conv{rank}d": 0 for rank in (1, 2, 3)} | {
-    "aten::conv_transpose1d": 1, "aten::conv_transpose2d": 1, "aten::conv_transpose3d": 1, "aten::linear": 0}
-"""Layers -> the dimension of the weight that counts the output's channels; `aten::_convolution` says it in an argument."""
+CONVOLUTION = re.compile(r"aten::(conv(_transpose)?[123]d|_convolution)")
+"""Kinds of convolutions."""
 
 
 ABOUT = frozenset(("aten::dim", "aten::size", "aten::len", "aten::numel", "prim::dtype", "prim::device", "aten::is_floating_point"))
@@ -66,7 +66,7 @@ def fold(build: Builder, norm: Node) -> bool:
     if any(use.user is not norm and use.user.kind not in ABOUT for use in before.uses):
         return False
     layer = before.node
-    if layer.owner is not norm.owner or layer.kind not in LAYERS and layer.kind != "aten::_convolution":
+    if layer.owner is not norm.owner or not CONVOLUTION.fullmatch(layer.kind) and layer.kind != "aten::linear":
         return False
     if layer.attributes or operand(layer, "bias") is None:
         return False
@@ -87,7 +87,7 @@ def fold(build: Builder, norm: Node) -> bool:
         part = otherwise if value is None or is_none(value) else array(node, name)
         has_all = has_all and part is not None and part.shape == mean.shape
         parts.append(part)
-    channels = LAYERS.get(layer.kind, 1 if number(layer, "transposed") else 0)
+    channels = int("transpose" in layer.kind or layer.kind == "aten::_convolution" and number(layer, "transposed") is True)
     groups = 1 if layer.kind == "aten::linear" else number(layer, "groups")
     if not has_all or channels and groups != 1 or weight.shape[channels] != mean.shape[0] or groups is None:
         return False

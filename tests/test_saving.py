@@ -83,7 +83,7 @@ def test_what_cannot_be_written_leaves_no_file(tmp_path: Path) -> None:
     owner = module
     for part in name.split(".")[:-1]:
         owner = getattr(owner, part)
-    owner.instance.attributes[name.rpartition(".")[2]] = array.astype(np.longdouble)
+    owner._instance.attributes[name.rpartition(".")[2]] = array.astype(np.longdouble)
     with pytest.raises(irtool.Error, match="cannot be saved"):
         irtool.save(module, tmp_path / "no.pt")
     assert not list(tmp_path.iterdir())

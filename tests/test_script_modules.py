@@ -367,3 +367,10 @@ def test_a_future_is_its_value() -> None:
     step[1, 1] = 1e-6
     slope = (exact(x + step, index) - exact(x - step, index)).sum() / 2e-6
     assert abs(slope - gradient[1, 1]) < 1e-6
+
+
+def test_few_names_hide_attributes_of_archives() -> None:
+    """Each public name of the class hides an attribute of that name: there are those of torch, and four of irtool's."""
+    names = {name for name in vars(irtool.ScriptModule) if not name.startswith("_")}
+    of_torch = {"train", "eval", "to", "requires_grad_", "state_dict", "load_state_dict", "named_parameters", "named_buffers", "graph", "code"}
+    assert names - of_torch <= {"method", "methods", "vjp", "inspect", "freeze", "of_archive"}

@@ -49,7 +49,7 @@ def frozen(module: ScriptModule, preserve: Iterable[str] = ()) -> FlatModule:
     """
     if isinstance(preserve, str):
         raise RunError(f"freeze: preserve={preserve!r}: expected a list of names", code="E0402")
-    if module.instance.attributes.get("training") is True:
+    if module._instance.attributes.get("training") is True:
         raise RunError("freeze: the module trains, and frozen modules do not: call eval() first (on the command line: freeze{eval})",
                        code="E0402")
     names = list(dict.fromkeys([each for each in ("forward", *preserve) if each in module.methods()]))
@@ -58,11 +58,11 @@ def frozen(module: ScriptModule, preserve: Iterable[str] = ()) -> FlatModule:
         if each in module.methods():
             continue
         path = tuple(each.split("."))
-        holder: Any = module.instance
+        holder: Any = module._instance
         for index, part in enumerate(path):
             attributes = holder.attributes if isinstance(holder, Object) else {}
             if part not in attributes:
-                known = [*module.instance.attributes, *module.methods()]
+                known = [*module._instance.attributes, *module.methods()]
                 raise RunError(f"freeze: the module has no attribute or method '{each}'{did_you_mean(each, known)}", code="E0402")
             if index < len(path) - 1:
                 holder = attributes[part]
@@ -76,17 +76,17 @@ def frozen(module: ScriptModule, preserve: Iterable[str] = ()) -> FlatModule:
 
 def flattened(module: ScriptModule) -> FlatModule:
     """All methods of the module itself, which read and write attributes as ever. Raises UnsupportedError."""
-    every = {(id(instance), name): (*path, name) for path, instance in instances_of(module.instance)
+    every = {(id(instance), name): (*path, name) for path, instance in instances_of(module._instance)
              for name, value in instance.attributes.items() if not isinstance(value, Object)}
     return flat(module, module.methods(), every)
 
 
 def flat(module: ScriptModule, names: Sequence[str], stays: dict[Place, Path]) -> FlatModule:
     """Methods by name; `stays`: attributes that are no constants."""
-    definition = module.library.definition(module.instance.type)
+    definition = module._program.library.definition(module._instance.type)
     if any(definition.lists.get(f"__forward_{which}__") for which in ("pre_hooks", "hooks")):
         raise UnsupportedError("the module has hooks, which rewritten modules have not: not supported", code="E0404")
-    paths = {id(instance): path for path, instance in reversed(instances_of(module.instance))}
+    paths = {id(instance): path for path, instance in reversed(instances_of(module._instance))}
     varying = set(stays)
     while True:
         lowered = [lowered_method(module, name, varying) for name in names]
@@ -110,13 +110,13 @@ def flat(module: ScriptModule, names: Sequence[str], stays: dict[Place, Path]) -
         defaults = {value.name: run.parameters.defaults[each]
                     for value, each in zip(graph.inputs, run.parameters.names, strict=False) if each in run.parameters.defaults}
         methods.append(Method(name, graph, method_paths, writes, defaults))
-    return FlatModule(str(module.instance.type).rpartition(".")[2], methods, attributes, module.library)
+    return FlatModule(str(module._instance.type).rpartition(".")[2], methods, attributes, module._program.library)
 
 
 def lowered_method(module: ScriptModule, name: str, varying: set[Place]) -> Lowered:
     """A method without instances. Raises UnsupportedError where it hands them around."""
     try:
-        return Lowered(module.library, module.library.method(module.instance.type, name), module.instance, varying)
+        return Lowered(module._program.library, module._program.library.method(module._instance.type, name), module._instance, varying)
     except UnknownInstance as unknown:
         raise UnsupportedError(f"{name} hands an instance to {unknown}: it is no graph of arrays", code="E0404") from None
 
@@ -152,7 +152,7 @@ def place_of(attribute: tuple[Object, str]) -> Place:
 
 def at(module: ScriptModule, path: Path) -> tuple[Object, str]:
     """The instance and the attribute at a path."""
-    holder = module.instance
+    holder = module._instance
     for part in path[:-1]:
         holder = holder.attributes[part]
     return holder, path[-1]
@@ -160,10 +160,10 @@ def at(module: ScriptModule, path: Path) -> tuple[Object, str]:
 
 def held(module: ScriptModule, holder: Object, name: str) -> Held:
     """An attribute with all that an archive says of it."""
-    definition = module.library.definition(holder.type)
+    definition = module._program.library.definition(holder.type)
     value = holder.attributes[name]
     kind = next((each for each in ("__parameters__", "__buffers__") if name in definition.lists.get(each, ())), "")
-    known = module.trainable.get(id(value)) if is_array(value) else None
+    known = module._program.trainable.get(id(value)) if is_array(value) else None
     return Held(value, definition.attributes[name], kind, known is not None and known[1])
 
 

@@ -36,7 +36,7 @@ def row(name: str, array: Any, is_parameter: bool | None) -> dict[str, Any]:
 
 def inspected(module: ScriptModule) -> dict[str, Any]:
     """The content of a module's archive, as JSON has it. Nothing runs but the front end, on every method of every class of an instance."""
-    archive = module.archive
+    archive = module._program.archive
     container = archive.container
     operators, problems = operators_of(module)
     parameters = {name for name, _ in module.named_parameters()}
@@ -65,7 +65,7 @@ def producer(archive: Archive) -> str:
 def classes_of(module: ScriptModule) -> list[ClassDefinition]:
     """The classes of the instances in the archive, those of outer ones first."""
     known: dict[str, ClassDefinition] = {}
-    todo: list[Any] = [module.instance]
+    todo: list[Any] = [module._instance]
     seen: set[int] = set()
     while todo:
         each = todo.pop()
@@ -73,7 +73,7 @@ def classes_of(module: ScriptModule) -> list[ClassDefinition]:
             continue
         seen.add(id(each))
         if isinstance(each, Object) and str(each.type) not in known and not str(each.type).startswith("__torch__.torch.classes."):
-            known[str(each.type)] = module.library.definition(each.type)
+            known[str(each.type)] = module._program.library.definition(each.type)
         if isinstance(each, Object):
             todo += reversed(each.attributes.values())
         elif isinstance(each, list | tuple):
@@ -97,7 +97,7 @@ def operators_of(module: ScriptModule) -> tuple[list[dict[str, Any]], list[str]]
     for definition in classes_of(module):
         for name in definition.methods:
             try:
-                count_operators(module, module.library.method(definition.type, name), counts, done)
+                count_operators(module, module._program.library.method(definition.type, name), counts, done)
             except Error as error:
                 problems.append(f"{definition.type}.{name}: {error.message}")
     rows = []
@@ -133,7 +133,7 @@ def count_operators(module: ScriptModule, graph: Graph, counts: Counter[str], do
         for node in todo.pop().walk():
             if node.kind == "prim::CallFunction":
                 name = str(node.inputs[0].node.attributes["name"].value)
-                called = None if name in done else module.library.function(name)
+                called = None if name in done else module._program.library.function(name)
                 done.add(name)
                 if called is not None:
                     todo.append(called)

@@ -73,6 +73,6 @@ def weights_in(memory: Any, name: str, has_attributes: bool = False) -> npz.Arch
 def state_of(module: ScriptModule) -> npz.Archive:
     """Parameters and buffers by dotted name; those that the file has as bfloat16 are noted."""
     state = module.state_dict()
-    rounded = [storage.array for storage in module.archive.storages("data") if storage.dtype == "bfloat16"]
+    rounded = [storage.array for storage in module._program.archive.storages("data") if storage.dtype == "bfloat16"]
     return npz.Archive(state, bfloat16={name for name, array in state.items()
                                         if array.dtype == np.float32 and any(np.may_share_memory(array, each) for each in rounded)})

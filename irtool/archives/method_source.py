@@ -11,6 +11,7 @@ from irtool.ir.constants import constant
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Graph, Value
 from irtool.ir.types import EnumType, NamedTupleType, Type
+from irtool.ops.facts import meaning_since
 from irtool.ops.quantized import Packed
 from irtool.ops.structure import from_literal
 from irtool.torchscript.library import Library
@@ -22,9 +23,6 @@ from irtool.torchscript.printing.to_python import Printer, Source
 
 FILE = "__torch__.irtool.functions"
 """Where the functions are that methods call."""
-VERSIONS = {"aten::div": 4, "aten::div_": 4, "aten::true_divide": 4, "aten::full": 5, "aten::linspace": 8, "aten::logspace": 9,
-            "aten::gelu": 10}
-"""Operators whose meaning changed -> the version of the format from which on they mean what they mean today."""
 Path = tuple[str, ...]
 """An attribute of an attribute of ... the module."""
 
@@ -191,4 +189,4 @@ def attribute_text(path: Path) -> str:
 
 def version_of(graphs: Sequence[Graph]) -> int:
     """The least version of the format in which the operators of graphs mean what they mean today."""
-    return max([3, *[VERSIONS.get(node.kind.removesuffix(".out"), 3) for graph in graphs for node in graph.walk()]])
+    return max([3, *[meaning_since(node.kind) for graph in graphs for node in graph.walk()]])

@@ -33,7 +33,7 @@ class Rewriting:
         """The methods of a module, attributes as inputs behind the arguments. freezes: those that no method writes are constants, and
         only `forward` and `method` stay. Raises RunError, UnsupportedError."""
         flat = frozen(archive, [method]) if freezes else flattened(archive)
-        return cls(Module([each.graph for each in flat.methods], archive.archive.container.name),
+        return cls(Module([each.graph for each in flat.methods], archive._program.archive.container.name),
                    {each.name: each for each in flat.methods}, flat.attributes, flat.name, flat.library)
 
     @classmethod

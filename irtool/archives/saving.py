@@ -59,10 +59,10 @@ def save(module: ScriptModule | Graph | Module, target: str | os.PathLike[str] |
 
 def write_module(module: ScriptModule, file: BinaryIO) -> None:
     """The archive of a module, into a file that can seek. Raises Error."""
-    archive = module.archive
+    archive = module._program.archive
     storages = StorageWriter(archive.storages("data"))
     world = ModuleWorld(module)
-    state = PickleWriter(world, storages).write(module.instance, module.instance.type)
+    state = PickleWriter(world, storages).write(module._instance, module._instance.type)
     records = ZipWriter(file)
     for record in archive.container.names():
         if record.startswith("extra/"):
@@ -109,8 +109,8 @@ class ModuleWorld(World):
     """The instances of a module that is to be pickled."""
 
     def __init__(self, module: ScriptModule) -> None:
-        self.library = module.library
-        self.trainable = module.trainable
+        self.library = module._program.library
+        self.trainable = module._program.trainable
 
     def state(self, instance: Object) -> tuple[Any, Type | Sequence[tuple[str, Type]]]:
         definition = self.library.definition(instance.type)

@@ -22,7 +22,6 @@ from irtool.ops.structure import Object
 from irtool.ops.tensor import unwrapped
 from irtool.torchscript.class_definitions import ClassDefinition
 from irtool.torchscript.front import declared_default
-from irtool.torchscript.library import Library
 
 
 class ScriptModule(View):
@@ -237,26 +236,6 @@ class ScriptModule(View):
         file = BytesIO()
         save(self, file)
         return load, (file.getvalue(),)
-
-    @property
-    def instance(self) -> Object:
-        """The instance itself, as graphs have it."""
-        return self._instance
-
-    @property
-    def trainable(self) -> dict[int, tuple[Any, bool]]:
-        """By the id of a tensor: the tensor, and does it require gradients?"""
-        return self._program.trainable
-
-    @property
-    def archive(self) -> Archive:
-        """Where the module is from."""
-        return self._program.archive
-
-    @property
-    def library(self) -> Library:
-        """The classes of the archive."""
-        return self._program.library
 
 
 def functional_call(module: ScriptModule, parameters: Mapping[str, Any], args: Any = (), kwargs: Mapping[str, Any] | None = None,

@@ -91,3 +91,12 @@ def _pointwise() -> dict[str, str]:
     """Pointwise overloads: the dtype of their results."""
     rows = (Path(__file__).parent / "facts.txt").read_text(encoding="utf-8").split("\n")
     return {**dict(row.split() for row in rows if row), **DECLARED_POINTWISE}
+
+
+MEANINGS = {"div": 4, "div_": 4, "true_divide": 4, "full": 5, "linspace": 8, "logspace": 9, "gelu": 10}
+"""Operators of aten whose meaning changed -> the version of the archive format from which on they mean what they mean today."""
+
+
+def meaning_since(kind: str) -> int:
+    """The version of the archive format from which on a kind means what it means today. Source: torch._C._get_operator_version_map()."""
+    return MEANINGS.get(kind.removeprefix("aten::"), 3)
