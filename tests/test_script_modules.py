@@ -372,5 +372,6 @@ def test_a_future_is_its_value() -> None:
 def test_few_names_hide_attributes_of_archives() -> None:
     """Each public name of the class hides an attribute of that name: there are those of torch, and four of irtool's."""
     names = {name for name in vars(irtool.ScriptModule) if not name.startswith("_")}
-    of_torch = {"train", "eval", "to", "requires_grad_", "state_dict", "load_state_dict", "named_parameters", "named_buffers", "graph", "code"}
+    of_torch = {"train", "eval", "to", "requires_grad_", "state_dict", "load_state_dict", "named_parameters", "named_buffers", "graph",
+                "named_attributes", "code"}
     assert names - of_torch <= {"method", "methods", "vjp", "inspect", "freeze", "of_archive"}
