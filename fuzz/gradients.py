@@ -20,7 +20,7 @@ from fuzz.judge import Outcome, Skip, Wrong, agree, agree_with_either, outcome
 from fuzz.programs import EXECUTORS, compile_source, torch_function
 from fuzz.source import Style, program
 from fuzz.values import copied, elements, value_of
-from irtool.autodiff.grad_mode import modes_in
+from irtool.autodiff.gradient_modes import modes_in
 
 HUGE = 1e6
 """Gradients beyond this, and those that are not finite, say nothing."""

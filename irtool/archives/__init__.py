@@ -1,6 +1,6 @@
 """TorchScript archives (`.pt`, `.ptl`): `load` gives a `ScriptModule`, whose methods run without torch.
 
-kinds.py: what a file is; container.py: the zip and its records, checked; pickles.py: pickles as data, nothing executed; storages.py:
+file_kinds.py: what a file is; container.py: the zip and its records, checked; pickles.py: pickles as data, nothing executed; storages.py:
 tensors on mapped memory; archive.py: the three together, as the instances of an archive; model_json.py: the same for archives of torch 1.0
 to 1.2; torch_saves.py: the same for what torch.save writes; opening.py: a method with its calls opened; lowering.py: the same as a graph of
 arrays; calling.py: calls of it; module_call.py: the same with hooks; replacing.py: arrays in place of parameters, and what calls write;
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from irtool.archives.archive import Archive
 from irtool.archives.container import in_memory
-from irtool.archives.kinds import content_of
+from irtool.archives.file_kinds import content_of
 from irtool.archives.script_module import ScriptModule
 from irtool.ir.collector import Building
 from irtool.ir.errors import Error

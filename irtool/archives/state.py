@@ -67,7 +67,7 @@ def as_numbers(value: Any, name: str) -> Any:
 def read_state(path: str | os.PathLike[str]) -> Mapping[str, Any]:
     """The arrays by name of a file of weights, or of another archive. Raises Error; OSError where the file cannot be read."""
     from irtool.archives.container import in_memory
-    from irtool.archives.kinds import weights_in
+    from irtool.archives.file_kinds import weights_in
 
     return weights_in(*in_memory(path)).arrays
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.autodiff.branch_gradients import reverse_choice
 from irtool.autodiff.formula_gradients import reverse_operator
-from irtool.autodiff.grad_mode import refuse_grad_mode
+from irtool.autodiff.gradient_modes import refuse_grad_mode
 from irtool.autodiff.gradients import Gradients
 from irtool.autodiff.groups import open_groups
 from irtool.autodiff.in_place import is_rewritable, without_writes

@@ -32,7 +32,7 @@ def are_weights(first: bytes) -> bool:
 
 def arrays_of(memory: Any, path: str, has_attributes: bool) -> Archive:
     """The weights of such a file. Raises Error."""
-    from irtool.archives.kinds import weights_in
+    from irtool.archives.file_kinds import weights_in
 
     return weights_in(memory, path, has_attributes)
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from irtool.archives.container import in_memory
-from irtool.archives.kinds import content_of, state_of
+from irtool.archives.file_kinds import content_of, state_of
 from irtool.archives.saving import save
 from irtool.archives.script_module import ScriptModule
 from irtool.cli.console import write_whole

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from irtool.autodiff.grad_mode import modes_in, refuse_grad_mode
+from irtool.autodiff.gradient_modes import modes_in, refuse_grad_mode
 from irtool.autodiff.hidden_writes import is_writer
 from irtool.autodiff.in_place import exact_dtypes, without_writes
 from irtool.autodiff.versions import in_versions

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from irtool.accepted_values import accept, delivered
-from irtool.autodiff.grad_mode import refuse_grad_mode, settle_grad_mode
+from irtool.autodiff.gradient_modes import refuse_grad_mode, settle_grad_mode
 from irtool.autodiff.reach import requiring
 from irtool.execute.argument_spec import ArgumentSpec, SpecMaker, arrays_key
 from irtool.execute.compilation import ExecutionPlan, Options, fallback_plan, make_plan, writes

@@ -12,7 +12,7 @@ import numpy as np
 
 from irtool.accepted_values import accept, takes_objects
 from irtool.analysis.liveness import remove_dead_nodes
-from irtool.autodiff.grad_mode import settle_grad_mode
+from irtool.autodiff.gradient_modes import settle_grad_mode
 from irtool.autodiff.groups import open_groups
 from irtool.autodiff.in_place import without_writes
 from irtool.autodiff.reverse import Reverse, differentiate_graph
