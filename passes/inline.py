@@ -10,8 +10,10 @@ from irtool.ir.errors import PassError
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.module import Module
 from irtool.ir.packed import owns_gradient
-from irtool.ir.rewrite import inline_graph, replace_node
+from irtool.ir.rewrite import clone_graph, inline_graph, replace_node
 from irtool.ir.verify_types import STRICT_DIALECTS, flows
+from irtool.torchscript.class_definitions import ClassDefinition
+from irtool.torchscript.library import Library
 from irtool.torchscript.library_calls import library_body
 
 
@@ -19,8 +21,9 @@ def inline(module: Module, groups: bool = False) -> bool:
     """Replace calls of other graphs in the file by their nodes; `groups` also opens fusion groups and differentiable subgraphs.
 
     A call names its graph through a constant (`prim::CallFunction`) or as an operator (`^g`). Calls of torch.nn.functional are replaced
-    by irtool's bodies. Recursive calls stay, and so does a node with
-    a gradient of its own (`pack-gradient`): what it runs does not say what its gradient is.
+    by irtool's bodies, calls of functions and methods in a graph of an archive by those of its code; calls through an interface,
+    which several classes have, stay. Recursive calls stay, and so does
+    a node with a gradient of its own (`pack-gradient`): what it runs does not say what its gradient is.
 
     before:
         # graph main:
@@ -71,6 +74,8 @@ class Inliner:
         self.groups = groups
         self.done: set[Graph] = set()
         self.active: list[Graph] = []
+        self.copies: dict[Graph, Graph] = {}
+        """Graphs of an archive's code, of which other modules may be made, and what is inlined in their place."""
         self.changed = False
 
     def inline_into(self, graph: Graph) -> None:
@@ -107,8 +112,11 @@ class Inliner:
         if node.kind == "prim::CallFunction" and node.inputs:
             source = node.inputs[0].node
             name = source.attributes.get("name") if source.kind in CONSTANT_KINDS else None
-            callee = self.by_name.get(str(name.value)) or library_body(node) if name is not None else None
+            callee = self.by_name.get(str(name.value)) or library_body(node) or self.of_archive(node) if name is not None else None
             return (callee, node.inputs[1:]) if callee is not None else None
+        if node.kind == "prim::CallMethod" and node.inputs:
+            callee = self.of_archive(node)
+            return (callee, node.inputs) if callee is not None else None
         if node.kind.startswith("^"):
             scalars = node.attributes.get("scalars")
             callee = self.by_name.get(node.kind[1:])
@@ -116,3 +124,21 @@ class Inliner:
         if self.groups and node.kind in GROUP_KINDS and node.subgraph is not None and not owns_gradient(node):
             return node.subgraph, node.inputs
         return None
+
+    def of_archive(self, node: Node) -> Graph | None:
+        """What a call names in the archive that the graph is from, as a copy; None for graphs of texts, and calls through interfaces."""
+        library = getattr(self.active[-1].source, "library", None)
+        if not isinstance(library, Library):
+            return None
+        if node.kind == "prim::CallFunction":
+            callee = library.function(str(node.inputs[0].node.attributes["name"].value))
+        else:
+            name = str(node.attributes["name"].value)
+            definition = library.class_called(str(node.inputs[0].type))
+            has_method = isinstance(definition, ClassDefinition) and name in definition.methods and not definition.is_interface
+            callee = library.method(node.inputs[0].type, name) if has_method else None
+        if callee is None:
+            return None
+        if callee not in self.copies:
+            self.copies[callee] = clone_graph(callee)
+        return self.copies[callee]

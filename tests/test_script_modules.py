@@ -375,3 +375,14 @@ def test_few_names_hide_attributes_of_archives() -> None:
     of_torch = {"train", "eval", "to", "requires_grad_", "state_dict", "load_state_dict", "named_parameters", "named_buffers", "graph",
                 "named_attributes", "code"}
     assert names - of_torch <= {"method", "methods", "vjp", "inspect", "freeze", "of_archive"}
+
+
+@pytest.mark.parametrize("name", ["net_train", "net_traced", "objects", "hooked"])
+def test_inline_opens_the_calls_of_a_method(name: str) -> None:
+    module = irtool.load(FOLDER / f"{name}.pt")
+    before = str(module.graph(inlined=False))
+    graph = irtool.PassManager("inline").run(irtool.Module([module.graph(inlined=False)])).graph()
+    assert "prim::Call" in before and "prim::CallMethod" not in str(graph)
+    assert str(module.graph(inlined=False)) == before
+    kinds = [node.kind for node in graph.walk() if node.kind.startswith("aten::")]
+    assert {node.kind for node in module.graph().walk() if node.kind.startswith("aten::")} <= set(kinds)

@@ -11,6 +11,7 @@ from irtool.ir.source import Diagnostic, SourceFile
 
 if TYPE_CHECKING:
     from irtool.archives.archive import Archive
+    from irtool.torchscript.library import Library
 
 COMMENT = re.compile(r"(.*):code/([^:]*)\.py:(\d{1,9}):(\d{1,9})", re.DOTALL)
 WITH_TABLE = "FORMAT_WITH_STRING_TABLE"
@@ -25,6 +26,11 @@ class Code(SourceFile):
         super().__init__(archive.container.name, "")
         self.archive = archive
         self._rows: dict[str, tuple[list[int], list[Any], Any]] = {}
+
+    @property
+    def library(self) -> Library:
+        """The classes and functions of the code."""
+        return self.archive.library
 
     def about(self, line: int, comment: str, message: str) -> Diagnostic | None:
         """An error at the place that a node's comment names, with a note about the original source."""
