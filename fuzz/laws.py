@@ -215,6 +215,8 @@ def vmap_of_grad(subject: Subject) -> None:
 
 def jvp(subject: Subject) -> None:
     """The tangent of a number is the sum of gradients times tangents."""
+    if any(each.size == 0 for each in subject.arrays):
+        return      # the tangent of a mean of nothing is NaN, of which a sum over no elements knows nothing
     gradient = outcome(lambda: plain(irtool.grad(subject.weighted, argnums=tuple(range(len(subject.places))))(*subject.arrays)))
     if gradient[0] != "value" or not all(map(is_tame, gradient[1])):
         raise Skip("no gradient")

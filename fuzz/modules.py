@@ -10,6 +10,7 @@ import pickletools
 import random
 import re
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
@@ -153,6 +154,8 @@ def bytes_changed(rng: random.Random, data: bytes) -> bytes:
     changed = bytearray(data)
     marks = [match.start() for match in re.finditer(rb"PK(\x01\x02|\x03\x04|\x05\x06)", data)]
     for _ in range(rng.choice((1, 1, 2, 5))):
+        if not changed:
+            break
         place = min((rng.choice(marks) + rng.randrange(60) if rng.random() < 0.8 else rng.randrange(len(changed))), len(changed) - 1)
         how = rng.randrange(6)
         if how < 4:
@@ -222,7 +225,7 @@ def repeats(data: bytes) -> bool:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             return any(LOOPS.search(archive.read(each).decode("utf-8", "replace")) for each in archive.namelist() if each.endswith(".py"))
-    except zipfile.BadZipFile:
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError):
         return True
 
 

@@ -75,3 +75,17 @@ def test_the_numbers_are_torchs(name: str) -> None:
     if out.requires_grad:
         out.backward(torch.ones_like(out))
     np.testing.assert_allclose(np.zeros(3) if x.grad is None else x.grad.numpy(), want, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("line", "slope"), [("torch.dropout(y, 0.5, False)", 2.0), ("torch.positive(y)", 2.0), ("torch.exp(y) * 0", 0.0)])
+def test_what_gives_its_operand_itself_hands_its_gradient_on(line: str, slope: float) -> None:
+    graph = irtool.from_script(f"def f(x):\n    y = x * 2\n    with torch.no_grad():\n        z = {line}\n    return z\n")
+    (gradient,) = irtool.vjp(graph, [np.ones(3)], [np.ones(3)], [0])
+    np.testing.assert_array_equal(np.zeros(3) if gradient is None else gradient, np.full(3, slope))
+
+
+def test_a_gradient_that_shows_only_when_it_runs_is_refused() -> None:
+    graph = irtool.from_script("def f(x, on: bool):\n    y = x * 2\n    with torch.no_grad():\n        z = torch.dropout(y, 0.5, on)\n"
+                               "    return z\n")
+    with pytest.raises(irtool.UnsupportedError, match="gives its operand itself"):
+        irtool.PassManager("differentiate").run(graph)

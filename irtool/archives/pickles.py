@@ -286,7 +286,8 @@ def _reduce(m: Machine) -> None:
 
 def _storage(m: Machine) -> None:
     persistent = m.pop()
-    if not (isinstance(persistent, tuple) and len(persistent) in (5, 6) and persistent[0] == "storage" and isinstance(persistent[1], Global)
+    if not (isinstance(persistent, tuple) and len(persistent) in (5, 6) and isinstance(persistent[0], str)
+            and persistent[0] == "storage" and isinstance(persistent[1], Global)
             and persistent[1].name in STORAGES and isinstance(persistent[2], str) and isinstance(persistent[4], int)):
         m.fail("a storage that is not ('storage', class, key, location, count)")
     _, named, key, _, count = persistent[:5]

@@ -12,10 +12,11 @@ from irtool.autodiff.reach import holds_tensors
 from irtool.autodiff.refusals import at_node
 from irtool.ir.builder import Builder
 from irtool.ir.constants import constant, is_constant
-from irtool.ir.effects import IF_KINDS, LOOP_KINDS
+from irtool.ir.dtypes import dtype_code
+from irtool.ir.effects import IF_KINDS, LOOP_KINDS, OPERAND_ITSELF
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Block, Graph, Node, Value
-from irtool.ir.schema import schema_of
+from irtool.ir.schema import Literal, node_argument, schema_of
 from irtool.ir.structure_kinds import kinds
 from irtool.ir.types import TensorType, Type, TypeVar
 
@@ -159,6 +160,12 @@ class Settling:
         schema = schema_of(node)
         if schema is None:
             raise Unsettled(node, "it runs where gradients are off")
+        if node.kind in OPERAND_ITSELF and operands and not is_constant(operands[0]):
+            does_nothing = nothing_to_do(node)
+            if does_nothing is None:
+                raise Unsettled(node, "where it has nothing to do it gives its operand itself, with its gradient, which shows when it runs")
+            if does_nothing:
+                return
         if any(isinstance(inner, TypeVar) for argument in schema.arguments for inner in parts(argument.type)):
             return      # on lists and dicts, whatever they hold
         if changes_shapes(node) or lists and (schema.is_mutable or not all(isinstance(each.type, TensorType)
@@ -188,6 +195,34 @@ class Settling:
         for node in self.switches:
             if not any(value.uses for value in node.outputs):
                 node.destroy()
+
+
+def nothing_to_do(node: Node) -> bool | None:
+    """Does a node of a kind that may give its operand itself do so? None: not known before it runs."""
+    if node.kind == "aten::positive":
+        return True
+    if node.kind.endswith("dropout"):
+        train, p = (known(node, name) for name in ("train", "p"))
+        return True if train is False or p == 0 else False if train is True and p is not None else None
+    type = node.inputs[0].type
+    if not isinstance(type, TensorType) or type.dtype is None:
+        return None
+    if node.kind in ("aten::real", "aten::conj"):
+        return not type.dtype.startswith("complex")
+    if node.kind == "aten::to":
+        dtype, copies = known(node, "dtype"), known(node, "copy")
+        return None if dtype is None or copies is None else not copies and dtype == dtype_code(type.dtype)
+    if node.kind == "aten::type_as" and isinstance(node.inputs[1].type, TensorType) and node.inputs[1].type.dtype is not None:
+        return type.dtype == node.inputs[1].type.dtype
+    return None
+
+
+def known(node: Node, name: str) -> object:
+    """A constant that a node reads as an argument; None where it is none, or not known."""
+    value = node_argument(node, name)
+    if isinstance(value, Literal):
+        return value.value
+    return constant(value) if isinstance(value, Value) and is_constant(value) else None
 
 
 def parts(type: Type) -> Iterator[Type]:
