@@ -87,6 +87,8 @@ def test_what_cannot_be_written_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(irtool.Error, match="cannot be saved"):
         irtool.save(module, tmp_path / "no.pt")
     assert not list(tmp_path.iterdir())
+    with pytest.raises(irtool.UnsupportedError, match="asks for text"):
+        irtool.save(module, tmp_path / "no.ir")
     with pytest.raises(irtool.Error, match="expected a path"):
         irtool.save(module, 3)      # type: ignore[arg-type]
 

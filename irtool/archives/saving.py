@@ -16,7 +16,7 @@ from irtool.archives.pickle_writer import PickleWriter, World
 from irtool.archives.storage_writer import StorageWriter, Stored
 from irtool.archives.zip_writer import ZipWriter
 from irtool.interop.whole_file import whole_file
-from irtool.ir.errors import Error
+from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.graph import Graph
 from irtool.ir.module import Module
 from irtool.ir.types import NamedTupleType, Type
@@ -37,8 +37,8 @@ def save(module: ScriptModule | Graph | Module, target: str | os.PathLike[str] |
     the first as `forward` where none is called so.
     target: a path, where the file is there whole or not at all, also over the file that the module is mapped from; or a binary file
     object. The same module gives the same bytes.
-    Raises Error for values that no archive can hold, UnsupportedError for nodes that
-    have no source; OSError where it cannot be written.
+    Raises Error for values that no archive can hold, UnsupportedError for nodes that have no source, and for the name of a text;
+    OSError where it cannot be written.
     """
     if isinstance(module, Graph | Module):
         methods, name = of_graphs(module), module.name if isinstance(module, Graph) else ""
@@ -49,6 +49,9 @@ def save(module: ScriptModule | Graph | Module, target: str | os.PathLike[str] |
         def write(file: BinaryIO) -> None:
             write_module(module, file)
     if isinstance(target, str | os.PathLike):
+        if os.fspath(target).endswith(".ir"):
+            raise UnsupportedError("save: NAME.ir asks for text, and an archive was to be written; `irtool convert` writes text and weights "
+                                   "beside it", code="E0404")
         with whole_file(os.path.realpath(os.fspath(target))) as file:
             write(file)
     elif hasattr(target, "write"):
