@@ -50,7 +50,7 @@ def save(module: ScriptModule | Graph | Module, target: str | os.PathLike[str] |
             write_module(module, file)
     if isinstance(target, str | os.PathLike):
         if os.fspath(target).endswith(".ir"):
-            raise UnsupportedError("save: NAME.ir asks for text, and an archive was to be written; `irtool convert` writes text and weights "
+            raise UnsupportedError("save: NAME.ir asks for text, and this writes archives; `irtool convert` writes text and weights "
                                    "beside it", code="E0404")
         with whole_file(os.path.realpath(os.fspath(target))) as file:
             write(file)
