@@ -18,6 +18,7 @@ from irtool.ir.places import place_of
 from irtool.ir.schema import schema_of, schemas
 from irtool.ir.structure_kinds import CONTAINERS, LIST_RESHAPING_KINDS
 from irtool.ir.types import TENSOR, ListType, TensorType, spell
+from irtool.ops.facts import BOOL, facts_of_node
 from irtool.ops.size_facts import OVERLAPPING_VIEWS
 from irtool.partial.items import holds_tensor
 
@@ -131,6 +132,8 @@ def in_its_dtype(graph: Graph, node: Node, target: Value) -> Value:
     may be one (`exact_dtypes`)."""
     result = node.output
     type = target.type
+    if isinstance(type, TensorType) and type.dtype != "bool" and facts_of_node(node).result == BOOL:
+        return Builder(graph).after(node).call("aten::type_as", result, target, type=spell(type, graph.dialect))
     if _is_exact.get() and isinstance(type, TensorType) and any(
             isinstance(value.type, TensorType) and None in (type.dtype, value.type.dtype) for value in node.inputs[1:]):
         build = Builder(graph).after(node)
