@@ -73,6 +73,32 @@ def test_attributes_parameters_and_modules() -> None:
         _ = module.trainin
 
 
+def test_an_attribute_written_between_two_calls_is_seen() -> None:
+    """Whichever way it was written: calls keep what attributes hold until one of them is written."""
+    module, x = irtool.load(FOLDER / "net_train.pt").eval(), np.ones((2, 2, 5, 5), np.float32)
+    first, bias = module(x), module.head.bias.copy()
+
+    def by_assignment() -> None:
+        module.head.bias = bias + 1
+
+    def by_dict() -> None:
+        module.load_state_dict({**module.state_dict(), "head.bias": bias + 2})
+
+    def in_place() -> None:
+        module.head.bias[...] = bias + 3
+
+    for step, write in enumerate((by_assignment, by_dict, in_place), 1):
+        write()
+        np.testing.assert_allclose(module(x), first + step, rtol=1e-5)
+    module.train()
+    assert abs(module(x) - first - 3).max() > 1e-3        # batch norm by the batch
+    trained = module.state_dict()["body.1.running_mean"].copy()
+    assert abs(module(x) - module.eval()(x)).max() > 1e-3
+    module.to(np.float64)
+    assert module(x.astype(np.float64)).dtype == np.float64
+    assert module.state_dict()["body.1.running_mean"].tolist() != trained.tolist()
+
+
 def test_gradients_of_arguments_and_parameters() -> None:
     module = irtool.load(FOLDER / "net_traced.pt")
     x = np.random.default_rng(0).standard_normal((1, 2, 4, 4)).astype(np.float32)

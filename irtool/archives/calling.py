@@ -29,7 +29,7 @@ from irtool.ir.graph import Graph, Node
 from irtool.ops.arrays import generator, is_array
 from irtool.ops.nested_tensors import map_tensors, tensors_in
 from irtool.ops.node_calls import call_node
-from irtool.ops.structure import Object
+from irtool.ops.structure import Attributes, Object
 from irtool.ops.tensor import unwrapped, wrapped
 from irtool.torchscript.annotations import signature
 from irtool.torchscript.front import declared_default
@@ -80,6 +80,24 @@ class Variant:
         self.lowered = lowered
         self.executor = Executor(lowered.graph)
         self.has_state = bool(lowered.assigned or lowered.changed)
+        self._fitted: object = None
+        self._state: tuple[object, list[Any]] = (None, [])
+
+    def fits(self) -> bool:
+        """Is everything still as the graph was made for? Compared again after an attribute was written."""
+        last_write = Attributes.last_write
+        if last_write is not self._fitted:
+            if not self.lowered.fits():
+                return False
+            self._fitted = last_write
+        return True
+
+    def state(self) -> list[Any]:
+        """What the graph takes for the attributes that it reads. Raises RunError."""
+        last_write, state = Attributes.last_write, self._state
+        if state[0] is not last_write:
+            self._state = state = (last_write, NOTHING.attributes(self.lowered))
+        return state[1]
 
     @cached_property
     def function(self) -> Callable[..., Any]:
@@ -139,7 +157,7 @@ class MethodRun:
     def fitting(self) -> Variant | None:
         """The variant for the attributes as they are, if there is one."""
         for each in self.variants:
-            if each.lowered.fits():
+            if each.fits():
                 return each
         return None
 
@@ -174,7 +192,7 @@ class MethodRun:
     def run(self, variant: Variant, arguments: Sequence[Any], replaced: Replaced) -> Any:
         """The result by the executor: arrays, or tensors where there are some among the arguments."""
         lowered = variant.lowered
-        values = [*arguments, *replaced.attributes(lowered)]
+        values = [*arguments, *(replaced.attributes(lowered) if replaced.names else variant.state())]
         has_tensors = (replaced is not NOTHING or not all_arrays(arguments)) and any(
             True for _ in tensors_in([*arguments, replaced.parameters]))
         if has_tensors:

@@ -84,6 +84,22 @@ def is_member(value: Any, wanted: EnumType) -> bool:
     return isinstance(value, enum.Enum | EnumMember) and class_word(value) == wanted.name.rpartition(".")[2]
 
 
+class Attributes(dict[str, Any]):
+    """Attributes of an instance. Whoever keeps what attributes hold compares `last_write` before it is used again."""
+
+    last_write = object()
+    """Another object after each write of an attribute, of whichever instance."""
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        super().__setitem__(name, value)
+        Attributes.last_write = object()
+
+    def update(self, *args: Any, **kwargs: Any) -> None:
+        """As that of a dict."""
+        super().update(*args, **kwargs)
+        Attributes.last_write = object()
+
+
 class Object:
     """An instance of a TorchScript class: a bag of attributes."""
 
@@ -91,7 +107,7 @@ class Object:
 
     def __init__(self, type: Type) -> None:
         self.type = type
-        self.attributes: dict[str, Any] = {}
+        self.attributes = Attributes()
 
 
 # -- constants
