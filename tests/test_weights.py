@@ -274,6 +274,21 @@ def test_weights_that_lack_something_are_named(net: Path, name: str, value: Any,
     assert (code, out) == (1, "") and message in err
 
 
+@pytest.mark.parametrize("words", [["fmt"], ["opt", "--passes=dce"]])
+def test_commands_that_print_graphs_put_weights_into_them(net: Path, words: list[str]) -> None:
+    assert run_cli(*words, net / "net.ir", "--load-state", net / "net.npz", "-o", net / "whole.ir")[0] == 0
+    code, _, err = run_cli("run", net / "whole.ir", net / "x.safetensors", "-o", net / "out.npz")
+    with np.load(net / "out.npz") as outputs:
+        np.testing.assert_array_equal(outputs["output0"], 2 * (STATE["fc.weight"].sum(1) + 1 + np.full((2, 2), 100)), err)
+    path = WEIGHTS.parent / "archives" / "net_train.pt"
+    np.savez(net / "zeros.npz", **{name: np.zeros_like(array) for name, array in irtool.load(path).state_dict().items()})
+    for target in ("zero.ir", "zero.pt")[:1 if words == ["fmt"] else 2]:
+        assert run_cli(*words, path, "--load-state", net / "zeros.npz", "-o", net / target)[0] == 0
+        assert run_cli("run", net / target, "-i", "x=2x2x5x5xf32=1", "-o", net / "out.npz")[0] == 0
+        with np.load(net / "out.npz") as outputs:
+            assert not outputs["output0"].any()
+
+
 def test_what_takes_no_weights_says_so(net: Path) -> None:
     (net / "f.ir").write_text("graph(%x : Tensor):\n  return (%x)\n")
     code, _, err = run_cli("run", net / "f.ir", "--load-state", net / "net.npz", "-i", "x=1")

@@ -1,7 +1,7 @@
 """What commands that run graphs take: a graph or a gradient pair of a file, arrays, literals, cotangents."""
 from __future__ import annotations
 
-from irtool.cli.constants_file import take
+from irtool.cli.constants_file import Taken, take
 from irtool.cli.exit_errors import UsageError
 from irtool.cli.opener import ArchiveSource, method_of
 from irtool.ir.errors import Error
@@ -85,7 +85,7 @@ def with_state(module: Module, source: SourceFile, arguments: Arguments, console
 
     path = arguments.load_state
     if isinstance(source, ArchiveSource):
-        source.archive.load_state_dict(console.read_archive(path).arrays)
+        load_weights(source, path, console)
         return method_of(source.archive, source.name, source.method).module
     if not any(map(takes_instance, module.graphs)):
         raise UsageError(f"--load-state: no graph of {module.filename} takes a module as its first input", code="E0801")
@@ -101,6 +101,16 @@ def with_state(module: Module, source: SourceFile, arguments: Arguments, console
     return Module(items, module.filename)
 
 
+def load_weights(source: ArchiveSource, path: str, console: Console) -> None:
+    """Put the weights of a file in place of an archive's. Raises Error where names or shapes differ."""
+    source.archive.load_state_dict(console.read_archive(path).arrays)
+
+
+def state_loaded(module: Module, source: SourceFile, arguments: Arguments, console: Console) -> tuple[Module, Taken]:
+    """The same for a command that prints the graphs: `keep` finds a place for the numbers of the weights."""
+    return with_state(module, source, arguments, console), Taken("", {})
+
+
 def literals_of(instance: Value, arguments: Arguments, console: Console) -> dict[str, Any]:
     """The literals for attributes of an instance, by the attributes' dotted names; the others stay among the arguments. Raises Error."""
     from irtool.ir.names import stems
@@ -108,7 +118,7 @@ def literals_of(instance: Value, arguments: Arguments, console: Console) -> dict
     names = (instance.name, *stems(instance.name))
     literals: dict[str, Any] = {}
     others = []
-    for text in arguments.input:
+    for text in getattr(arguments, "input", ()):
         name, equals, _ = text.removeprefix("%").partition("=")
         owner = next((each for each in names if name.startswith(f"{each}.")), None)
         if owner is None or not equals:

@@ -4,7 +4,8 @@ from __future__ import annotations
 from irtool.cli.command import Arguments, argument, command, option
 from irtool.cli.constants_file import keep, keep_constants, take, take_constants
 from irtool.cli.exit_errors import UsageError
-from irtool.cli.options import OUTPUT, output_option, syntax_option
+from irtool.cli.inputs import state_loaded
+from irtool.cli.options import OUTPUT, output_option, state_option, syntax_option
 from irtool.ir.errors import Error
 
 TYPE_CHECKING = False
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 @option("-i", "--in-place", is_flag=True, group=OUTPUT, help="write each file back")
 @option("--constants", metavar="FILE.npz", group=OUTPUT,
         help="keep large tensor constants in this npz beside the text, or take them from it")
+@state_option
 @output_option
 def fmt(arguments: Arguments, console: Console) -> int:
     """Format each file; `--check` only says which would change."""
@@ -68,6 +70,9 @@ def formatted(source: SourceFile, path: str, arguments: Arguments, console: Cons
     taken = None if arguments.constants else take(module, source, path, console, is_needed=False)
     if arguments.constants:
         take_constants(module, arguments.constants, console)
+    if arguments.load_state:
+        module, loaded = state_loaded(module, source, arguments, console)
+        taken = None if arguments.constants else loaded
     if arguments.syntax:
         convert(module, arguments.syntax)
     for graph in module.graphs:

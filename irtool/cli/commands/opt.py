@@ -6,10 +6,11 @@ from irtool.cli.console import write_whole
 from irtool.cli.constants_file import keep, take
 from irtool.cli.converters import at_least
 from irtool.cli.exit_errors import InternalError, UsageError
+from irtool.cli.inputs import load_weights, say_what_is_rounded, state_loaded
 from irtool.cli.interrupt import raise_interrupt
 from irtool.cli.opener import ArchiveSource, is_archive_name
 from irtool.cli.opt import HEADER
-from irtool.cli.options import output_option, syntax_option, text_argument
+from irtool.cli.options import output_option, state_option, syntax_option, text_argument
 from irtool.cli.show.progress import Progress
 from irtool.ir.errors import Error, VerifyError
 from irtool.ir.module import Module
@@ -57,6 +58,7 @@ The graphs go to standard output, what is printed about passes to standard error
 @option("--opt-bisect-limit", metavar="N", type=Converted(at_least(0)), group=DEBUGGING, help="run only the first N (pass, graph) pairs")
 @option("--write-reproducer", metavar="FILE", group=DEBUGGING, help="save the input with this command line in it")
 @option("--run-reproducer", is_flag=True, group=DEBUGGING, help="FILE carries its command line (irtool-crash-*.ir)")
+@state_option
 @syntax_option
 @output_option
 def opt(arguments: Arguments, console: Console) -> int:
@@ -166,6 +168,8 @@ class Job:
             return self.to_archive(piece, is_part)
         module = parse_source(piece)
         taken = take(module, piece, arguments.file, self.console, is_needed=False)
+        if arguments.load_state:
+            module, taken = state_loaded(module, piece, arguments, self.console)
         if not module.graphs and not is_part:
             raise Error(f"{piece.name}: no graph in this file", code="E0102")
         if arguments.graph:
@@ -175,8 +179,6 @@ class Job:
         if arguments.verify_roundtrip:
             check_roundtrip(module, "the input")
         if any(step.name in COMPUTING for step in self.manager.steps):
-            from irtool.cli.inputs import say_what_is_rounded
-
             say_what_is_rounded(module, self.console)
         self.run_passes(module, piece, is_part)
         for warning in module.warnings:
@@ -201,6 +203,8 @@ class Job:
         if self.arguments.graph or self.arguments.syntax:
             raise UsageError("--graph and --syntax do not go with an archive as output", code="E0801")
         if isinstance(piece, ArchiveSource):
+            if self.arguments.load_state:
+                load_weights(piece, self.arguments.load_state, self.console)
             first = self.manager.steps[0] if self.manager.steps else None
             freezes = first is not None and first.name == "freeze"
             if first is not None and freezes and first.options.get("eval"):
@@ -209,6 +213,8 @@ class Job:
         else:
             module = parse_source(piece)
             take(module, piece, self.arguments.file, self.console, is_needed=True)
+            if self.arguments.load_state:
+                module, _ = state_loaded(module, piece, self.arguments, self.console)
             rewriting = Rewriting.of_graphs(module)
         if self.arguments.verify_each:
             verify(rewriting.module)
