@@ -199,7 +199,7 @@ class Code:
 
     def __init__(self, graph: Graph, options: Options, is_piece: bool = False) -> None:
         self.graph = graph
-        self.is_direct = is_piece and writes(graph)     # the caller has already copied the inputs that are written
+        self.is_direct = is_piece and writes(graph)     # no copies of inputs: the caller has copied those that are written
         self.backend = None if options.backend == "numpy" else options.backend
         self.plan: Any = None       # a Plan or a DevicePlan
         if options.optimize:
@@ -241,11 +241,11 @@ def make_plan(owner: Executor, spec: ArgumentSpec, values: Sequence[Any], flags:
         graph = phases.specialized(owner.graph, spec, types)
         phases.differentiable(graph)
         if not spec.requires_gradient:
-            if not any(node.kind[:1] == "^" for node in all_nodes(graph)):      # torch: a Python operator may want gradients of its own
+            if not any(node.kind[:1] == "^" for node in all_nodes(graph)):      # torch: a Python operator may have its own gradient
                 phases.without_gradients(graph)
             return ExecutionPlan(owner, graph, spec)
         without_writes(graph)
-        graph = phases.told_again(in_versions(graph))       # what is overwritten may be needed for gradients
+        graph = phases.retyped(in_versions(graph))       # what is overwritten may be needed for gradients
         plan = as_one(owner, phases, graph, spec, flags, values) if options.whole else None
         return plan or ExecutionPlan(owner, graph, spec, as_groups(owner, phases, graph))
 
@@ -299,7 +299,7 @@ def as_one(owner: Executor, phases: Phases, graph: Graph, spec: ArgumentSpec, fl
     for each in reversed(body):
         each.destroy()
     BY_NAME["dce"].function(graph)
-    phases.tell("differentiate", graph)
+    phases.report("differentiate", graph)
     return ExecutionPlan(owner, graph, spec, {node: step})
 
 
@@ -334,7 +334,7 @@ def as_groups(owner: Executor, phases: Phases, graph: Graph) -> dict[Node, Diffe
     """Groups of operators as nodes with gradients."""
     options = owner.options
     BY_NAME["create-autodiff-subgraphs"].function(graph, threshold=options.autodiff_threshold)
-    phases.tell("create-autodiff-subgraphs", graph)
+    phases.report("create-autodiff-subgraphs", graph)
     pieces = with_own_gradients(owner, graph, phases)
     for node in [each for each in graph.walk() if each.kind in GROUP_KINDS and not owns_gradient(each)]:
         group = node.graphs["Subgraph"]
@@ -350,5 +350,5 @@ def as_groups(owner: Executor, phases: Phases, graph: Graph) -> dict[Node, Diffe
             continue
         pieces[node] = differentiable(owner, pair, phases, is_piece=True)
         node.set_attribute("Subgraph", Attribute("<Graph>", pair.f))
-    phases.tell("inline-autodiff-subgraphs", graph)
+    phases.report("inline-autodiff-subgraphs", graph)
     return pieces

@@ -21,7 +21,7 @@ class FallbackWarning(UserWarning):
 
 
 class Fault(Exception):
-    """A way to run a graph failed, and another way to run it did not: a bug of irtool's."""
+    """One way to run a graph failed, and another succeeded: a bug of irtool's."""
 
 
 class NotLowered(Exception):
@@ -95,7 +95,7 @@ def failed(error: BaseException, graph: Graph, what: str = "the plan") -> None:
 
 
 def is_fault(error: BaseException) -> bool:
-    """Is an error none of those that irtool raises on purpose?"""
+    """Is an error unexpected: none of those that irtool raises on purpose?"""
     return not isinstance(error, Error)
 
 

@@ -1,7 +1,7 @@
 """Fusing the pointwise operators of a graph when all shapes are known: whether fusion pays depends on shapes.
 
-Groups are made (`irtool.passes.fuse`) if some result is large, or if every group is to run as a native loop. Gradients contain many sums
-to a size that the tensor already has; they would separate pointwise operators, so they are removed first.
+The pass `fuse` forms the groups, if some result is large, or if every group is to run as a native loop. Gradients contain many sums to a
+size that the tensor already has; such sums would separate pointwise operators, so they are removed first.
 """
 from __future__ import annotations
 

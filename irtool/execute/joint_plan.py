@@ -80,8 +80,8 @@ def is_simple(values: Sequence[Any], wrt: Sequence[int]) -> bool:
 
 
 def together_of(owner: Executor, plan: ExecutionPlan) -> Together | None:
-    """f and df of a plan as one graph; None if the plan is more than one node with a gradient, has lists among its inputs or outputs, or
-    has side effects: inputs that turn out not to fit run a second time, on the tape.
+    """f and df of a plan as one graph. None if the plan is more than one node with a gradient, has lists among its inputs or outputs, or
+    has side effects, which would happen twice for inputs that do not fit: those run again, on the tape.
     """
     if any(is_impure(node) for node in all_nodes(plan.graph)):
         return None

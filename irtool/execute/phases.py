@@ -107,10 +107,10 @@ class Phases:
             step = step_of(text)
             graph.forget_names()
             changed = bool(step.entry.function(graph, **step.options))
-            self.tell(step.name, graph)
+            self.report(step.name, graph)
         return changed
 
-    def tell(self, name: str, graph: Graph) -> None:
+    def report(self, name: str, graph: Graph) -> None:
         """Call `on_pass` after a pass."""
         if self.on_pass is not None:
             self.on_pass(name, graph)
@@ -125,14 +125,14 @@ class Phases:
         """Phase 1."""
         graph.forget_names()
         Specializer(graph, list(defined)).run()
-        self.tell("specialize-undef", graph)
+        self.report("specialize-undef", graph)
         self.run(graph, REQUIRED)
 
     def specialized(self, graph: Graph, spec: ArgumentSpec, types: Sequence[TensorType | None] = ()) -> Graph:
         """Phases 0 to 2: a copy of the graph for one spec. types: by record, types with more facts than the spec has."""
         copy = self.copy(graph)
         defined = specialize_inputs(copy, spec, types)
-        self.tell("specialize-types", copy)
+        self.report("specialize-types", copy)
         self.run(copy, STRUCTURE if spec.requires_gradient else STRUCTURE + OPENED)
         self.required(copy, defined)
         if self.run(copy, PROPAGATE):
@@ -140,7 +140,7 @@ class Phases:
         self.run(copy, GRADIENTS)
         return copy
 
-    def told_again(self, graph: Graph) -> Graph:
+    def retyped(self, graph: Graph) -> Graph:
         """Recompute the types of a graph that was rewritten; a loop-carried value may need gradients only since the rewrite."""
         for value in graph.values():
             type = value.type
@@ -173,7 +173,7 @@ class Phases:
         if broken:
             broken[-1].notes.append(Diagnostic("note", f"after the custom pass '{name}'"))
             raise VerifyError(diagnostics=broken)
-        self.tell(name, graph)
+        self.report(name, graph)
 
     def fallback(self, graph: Graph) -> Graph:
         """A copy after the required passes only; whether gradients are defined is decided at run time."""

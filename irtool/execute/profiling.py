@@ -216,7 +216,7 @@ def profile_plan(owner: Executor) -> ProfilePlan:
         for block in node.blocks:
             insert_profiles(graph, block.return_node)
     insert_profiles(graph, graph.block.return_node)
-    phases.tell("profile", graph)
+    phases.report("profile", graph)
     return ProfilePlan(owner.nested(owner.graph, owner.options.changed(profiling=False)), graph)      # this executor runs single nodes
 
 

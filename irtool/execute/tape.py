@@ -250,7 +250,7 @@ def _reachable(starts: Sequence[Function], leaves: frozenset[Leaf]) -> tuple[set
 
 
 def _put(function: Function, buffer: list[Any], slot: int, gradient: Any, add: Adder, create_graph: bool) -> None:
-    """Add a gradient to the sum for a slot of a step. One is enough for a Refusal, whose results may have several shapes."""
+    """Add a gradient to the sum for a slot of a step. A Refusal only keeps one, since the gradients of its results may not fit in shape."""
     if gradient is not None and (buffer[slot] is None or not isinstance(function, Refusal)):
         buffer[slot] = gradient if buffer[slot] is None else add(buffer[slot], gradient, create_graph)
 

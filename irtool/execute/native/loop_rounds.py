@@ -80,7 +80,7 @@ class Rounds:
                 defined.update(each.outs)
                 read = set()
                 all_reads(each, read)
-                self.readers.update([*read] * 2)        # perhaps more than once
+                self.readers.update([*read] * 2)        # an inner instruction may read more than once
         self.readers.update([each for each in loop.body.results if isinstance(each, Variable)])
         for number, (variable, start, result) in enumerate(zip(loop.carried, loop.start, loop.body.results[1:], strict=True)):
             if variable.meta is None or not isinstance(start, Variable) or not isinstance(result, Variable):
@@ -150,7 +150,7 @@ class Rounds:
         return self.stores[-1]
 
     def behind(self, variable: Variable, shape: tuple[int, ...]) -> int:
-        """The first stage of a shape that may read a variable."""
+        """The number of the first stage over `shape` that may read a variable."""
         value = self.values.get(variable)
         if value is None:
             return self.place(variable).store.ready
@@ -166,7 +166,7 @@ class Rounds:
         return self.stage_at(at).load(place)
 
     def stage(self, shape: tuple[int, ...], behind: int) -> int:
-        """The first elementwise stage of a shape from one on; a new one where there is none."""
+        """The number of the first elementwise stage over `shape` from stage `behind` on; if there is none, of a new one."""
         for at in range(behind, len(self.stages)):
             stage = self.stages[at]
             if isinstance(stage, Elementwise) and stage.shape == shape:

@@ -47,7 +47,7 @@ class Uses:
         self.walk(program.body)
 
     def other(self, items: Any) -> None:
-        """Count a reader of items that is no call."""
+        """Count one more reader of the items, one that is no call."""
         for item in items:
             if isinstance(item, Variable):
                 self.others.add(item)

@@ -141,7 +141,7 @@ class Variant:
         self.reason: NotLowered | None = None   # why the interpreter runs the graph, if it does
         self.lowering: Lowering | None = None   # of the last lowering
         self.is_grouped = False
-        self.is_last = False        # results had other facts than were observed: if so again, nothing is observed
+        self.is_last = False        # its predecessor's results had other facts than observed: if so again, nothing is observed
         self.runner: Runner | None = None       # replaced as a whole, since another thread may compile during a run
         self.lock = Lock()
 
@@ -156,7 +156,7 @@ class Variant:
         return self.lowering.run(self.facts), self.lowering
 
     def lowered(self, thorough: bool, after: Callable[[str, Program], None] | None = None) -> tuple[Program, MemoryPlan]:
-        """The program and its memory; when thorough, by all of PLAN_PASSES. Raises NotLowered."""
+        """The program and its memory; thorough: after all of PLAN_PASSES, else after those that always run. Raises NotLowered."""
         try:
             making = Making(self.graph, self.observed, *self.fusion, self.is_grouped, self.start)
             program = rewrite(making, thorough, after)
@@ -168,7 +168,7 @@ class Variant:
         except RecursionError as error:
             raise NotLowered("it is nested deeper than Python allows", self.at) from error
         except Exception as error:
-            why = explanation(self.graph)       # an unverified graph may be invalid
+            why = explanation(self.graph)       # plans are made of graphs that nobody has verified
             raise NotLowered(f"{type(error).__name__}: {error}" if why is None else "it is invalid", self.at, why is not None) from error
 
     @property
@@ -191,7 +191,7 @@ class Variant:
         return program, memory
 
     def prepare_slots(self, observe: bool) -> None:
-        """Make the slot program. observe: it records the facts of results of visited nodes."""
+        """Make the slot program. observe: a run of it records the facts of the results of visits."""
         with self.lock, Paused():
             planned = self.build(thorough=False) if self.runner is None else None
             if planned is not None and self.workspace is not None:
@@ -221,7 +221,7 @@ class Plan:
         self.compile_after = compile_after      # runs from slots before the function is compiled; negative: never
         self.variants: dict[Any, Variant] = {}
         self.latest: Variant | None = None
-        self.said: str | None = None            # the message that the interpreter runs the graph, and why
+        self.said: str | None = None            # why the interpreter runs the graph, as a message
         nodes = all_nodes(graph)
         self.writes = any(node_may_write(node) or node.kind[:1] == "^" for node in nodes)
         self.written = written_inputs(graph) if self.writes else ()
@@ -322,8 +322,8 @@ class Plan:
         return results
 
     def after_change(self, key: Any, variant: Variant) -> Variant:
-        """The variant in place of one whose results have other facts than were observed: observes once more (the first call on a module
-        often fills what later calls read), and then never again."""
+        """Replace a variant whose results have other facts than the first run observed. The new variant observes once more, since the first
+        call of a module often fills buffers that later calls read; if the facts change again, the variant does without observed facts."""
         if variant.is_last:
             variant.observed, variant.function = None, None
             variant.compile()

@@ -41,7 +41,7 @@ SIMPLE = frozenset((copy, zeros, np.concatenate, np.stack, np.where, select, *[g
 CONVOLUTIONS = ("aten::conv", "aten::_conv", "aten::thnn_conv", "aten::slow_conv")
 """Prefixes of the kinds of convolutions, whose second operand is the weight."""
 BACKWARD = "aten::convolution_backward"
-"""Twice the time of a convolution; the weight is the third operand."""
+"""Prefix of the kinds that differentiate a convolution: twice its time; the weight is the third operand."""
 
 
 class Weight:

@@ -21,8 +21,8 @@ APPEND, GET = "aten::append", "aten::__getitem__"
 
 
 class RoundList:
-    """A list and the loop that fills it. item: the appended item in the last lowering of the loop; count: the number of items;
-    is_looked_up: do all readers read single items?
+    """A list and the loop that fills it. item: the item appended in the last lowering of the loop; count: the number of items;
+    is_looked_up: does every reader read single items?
 
     If readers can get an item without the list, nothing is appended. view: the call `outer[round]` that computes every appended item;
     recipe: the call by which readers recompute the item from items of other lists, and the item of the first round.

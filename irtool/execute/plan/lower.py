@@ -1,7 +1,7 @@
 """A graph as calls of NumPy functions, for inputs of known dtypes, shapes and strides.
 
-Every value of the graph is *known* (a number, a size, None: computed here, once), a *variable* of the compiled plan, or a group of
-those (a list or tuple that nobody changes). A node whose operands' facts are known becomes the calls that its kernel makes
+An *item* stands for each value of the graph: it is known (a number, a size, None: computed here, once), a variable of the program, or a
+group of items (a list or tuple that nobody changes). A node whose operands' facts are known becomes the calls that its kernel makes
 (`irtool.ops.symbols`); any other is called as the interpreter calls it (`Visit`). Blocks become branches and loops.
 """
 from __future__ import annotations
@@ -52,14 +52,14 @@ from irtool.ops.symbols.recorded_writes import trace_copy, trace_write
 from irtool.ops.symbols.recorder import StandIn, Step, Untraceable, is_traced
 
 WORTH_FUSING = 1 << 18
-"""Bytes of a result from which blocks that stay in the cache are faster than whole arrays."""
+"""Bytes of a result from which computing block by block, in the cache, is faster than on whole arrays."""
 IDENTITY = frozenset(("aten::__is__", "aten::__isnot__"))
 
 
 class Template:
-    """The calls of a node, used again for every node of the same kind, types, attributes and facts of operands.
+    """The calls of a node, reused for every node of the same kind, types, attributes and facts of operands.
 
-    stand_ins: what the calls name as the operands that are arrays, in the order of `leaves`.
+    stand_ins: arrays without elements that the calls have as operands, one per variable of `leaves`, in that order.
     """
 
     __slots__ = ("steps", "result", "stand_ins")
@@ -79,15 +79,15 @@ def lower(graph: Graph, inputs: Sequence[Any], observed: Observed | None = None,
           without: Collection[tuple[Node, int]] = ()) -> Program:
     """The program of a graph for inputs such as these: a Meta for an array, Known for a value, anything else stays unknown until the run.
 
-    observed: facts of results that were seen in a run, by node, for nodes whose kernels do not tell; the plan checks them.
-    Raises NotLowered.
+    observed: facts of results seen in a run, by node, for nodes whose facts no trace gives; each run of the plan checks them.
+    without: copies to leave out, as (node, number of the call among the node's). Raises NotLowered.
     """
     return Lowering(graph, observed, fusion, without).run(inputs)
 
 
 def list_changes(graph: Graph) -> tuple[bool, bool]:
-    """Two answers: may a node of the graph change a list or dict; may a node of a graph that a node owns? Raises NotLowered for too many
-    nodes."""
+    """Two answers: may a node of the graph change a list or dict? May a node of an inner graph (of a group) change one? Raises NotLowered
+    if there are too many nodes."""
     stack, seen, changed = [graph], 0, [False, False]
     while stack:
         at = stack.pop()
@@ -103,7 +103,7 @@ def list_changes(graph: Graph) -> tuple[bool, bool]:
 
 
 def is_fusible(lowered: Lowered, results: list[Item], operands: list[Item], least: int) -> bool:
-    """Are all instructions calls, at least so many, and all results arrays of known facts and equal strides?"""
+    """Are all instructions calls, at least `least` of them, and all results arrays of known facts and equal strides?"""
     calls = [each for each in lowered.instructions if isinstance(each, Call)]
     metas = [meta_of_item(item) for item in results]
     return (len(calls) == len(lowered.instructions) >= least and all(meta is not None for meta in metas)
@@ -118,7 +118,7 @@ def calls_slow(instructions: Sequence[Instruction]) -> bool:
 
 
 def is_large(results: list[Item]) -> bool:
-    """Is a result so large that blocks that stay in the cache are faster than whole arrays?"""
+    """Is a result so large that computing block by block, in the cache, is faster than on whole arrays?"""
     return max(meta.nbytes for meta in map(meta_of_item, results) if meta is not None) >= WORTH_FUSING
 
 
@@ -275,7 +275,7 @@ class Lowering(Blocks):
         return self.aliases.is_written_itself(value) if holds_tensors else self.aliases.is_written(value)
 
     def constant(self, node: Node) -> bool:
-        """A constant of the graph. False for one that fails, or that each run must make anew."""
+        """Lower a prim::Constant to a known item or a constant array. False: it fails, or each run must make it anew."""
         try:
             (value,) = STRUCTURE["prim::Constant"](node, [])
         except Exception:       # the run reports the error, when it comes to the node
@@ -292,7 +292,7 @@ class Lowering(Blocks):
         return True
 
     def number(self, node: Node, items: list[Item], into: Lowered) -> bool:
-        """A node on whole numbers, or one that selects with such a number. False where the node might fail."""
+        """Lower a node on whole numbers, or one that selects with such a number. False: the node might fail."""
         bounds = [item.bounds if isinstance(item, Variable) else bounds_of(item.value) if isinstance(item, Known) else None
                   for item in items]
         numbers = [each for each in bounds if each is not None]
@@ -337,13 +337,13 @@ class Lowering(Blocks):
             self.program.is_random |= facts.is_random or facts.side_effects or "::" not in node.kind
             return None
         if writes and may_overlap(node, lambda a, b: not roots_of(self.env[a]).isdisjoint(roots_of(self.env[b]))):
-            return None     # only the run knows whether that is refused
+            return None     # the operator refuses some writes between overlapping operands: only the run knows whether these overlap
         operands = [operand_of(item) for item in items]
         if None in operands:
             return None
         values = [operand[0] for operand in operands if operand is not None]
         if node.kind in IDENTITY and (len(leaves(items)) > 1 or any(value.type.text.startswith("Enum<") for value in node.inputs)):
-            return None     # one array may have been given twice; members are objects of their own
+            return None     # the caller may pass one array as two inputs; a traced array does not stand for a member of an enumeration
         try:
             key = (node.kind, len(node.outputs), *[value.type for value in node.inputs], *[value.type for value in node.outputs],
                    *[(name, attribute.text) for name, attribute in node.attributes.items()], *[key_of(value) for value in values])
@@ -366,21 +366,21 @@ class Lowering(Blocks):
         for traced, variable in zip(template.stand_ins, leaves(items), strict=True):
             variables[id(traced)] = variable
 
-        def mine(value: Any) -> Any:
+        def renamed(value: Any) -> Any:
             if is_traced(value):
                 return variables[id(value)]
-            return tuple([mine(item) for item in value]) if type(value) is tuple else value
+            return tuple([renamed(item) for item in value]) if type(value) is tuple else value
 
         for number, step in enumerate(template.steps):
             needless = (node, number) in self.without and step.function in COPIES
-            if needless or is_itself(step) and mine(step.args[0]).roots.isdisjoint(self.program.inputs):
-                variables[id(step.out)] = mine(step.args[0])
+            if needless or is_itself(step) and renamed(step.args[0]).roots.isdisjoint(self.program.inputs):
+                variables[id(step.out)] = renamed(step.args[0])
                 continue
-            args = tuple([mine(each) for each in step.args])
+            args = tuple([renamed(each) for each in step.args])
             if step.way != "into":
                 roots = variables[id(step.out.root)].roots if step.out.root is not step.out else None
                 variables[id(step.out)] = self.variable(step.out.meta, roots)
-            named = {name: mine(value) for name, value in step.named.items()}
+            named = {name: renamed(value) for name, value in step.named.items()}
             into.instructions.append(Call(step.function, args, named, variables[id(step.out)], step.way, node, number))
 
         def item_of(value: Any) -> Item:
@@ -394,7 +394,7 @@ class Lowering(Blocks):
             self.env[value] = item_of(result)
 
     def visit(self, node: Node, items: list[Item], into: Lowered) -> None:
-        """The node, called as the interpreter does."""
+        """Lower a node to a `Visit`: it is called as the interpreter calls it."""
         function, sole, fresh = visitor(node)
         keeps = node_may_write(node) or facts_of(node.kind).side_effects
         reads = frozenset().union(*[roots_of(item) for item in items]) if items and not fresh else frozenset()
@@ -412,7 +412,7 @@ class Lowering(Blocks):
         self.env.update(zip(node.outputs, outs, strict=True))
 
     def subgraph(self, node: Node, into: Lowered) -> None:
-        """A node that owns a graph: the graph's nodes in its place."""
+        """A node with an inner graph, such as a group: the inner graph's nodes in its place."""
         graph = node.subgraph
         if graph is None or len(graph.inputs) != len(node.inputs) or len(graph.outputs) < len(node.outputs):
             raise NotLowered("a subgraph of another form")
@@ -453,7 +453,7 @@ class Lowering(Blocks):
 
 
 def is_piece(item: Variable, counter: Item) -> bool:
-    """Is an item a view of a part of a larger array of its round? A list that holds the view would keep all of that array alive."""
+    """Is an item a view of a part of a larger array that its round computes? A list with such a view keeps the larger array alive."""
     if item.meta is None or item.meta.dtype.kind not in "iufc" or not isinstance(counter, Variable):
         return False
     return all(root.number > counter.number and root.meta is not None and root.meta.nbytes > item.meta.nbytes for root in item.roots)

@@ -30,7 +30,7 @@ from irtool.execute.plan.program import (
     Repeat,
     Variable,
     Visit,
-    is_there,
+    is_never_none,
     meta_of_item,
     roots_of,
 )
@@ -39,9 +39,9 @@ from irtool.ir.graph import Block, Node, Value
 from irtool.ops.symbols.array_layout import Meta, fresh_meta
 
 MAX_DEPTH = 16
-"""Blocks inside blocks: CPython allows 20 nested loops in one function."""
+"""The depth of nested blocks in a plan: CPython allows 20 nested loops in one function."""
 MAX_CALLS = 60_000
-"""Calls in a plan."""
+"""Calls in a plan; a graph that needs more is interpreted."""
 FUSION_GROUP = "prim::FusionGroup"
 GRAD_OF = ("prim::GradOf", "GradOf")
 
@@ -57,7 +57,7 @@ class Blocks(ABC):
         self.loose: set[Value] = set()      # tensors whose shapes change in place
         self.depth = 0
         self.at: Node | None = None         # which node is being lowered
-        self.opened = 0     # loops around the node whose fused groups are lowered node by node, for a loop in C
+        self.opened = 0     # how many loops around the node are tried as loops in C: in them groups are lowered node by node
 
     @cached_property
     def overwrites(self) -> bool:
@@ -70,7 +70,7 @@ class Blocks(ABC):
 
     @abstractmethod
     def subgraph(self, node: Node, into: Lowered) -> None:
-        """A node that owns a graph."""
+        """A node with an inner graph."""
 
     def variable(self, meta: Meta | None = None, roots: frozenset[Variable] | None = None, constant: Any = None) -> Variable:
         """A new variable."""
@@ -133,7 +133,7 @@ class Blocks(ABC):
         if all(isinstance(item, Known) and item.value is None for item in items):
             self.env.update({value: Known(None) for value in node.outputs})
             return
-        if any(map(is_there, items)):
+        if any(map(is_never_none, items)):
             self.block(block, into)
             self.env.update({value: self.env[result] for value, result in zip(node.outputs, block.outputs, strict=False)})
             return
@@ -172,7 +172,7 @@ class Blocks(ABC):
         self.inside()
         first = 0
         if isinstance(limit, Known) and type(limit.value) is int and limit.value > 1 and begins_undefined(node, start):
-            self.env.update(zip(block.inputs, [Known(0), *start], strict=True))     # apart: behind it all tensors are defined
+            self.env.update(zip(block.inputs, [Known(0), *start], strict=True))     # the first round apart: after it all are defined
             self.block(block, into)
             first, items = 1, [Known(limit.value - 1), Known(True), *[self.env[value] for value in block.outputs[1:]]]
         self.opened += 1
@@ -199,7 +199,7 @@ class Blocks(ABC):
         self.env.update(zip(node.outputs, outs, strict=True))
         filled = [(next(each for each in self.lists if self.env[each] is held), meta) for held, meta in native.lists]
         fills = isinstance(loop.limit, Known) and all(self.lists[value].is_looked_up for value, _ in filled)
-        for value, meta in filled:      # made by the loop: arrays with a row for each round, where nobody wants a list
+        for value, meta in filled:      # the loop in C returns an array with a row per round in place of each list
             rows = fresh_meta(meta.dtype, (loop.limit.value, *meta.shape)) if fills and isinstance(loop.limit, Known) else None
             outs.append(self.variable(rows))
             self.env[value] = outs[-1]
@@ -209,14 +209,14 @@ class Blocks(ABC):
         into.instructions.append(visit)
 
     def writes_results(self, loop: Node) -> bool:
-        """May a round, or a node behind the loop, write into memory of a result of the loop?
+        """May a round, or a node after the loop, write into memory of a result of the loop?
 
         A loop in C writes its results into new memory; results of a loop in Python may be its operands, or values that a round passed on.
         """
         top = loop
         while top.owner_block is not self.program.graph.block:
             outer = top.owner_block.owning_node
-            if outer is None:       # in a graph that a node owns
+            if outer is None:       # in an inner graph
                 return True
             top = outer
         node: Node = top

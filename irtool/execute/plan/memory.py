@@ -12,7 +12,7 @@ from typing import Any
 from irtool.analysis.alias import Aliases
 from irtool.execute.fusion import Bound, BoundToMany
 from irtool.execute.plan.buffers import RECYCLED
-from irtool.execute.plan.placement import LOOSE, OWN, Buffer, Piece, View, largest_sum, place
+from irtool.execute.plan.placement import BY_OPERATOR, LOOSE, Buffer, Piece, View, largest_sum, place
 from irtool.execute.plan.program import (
     Branch,
     Call,
@@ -34,15 +34,15 @@ from irtool.ops.symbols.array_layout import Meta, dummy, fresh_meta
 
 WRITES_OUT = frozenset(("ufunc", "out"))
 LARGE = 1 << 16
-"""Bytes of memory that is worth letting go of."""
+"""Bytes from which memory is freed as soon as possible."""
 
 
 class MemoryReport:
     """What a plan needs, in bytes, besides inputs and constants.
 
-    arena: place of what does not leave the plan; live: the largest sum of what is alive at one time; peak: what the plan takes then;
-    unplanned: results made by operators for themselves whose sizes are known (part of live and peak); unknown: how many results there
-    are of which nothing is known before the run (no part of either); results: how many are planned, buffers: in how many pieces.
+    arena: the memory of results that do not leave the plan; live: the largest sum of results alive at one time; peak: the memory that the
+    plan needs for these; unplanned: results of known size that operators allocate (part of live and peak); unknown: the number of results
+    whose size only the run knows (part of neither); results: the number of planned results; buffers: the number of buffers they share.
     """
 
     __slots__ = ("arena", "live", "peak", "unplanned", "unknown", "results", "buffers", "in_place")
@@ -73,7 +73,7 @@ class Lives:
     def __init__(self, program: Program) -> None:
         self.defined: dict[Variable, int] = {}
         self.last: dict[Variable, int] = {}
-        self.escaping: set[Variable] = set()        # may be held by someone the plan does not know
+        self.escaping: set[Variable] = set()        # readers outside the plan may hold them
         self.looked_at: set[Variable] = set()   # loop-carried, and read in the body
         self.at: dict[int, int] = {}            # id of an instruction -> position
         self.now = 0
@@ -85,7 +85,7 @@ class Lives:
             self.escaping |= roots_of(item)
 
     def read(self, item: Any) -> None:
-        """An item, or an argument of a call, is read now."""
+        """Note that an instruction at the current position reads an item, or an argument of a call."""
         if isinstance(item, Variable | Group):
             for root in roots_of(item):
                 self.last[root] = self.now
@@ -94,7 +94,7 @@ class Lives:
                 self.read(each)
 
     def define(self, variable: Variable) -> None:
-        """A variable gets its value now."""
+        """Note that an instruction at the current position defines a variable."""
         self.defined.setdefault(variable, self.now)
         self.last.setdefault(variable, self.now)
 
@@ -147,8 +147,8 @@ class Lives:
             self.define(out)
 
     def repeat(self, instruction: Repeat) -> None:
-        """Values defined before a loop and read in it live until its end; values of the body that the next round gets escape. Values from
-        before the loop that each round passes on do not: they live through the whole loop anyway."""
+        """Values defined before a loop and read in it live until its end. Values that the body computes for the next round escape; values
+        from before the loop that each round only passes on do not, since they live through the whole loop anyway."""
         start = self.now
         for each in (instruction.limit, instruction.condition, *instruction.start):
             self.read(each)
@@ -168,7 +168,7 @@ class Lives:
 
 
 class MemoryPlan:
-    """The buffers of a program. `place` gives the buffer a call's result is written to, if one is set apart.
+    """The buffers of a program. place: the buffer that a call's result is written to, if it has one.
 
     written: which inputs are copied for each run.
     """
@@ -178,24 +178,24 @@ class MemoryPlan:
         self.place: dict[Variable, Buffer] = {}
         self.over: dict[Variable, Variable] = {}        # a result -> the dying operand it is written over
         self.whole: dict[Variable, Buffer] = {}         # views that see all of a buffer, in another shape
-        self.views: dict[Variable, View] = {}           # views of what lies in the arena: they are made with it
+        self.views: dict[Variable, View] = {}           # views of buffers in the arena, created with the arena and not in each run
         self.buffers: list[Buffer] = []
-        self.scratch: dict[Call | Visit, Buffer] = {}       # what a fused group works in
+        self.scratch: dict[Call | Visit, Buffer] = {}       # the working memory of a fused group
         self.tasks = program.tasks
         self.owned: list[Buffer] = []           # results whose memory operators make
         self.unplanned: list[tuple[int, int, int]] = []     # what is copied for each run: start, end, bytes
         for variable, is_written in zip(program.inputs, written, strict=False):
             if is_written and variable.meta is not None:
-                self.unplanned.append((-1, self.lives.now, variable.meta.nbytes))       # the caller of the function holds it
+                self.unplanned.append((-1, self.lives.now, variable.meta.nbytes))       # the caller holds the copy during the whole run
         self.results = 0
         self.unknown = 0
         self.in_place = 0
-        self.always = set(map(id, program.body.instructions))       # what runs once in each run
+        self.always = set(map(id, program.body.instructions))       # instructions that run exactly once per run
         for instruction in every(program.body):
             self.assign(instruction)
         self.before = self.of_rounds_before(program)
         self.inside: list[Buffer | View] = []   # the buffers of the arena, and the views of them
-        self.pieces: list[Piece] = []           # memory of results that leave, in which others lie
+        self.pieces: list[Piece] = []           # memory of results that leave, which other buffers share
         self.arena = 0
         self.report = self.arrange()
 
@@ -252,7 +252,7 @@ class MemoryPlan:
 
     def add_owned(self, out: Variable, meta: Meta, is_new: bool) -> None:
         """A result in memory that the operator allocates. is_new: nobody else refers to it, so later results may be written over it."""
-        buffer = Buffer(OWN, meta, self.lives.defined[out], self.lives.last[out], True)
+        buffer = Buffer(BY_OPERATOR, meta, self.lives.defined[out], self.lives.last[out], True)
         self.owned.append(buffer)
         if is_new and meta.nbytes >= RECYCLED:
             self.place[out] = buffer
@@ -270,17 +270,17 @@ class MemoryPlan:
             self.whole[view.out] = buffer
 
     def buffer_of(self, variable: Any) -> Any:
-        """The buffer all of which a variable is; None for anything else."""
+        """The buffer that a variable fills; None for a view of a part, and for any other variable."""
         return self.place.get(variable) or self.whole.get(variable) if isinstance(variable, Variable) else None
 
     def dying_operand(self, call: Call, at: int) -> Variable | None:
-        """An operand that is all of a buffer, that nobody reads after this call, and that the result fits exactly."""
+        """An operand that fills its buffer, that nobody reads after this call, and that has the dtype, shape and strides of the result."""
         variables = [each for each in call.args if isinstance(each, Variable)]
         return next((each for each in variables if self.dies(each, call.out, variables, at)), None)
 
     def dies(self, operand: Variable, out: Variable, operands: list[Variable], at: int, once: bool = False) -> bool:
-        """Is an operand all of a buffer that nobody reads after now, of the facts of a result? once: does no other operand, not even the
-        same one again, look into it?"""
+        """Does an operand fill a buffer that nobody reads after position `at`, and has it the facts of the result `out`? once: it must
+        also be the only operand in that buffer, and occur once."""
         buffer = self.buffer_of(operand)
         if buffer is None or operand.meta != out.meta or len(operand.roots) != 1:
             return False
@@ -291,7 +291,7 @@ class MemoryPlan:
         return len(others) == 1 if once else all(each is operand for each in others)
 
     def write_over(self, operand: Variable, out: Variable) -> None:
-        """A result takes the place of an operand that dies."""
+        """Place a result over an operand that dies."""
         dying = self.place[out] = self.buffer_of(operand)
         dying.end, dying.leaves = max(dying.end, self.lives.last[out]), dying.leaves or out in self.lives.escaping
         dying.results += 1
@@ -299,18 +299,18 @@ class MemoryPlan:
         self.over[out] = operand
 
     def of_rounds_before(self, program: Program) -> list[tuple[int, int, int]]:
-        """A loop-carried value that the body reads is alive while the body computes the next one: start, end, bytes of these lifetimes."""
+        """The extra lifetimes, as (start, end, bytes), of loop-carried values that the body reads while it computes the next ones."""
         lifetimes: dict[Buffer, tuple[int, int, int]] = {}
         for loop in [each for each in every(program.body) if isinstance(each, Repeat)]:
             for variable, item in zip(loop.carried, loop.body.results[1:], strict=True):
                 buffer = self.buffer_of(item)
-                if variable in self.lives.looked_at and buffer is not None and buffer.number != OWN and not is_placed(buffer):
+                if variable in self.lives.looked_at and buffer is not None and buffer.number != BY_OPERATOR and not is_placed(buffer):
                     lifetimes[buffer] = self.lives.at[id(loop)], buffer.start, buffer.meta.nbytes
         return list(lifetimes.values())
 
     def arrange(self) -> MemoryReport:
-        """Give the buffers their places, and add up. Where operators allocate large results, those and the memory that the plan keeps
-        between runs add up: if that is much more than the values alive at one time need, the plan keeps no large buffers."""
+        """Place the buffers, and report the memory. Large results that operators allocate come on top of the memory that the plan keeps
+        between runs: if the sum is much more than the values alive at one time need, the plan keeps no large buffers between runs."""
         report = self.arranged()
         if self.owned and report.peak > LOOSE * report.live:
             for buffer in self.buffers:
@@ -323,7 +323,7 @@ class MemoryPlan:
         return report
 
     def arranged(self) -> MemoryReport:
-        """Place the buffers, and report the memory that takes."""
+        """Place the buffers once, and report the memory."""
         unplanned = [*self.unplanned, *[buffer.life for buffer in self.owned]]
         outside = [*unplanned, *self.before, *[b.life for b in self.buffers if b.leaves and not is_placed(b)]]
         placed = [buffer for buffer in self.buffers if is_placed(buffer)]
@@ -338,7 +338,7 @@ class MemoryPlan:
 
 
 def holds_items(value: Any) -> bool:
-    """Does a value contain a variable, so that only a run knows it?"""
+    """Does a value contain a variable?"""
     if isinstance(value, slice):
         return holds_items((value.start, value.stop, value.step))
     return any(map(holds_items, value)) if isinstance(value, tuple) else isinstance(value, Variable | Group)
@@ -364,7 +364,7 @@ def is_placed(buffer: Buffer) -> bool:
 
 
 def written_inputs(graph: Graph) -> list[bool]:
-    """Which inputs of a graph may be written into, or be part of a result: the caller's arrays are neither in a graph that writes."""
+    """Per input: must a run copy it, since a graph that writes may write into it, or return it as part of a result?"""
     if any(node.kind[:1] == "^" for node in graph.walk()):
         return [True] * len(graph.inputs)
     return Aliases(graph).touched_inputs()

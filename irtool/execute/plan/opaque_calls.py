@@ -27,7 +27,7 @@ LISTS = ("prim::ListConstruct", "ListConstruct")
 
 
 def itself(values: list[Any]) -> Any:
-    """The list of the operands, which is new in each run."""
+    """prim::ListConstruct: the list of operands, which is a new one in each run, is the result."""
     return values
 
 
@@ -53,13 +53,13 @@ def visitor(node: Node) -> tuple[Visitor, bool, bool]:
 
 
 def bound(plan: CallPlan) -> Visitor:
-    """An overload with the arguments that are attributes or defaults."""
+    """The call of an overload, with the arguments that are attributes or defaults filled in."""
     overload, arguments = plan.overload, plan.arguments
     return lambda values: overload(arguments(values))
 
 
 def sum_to_size(overload: Overload) -> Visitor:
-    """In backward graphs mostly to the size that the operand already has."""
+    """aten::sum_to_size, fast if the operand has the size already, as mostly in backward graphs."""
     def call(values: list[Any]) -> Any:
         x, size = values
         if type(x) is np.ndarray and type(size) is list and size and list(x.shape) == size:
@@ -70,7 +70,7 @@ def sum_to_size(overload: Overload) -> Visitor:
 
 
 def autograd_add(overload: Overload) -> Visitor:
-    """The sum of two gradients of one dtype."""
+    """prim::AutogradAdd, fast for two gradients of one dtype."""
     def call(values: list[Any]) -> Any:
         a, b = values
         if type(a) is type(b) is np.ndarray and a.dtype == b.dtype and a.ndim and b.ndim:
@@ -88,7 +88,8 @@ SHORTCUTS: dict[str, Callable[[Overload], Visitor]] = {"aten::sum_to_size": sum_
 
 
 def direct(overload: Overload) -> Visitor | None:
-    """The kernel on operands of exactly the types of the schema, else the overload. None where results need more than the kernel."""
+    """A call of the kernel for operands of exactly the schema's types, and of the overload for others. None: the kernel's results would
+    need conversions."""
     schema = overload.schema
     wanted = [EXACT.get(argument.type.text) for argument in schema.arguments]
     if overload.mode != "plain" or overload.promote is not None or None in wanted or not 1 <= len(wanted) <= 3 or schema.is_vararg:

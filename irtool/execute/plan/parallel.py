@@ -25,7 +25,7 @@ WORTH_BESIDE = 100_000.0
 HAND_OVER = 15_000.0
 """Nanoseconds that starting a task takes on the thread that starts it."""
 AHEAD = 256
-"""Instructions that are considered behind the first that has to wait: a result that is computed early takes memory until it is read."""
+"""How many instructions after the first that must wait are considered instead: results computed early take memory until they are read."""
 
 
 def run_beside(program: Program, threads: int) -> None:
@@ -68,7 +68,7 @@ def is_barrier(instruction: Instruction, writes: bool) -> bool:
 
 
 def written_by(instruction: Instruction) -> frozenset[Variable]:
-    """The roots of the memory that calls in an instruction write over."""
+    """The roots of the memory that the calls in an instruction overwrite."""
     if isinstance(instruction, Call):
         return instruction.out.roots if instruction.way == "into" else frozenset()
     blocks = instruction.blocks if isinstance(instruction, Branch) else [instruction.body] if isinstance(instruction, Repeat) else ()
@@ -88,13 +88,13 @@ def is_heavy(instruction: Instruction, weight: Weight) -> bool:
 
 
 class Written:
-    """The instructions that read and write memory that is written over, in the order of the program."""
+    """The instructions that read and write memory that calls overwrite, in the order of the program."""
 
     def __init__(self, instructions: list[Instruction]) -> None:
         self.writes = [written_by(each) for each in instructions]
         self.roots = frozenset().union(*self.writes)
         self.writer: dict[Variable, int] = {}
-        self.readers: dict[Variable, list[int]] = {}        # since it was written last
+        self.readers: dict[Variable, list[int]] = {}        # since the last write
 
     def needs(self, at: int, instruction: Instruction, read: set[Variable]) -> set[int]:
         """The instructions that must come before one that reads `read`: those that wrote this memory last, and, if the instruction writes
@@ -122,8 +122,8 @@ class Order:
         heavy = [at for at, (each, weight) in enumerate(zip(instructions, weights, strict=True)) if is_heavy(each, weight)]
         self.heavy = {at: 1 << number for number, at in enumerate(heavy)}
         self.needs: list[list[int]] = []                # per instruction: those whose results it reads
-        self.behind: list[int] = []                     # the heavy ones that it needs, itself or through others, as bits
-        self.before: list[int] = []                     # for one that may fail: the one before it that may fail; else -1
+        self.behind: list[int] = []                     # a bit set: the heavy instructions whose results it needs, directly or not
+        self.before: list[int] = []                     # for one that may fail: the previous one that may fail; else -1
         defined_at: dict[Variable, int] = {}
         written = Written(instructions)
         latest = -1
@@ -140,14 +140,14 @@ class Order:
             self.before.append(-1 if isinstance(each, Call) else latest)
             latest = latest if isinstance(each, Call) else at
         self.clock = 0.0
-        self.free = [0.0] * (program.threads - 1)       # when each helper has finished
-        self.flying: dict[int, float] = {}              # tasks not waited for: when they are finished
+        self.free = [0.0] * (program.threads - 1)       # when each helper thread is idle again, by the estimates
+        self.flying: dict[int, float] = {}              # tasks in flight -> when they are finished, by the estimates
         self.issued = [False] * len(instructions)
         self.ordered: list[Instruction] = []
         self.waits: dict[int, Wait] = {}
 
     def run(self) -> list[Instruction]:
-        """The instructions in a new order with Waits among them, and the tasks noted in the program; unchanged where tasks gain nothing."""
+        """The instructions in a new order, with Waits among them; the tasks are stored in the program. Unchanged if tasks gain nothing."""
         if len(self.heavy) < 2:
             return self.all
         first = 0
@@ -163,10 +163,10 @@ class Order:
                     self.wait(other)
         for other in list(self.flying):
             self.wait(other)
-        return self.with_what_pays()
+        return self.without_idle_tasks()
 
     def next(self, first: int) -> int:
-        """The first instruction that need not wait; else the first that only has to wait."""
+        """The first instruction that can run without waiting for a task; if there is none near, the first not issued yet."""
         for at in range(first, min(first + AHEAD, len(self.all))):
             before = self.before[at]
             if not self.issued[at] and (before < 0 or self.issued[before]) \
@@ -195,12 +195,12 @@ class Order:
             self.clock += cost
 
     def has_partner(self, at: int) -> bool:
-        """Is there a heavy instruction, not begun and not far, that does not need this one?"""
+        """Is there another heavy instruction nearby, not issued yet, that does not need this one's result?"""
         return any(not self.issued[other] and not self.behind[other] & self.heavy[at] for other in self.heavy
                    if at - AHEAD < other < at + AHEAD)
 
-    def with_what_pays(self) -> list[Instruction]:
-        """The instructions without the tasks during which this thread has next to nothing to do."""
+    def without_idle_tasks(self) -> list[Instruction]:
+        """The instructions in order; a task during which this thread would hardly do anything becomes an ordinary call."""
         place = {id(each): at for at, each in enumerate(self.ordered)}
         cost = {id(each): cost for each, cost in zip(self.all, self.costs, strict=True)}
         worthwhile = {id(wait.started): wait for wait in self.waits.values()}
@@ -216,7 +216,7 @@ class Order:
 
 # -- as text
 def describe_tasks(program: Program) -> list[str]:
-    """A line per task: which instructions run at the same time, and why; or a line that says why there is no task."""
+    """A line per task: which instructions run at the same time, and why; or one line that says why there is no task."""
     if program.threads < 2:
         return ["one thread: nothing runs beside anything else"]
     lines = []

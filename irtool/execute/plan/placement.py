@@ -1,8 +1,8 @@
 """The offsets of buffers: no two overlap while both live, and all take as little memory as possible.
 
 Memory is kept between runs (`irtool.execute.plan.buffers`), so the sum of all pieces is minimized, not the bytes alive at one time. When
-the run is over, a result that leaves the plan is the only buffer of its piece that lives; before it is computed, and in the bytes of the
-piece that it does not need, other buffers may lie there.
+the run is over, a result that leaves the plan is the only buffer in use in its piece of memory; before the result is computed, and in the
+bytes that it does not need, other buffers may use that piece.
 """
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from irtool.execute.plan.program import Variable
 from irtool.ops.symbols.array_layout import Meta
 
 MAX_PLACED = 1500
-"""Buffers that are placed one against all others; beyond that, those of equal size share places."""
+"""Up to this number each buffer is placed against all others; beyond, only buffers of equal size share memory."""
 TRIED = 100
 """Buffers up to which several orders are tried."""
 GOOD = 1.03
-"""Times the bytes alive at one time: a placement that is as good is not improved."""
+"""A placement within this factor of the bytes alive at one time is good enough: no further order is tried."""
 FOREVER = 1 << 60
-OWN = -1
+BY_OPERATOR = -1
 """Number of a buffer that the plan does not allocate: the memory of a result that an operator made."""
 LOOSE = 1.05
-"""Times the bytes alive at one time from which large buffers are not kept between runs, if operators allocate results too."""
+"""If operators allocate results too, large buffers are kept between runs only up to this factor of the bytes alive at one time."""
 WASTE = 2
-"""How many times as large as a result its piece may be: who holds the result keeps all of the piece alive."""
+"""The piece of a result may be at most this many times as large as the result: a holder of the result keeps all of the piece alive."""
 
 
 class Buffer:
-    """A piece of memory for one result, or for several one after the other."""
+    """Memory for one result, or for several, one after the other."""
 
     __slots__ = ("number", "meta", "size", "start", "end", "leaves", "is_once", "offset", "results", "piece", "is_loose")
 
@@ -41,12 +41,12 @@ class Buffer:
         self.size = -(-meta.nbytes // ALIGNMENT) * ALIGNMENT        # bytes taken
         self.start = start
         self.end = end
-        self.leaves = leaves        # someone may hold it after the run, or after the round of a loop
-        self.is_once = is_once      # made once in each run: others may lie in its memory
+        self.leaves = leaves        # the result may be held after the run, or after the round of a loop
+        self.is_once = is_once      # allocated once per run: other buffers may share its memory
         self.offset = 0             # in the arena, or in its piece
         self.results = 1
-        self.is_loose = False       # its memory is made when it is needed, and let go of
-        self.piece: Piece | None = None     # of a buffer that leaves: the memory it has in common with others
+        self.is_loose = False       # allocated when needed and freed after use, not kept between runs
+        self.piece: Piece | None = None     # of a buffer that leaves: the memory that it shares with others
 
     @property
     def until(self) -> int:
@@ -60,7 +60,7 @@ class Buffer:
 
 
 class View:
-    """A view of a buffer, which begins `shift` bytes behind the start of the buffer."""
+    """A view that begins `shift` bytes after the start of a buffer."""
 
     __slots__ = ("variable", "meta", "buffer", "shift")
 
@@ -77,17 +77,17 @@ class View:
 
 
 class Piece:
-    """Memory in which buffers lie, at most one of which leaves the plan."""
+    """One block of memory for several buffers, of which at most one leaves the plan."""
 
     __slots__ = ("size", "buffers", "result")
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self.buffers: list[tuple[int, int, int, int, Buffer]] = []      # from, to, number, until when, and who; by where they lie
+        self.buffers: list[tuple[int, int, int, int, Buffer]] = []      # sorted: first offset, end offset, number, last position, buffer
         self.result: Buffer | None = None
 
     def gap_for(self, buffer: Buffer) -> int | None:
-        """The lowest offset that is free while the buffer lives; None where there is none."""
+        """The lowest offset at which there is room as long as the buffer lives; None: no room."""
         if buffer.leaves and (self.result is not None or self.size > WASTE * buffer.size):
             return None
         start, end = buffer.start, FOREVER if buffer.leaves else buffer.end
@@ -123,7 +123,7 @@ class Piece:
 
 
 class Placement:
-    """The places of all buffers: in one arena, or in the pieces of results that leave."""
+    """The places of all buffers: in the arena, or in the pieces of results that leave."""
 
     __slots__ = ("pieces", "arena", "places")
 
@@ -140,7 +140,7 @@ class Placement:
             self.places += [(buffer, None, self.arena + offset) for offset, *_, buffer in piece.buffers]
             rest += piece.all
             self.arena += piece.size
-        if self.arena and len(rest) > 1:        # in one piece, buffers may lie across the borders of smaller ones
+        if self.arena and len(rest) > 1:        # in one large piece buffers fit better than in several smaller ones
             offsets, total = in_one(rest)
             if total < self.arena:
                 self.arena = total
@@ -148,7 +148,7 @@ class Placement:
 
     @property
     def total(self) -> int:
-        """Bytes."""
+        """The bytes of the arena and of all pieces."""
         return self.arena + sum([piece.size for piece in self.pieces])
 
     def take_effect(self) -> None:
@@ -163,11 +163,11 @@ ORDERS: tuple[Order, ...] = (
     lambda buffer: (-buffer.size, -buffer.end),
     lambda buffer: (-buffer.size * (buffer.end - buffer.start + 1), buffer.start),
 )
-"""Orders in which buffers are placed; the first places the largest first."""
+"""Sort keys: the orders in which buffers are placed. The first places the largest buffers first."""
 
 
 def place(buffers: Sequence[Buffer], live: int) -> Placement:
-    """Give each buffer its place. live: the largest number of bytes alive at one time, below which no placement can go."""
+    """Give each buffer its place. live: the largest number of bytes alive at one time, which every placement needs at least."""
     if len(buffers) > MAX_PLACED:
         placement = Placement(by_size(buffers))
     else:
@@ -209,8 +209,8 @@ def in_one(buffers: Iterable[Buffer]) -> tuple[dict[Buffer, int], int]:
 
 
 def by_size(buffers: Iterable[Buffer]) -> list[Piece]:
-    """Pieces that buffers of one size share; the piece that is free first is used first. For many buffers: each is considered once."""
-    taken: dict[int, list[tuple[int, int, Piece]]] = {}      # by size, heaps: until when, who has it, and the piece
+    """Pieces that buffers of one size share; the piece that is free first is used first. For many buffers: looks at each once."""
+    taken: dict[int, list[tuple[int, int, Piece]]] = {}      # size -> heap of (last position, number of the buffer, piece)
     pieces: list[Piece] = []
     for buffer in sorted(buffers, key=lambda each: each.start):
         same = taken.setdefault(buffer.size, [])

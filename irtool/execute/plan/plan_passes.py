@@ -30,10 +30,10 @@ ALWAYS, FUNCTION = "always", "function"
 
 
 class Making:
-    """A program while it is made.
+    """A program under construction.
 
-    graph: what is lowered, with groups once `fuse` has chosen them; native: are loops in C wanted (None: where they pay); threads: how many
-    may run at the same time; start: lowers the graph, without the copies that it is given.
+    graph: the graph to lower, with groups once `fuse` has chosen them; native: are loops in C wanted (None: where they pay); threads: how
+    many may run at the same time; start: the function that lowers the graph, leaving out the copies passed to it.
     """
 
     __slots__ = ("graph", "observed", "native", "threads", "is_grouped", "lowering", "program", "_start")
@@ -49,7 +49,7 @@ class Making:
         self.lower()
 
     def lower(self, without: frozenset[tuple[Node, int]] = frozenset()) -> None:
-        """Lower the graph, again where a pass has changed it, or has found copies to leave out. Raises NotLowered."""
+        """Lower the graph, which a pass may have changed. without: copies to leave out. Raises NotLowered."""
         self.program, self.lowering = self._start(self, without)
 
 
@@ -63,7 +63,7 @@ class PlanPass(NamedTuple):
 
 
 def fuse(making: Making) -> None:
-    """Put pointwise operators into groups, and lower again."""
+    """Form groups of pointwise operators, and lower again."""
     if not making.is_grouped and is_worth_fusing(making.program, making.native):
         making.is_grouped = True
         copy = fused_graph(making.graph, making.lowering.env)
@@ -73,7 +73,7 @@ def fuse(making: Making) -> None:
 
 
 def drop_copies(making: Making) -> None:
-    """Lower again without the copies that nobody could tell from the original."""
+    """Lower again without copies that no reader can distinguish from the original."""
     without = needless_copies(making.program)
     if without:
         making.lower(frozenset(without))
@@ -104,7 +104,10 @@ PLAN_PASSES: tuple[PlanPass, ...] = (
 
 
 def rewrite(making: Making, thorough: bool, after: Callable[[str, Program], None] | None = None) -> Program:
-    """Run the passes; `thorough`: those for compiled functions too. `after` is shown the program behind each pass. Raises NotLowered."""
+    """Run the passes; thorough: those for compiled functions too; after: called with the name of each pass and the program after it.
+
+    Raises NotLowered.
+    """
     if after is not None:
         after("lower", making.program)
     for each in PLAN_PASSES:
@@ -116,7 +119,7 @@ def rewrite(making: Making, thorough: bool, after: Callable[[str, Program], None
 
 
 def observed_again(observed: Observed | None, copy: Graph) -> Observed | None:
-    """What was observed of a graph's nodes, by the nodes of a copy that still has them."""
+    """The facts observed at a graph's nodes, by the corresponding nodes of a copy of the graph."""
     if observed is None:
         return None
     nodes = {(node.kind, node.outputs[0].name): node for node in copy.walk() if node.outputs}

@@ -19,10 +19,10 @@ from irtool.ops.symbols.array_layout import meta_of
 
 
 class DtypeLowering(Lowering):
-    """A lowering whose dtypes hold for inputs of other sizes, which may take another branch."""
+    """A lowering whose dtypes hold for all sizes of inputs: it does not choose branches by sizes."""
 
     def branch(self, node: Node, into: Lowered) -> None:
-        """prim::If: one block only where the condition is a constant."""
+        """prim::If: a block is left out only if the condition is a constant of the graph."""
         condition = node.inputs[0]
         if isinstance(self.env[condition], Known) and not is_constant(condition):
             self.env[condition] = self.variable()
@@ -34,7 +34,7 @@ def predicted_dtypes(graph: Graph, inputs: Sequence[Any]) -> dict[Value, str]:
     lowering = DtypeLowering(graph, None, (False, 1), ())
     try:
         lowering.run([meta_of(value) if is_array(value) else Known(None) if value is None else None for value in inputs])
-    except (NotLowered, RecursionError):        # what comes behind is not known
+    except (NotLowered, RecursionError):        # the dtypes of later nodes stay unknown
         pass
     known: dict[Value, str] = {}
     for value, item in lowering.env.items():
@@ -48,7 +48,7 @@ def predicted_dtypes(graph: Graph, inputs: Sequence[Any]) -> dict[Value, str]:
 
 
 def spread(graph: Graph, known: dict[Value, str], undefined: Container[Value]) -> dict[Value, str]:
-    """What follows from known dtypes where shapes are not known: an operator on operands of one dtype gives results of certain dtypes."""
+    """Propagate known dtypes where shapes are unknown: by the dtypes of its operands alone, an operator gives results of certain dtypes."""
     dtypes = dict(known)
     passing = PASSING if any(node.kind in MUTATORS for node in graph.walk()) else PASSING | LISTS
     pending = True
@@ -65,7 +65,7 @@ def spread(graph: Graph, known: dict[Value, str], undefined: Container[Value]) -
 
 def results_of(node: Node, dtypes: Mapping[Value, str], passing: Container[str],
                undefined: Container[Value]) -> Iterator[tuple[Value, str | None]]:
-    """What a node says about dtypes of values, its results or inputs of its blocks; None: nothing as yet."""
+    """The dtypes that a node determines, of its results or of inputs of its blocks, as (value, dtype); None: not known yet."""
     if node.kind in IF_KINDS:
         for block in node.blocks:
             yield from zip(node.outputs, map(dtypes.get, block.outputs), strict=False)
@@ -89,7 +89,7 @@ def results_of(node: Node, dtypes: Mapping[Value, str], passing: Container[str],
 
 
 def holds_any_tensor(type: Type) -> bool:
-    """Is it a tensor, or a container that may hold one?"""
+    """Is a type that of a tensor, or of a container that may hold tensors?"""
     return isinstance(type, TensorType) or any(map(holds_any_tensor, type.elements)) or getattr(type, "key", "") == "Any"
 
 

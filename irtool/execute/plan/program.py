@@ -1,4 +1,4 @@
-"""The program of a plan: instructions on values that are known, that are variables of the run, or groups of those."""
+"""The program of a plan: instructions on items. An item is a known value, a variable of the run, or a group of items."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -28,8 +28,8 @@ class Variable:
         self.number = number
         self.meta = meta
         self.roots = frozenset((self,)) if roots is None else roots
-        self.constant = constant        # the array, of a constant
-        self.bounds: Bounds | None = None       # of a whole number: the smallest and the largest it can be
+        self.constant = constant        # the array, if the variable is a constant
+        self.bounds: Bounds | None = None       # of a whole number: its smallest and largest possible value
 
     def __repr__(self) -> str:
         return f"v{self.number}"
@@ -51,8 +51,8 @@ Item = Known | Variable | Group
 class Call:
     """`out = function(*args, **named)`. Arguments: items, tuples of them, plain values.
 
-    `way` as in `irtool.ops.symbols.recorder.Step`, or else "number": its result is a whole number; "keep": the first argument, a
-    list, holds the second from then on, and there is no result.
+    way: one of those of `irtool.ops.symbols.recorder.Step`, or "number": the result is a whole number; or "keep": the call appends the
+    second argument to the first, a list, and has no result.
     """
 
     __slots__ = ("function", "args", "named", "out", "way", "node", "step")
@@ -65,14 +65,14 @@ class Call:
         self.out = out
         self.way = way
         self.node = node
-        self.step = step        # which of the node's calls it is
+        self.step = step        # the number of the call among the node's calls
 
 
 class Visit:
-    """A node called as the interpreter calls it: `outs = function(list of args)`; without a sole result a sequence of them.
+    """A node called as the interpreter calls it: `outs = function(list of args)`, which returns the sole result, or a sequence of results.
 
-    With `fills`, it writes its results into arrays of the plan: `function(list of args, list of outs)`. `over`: result -> the operand
-    that it may be written over, if nothing else reads that operand.
+    fills: the function writes its results into arrays of the plan, `function(list of args, list of outs)`; over: result -> the operand
+    that it may overwrite, if nothing else reads that operand.
     """
 
     __slots__ = ("function", "args", "outs", "node", "sole", "keeps", "facts", "fills", "over", "fresh")
@@ -84,11 +84,11 @@ class Visit:
         self.outs = outs
         self.node = node
         self.sole = sole
-        self.keeps = keeps      # does it write operands, or keep them after it returns?
-        self.facts: list[Meta | None] = []      # of its results, to be checked in each run
+        self.keeps = keeps      # may the function write into operands, or hold them after it returns?
+        self.facts: list[Meta | None] = []      # observed facts of the results, checked in each run
         self.fills = False
         self.over: dict[Variable, Variable] = {}
-        self.fresh = False      # are its results memory that nobody else has?
+        self.fresh = False      # are the results new memory, to which nothing else refers?
 
 
 class Branch:
@@ -97,7 +97,7 @@ class Branch:
     __slots__ = ("condition", "blocks", "outs", "node", "tests_none")
 
     def __init__(self, condition: list[Item], blocks: list[Lowered], outs: list[Variable], node: Node, tests_none: bool) -> None:
-        self.condition = condition      # one item; or, with `tests_none`: is any of them not None?
+        self.condition = condition      # one item; with `tests_none`, several: true if any is not None
         self.blocks = blocks
         self.outs = outs
         self.node = node
@@ -121,7 +121,7 @@ class Repeat:
 
     @property
     def is_counted(self) -> bool:
-        """Does the loop end only when its rounds are counted down, and by no condition?"""
+        """Does only the number of rounds end the loop, and no condition?"""
         return all(isinstance(each, Known) and each.value is True for each in (self.condition, self.body.results[0]))
 
     @property
@@ -219,8 +219,8 @@ def meta_of_item(item: Item) -> Meta | None:
     return item.meta if isinstance(item, Variable) else None
 
 
-def is_there(item: Item) -> bool:
-    """Is an item certainly not None?"""
+def is_never_none(item: Item) -> bool:
+    """Is an item in no run None?"""
     if isinstance(item, Known):
         return item.value is not None
     return isinstance(item, Group) or item.meta is not None

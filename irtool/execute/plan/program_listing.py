@@ -9,7 +9,7 @@ INDENT = "  "
 
 
 def listing(program: Program) -> str:
-    """The instructions of a program in order, with the blocks of branches and loops indented, then what the program gives."""
+    """The instructions of a program in order, with the blocks of branches and loops indented, then the results."""
     inputs = ", ".join(declared(each) for each in program.inputs)
     return "\n".join([f"program({inputs}):", *lines(program.body, 1), f"{INDENT}return ({joined(program.body.results)})", ""])
 

@@ -36,7 +36,7 @@ from irtool.execute.plan.large_results import room
 from irtool.execute.plan.loop_numbers import SYMBOLS
 from irtool.execute.plan.memory import WRITES_OUT, MemoryPlan
 from irtool.execute.plan.opaque_calls import itself
-from irtool.execute.plan.placement import OWN, Buffer, Piece, View
+from irtool.execute.plan.placement import BY_OPERATOR, Buffer, Piece, View
 from irtool.execute.plan.program import Branch, Call, Group, Instruction, Item, Known, Lowered, Program, Repeat, Variable, Visit, Wait
 from irtool.execute.thread_pool import Crew
 from irtool.ir.graph import Node
@@ -49,18 +49,18 @@ KEYWORD_OUT = frozenset((np.maximum, np.minimum, np.concatenate, np.stack))
 METHODS = {getattr(np.ndarray, name): name for name in "astype copy reshape transpose swapaxes squeeze sum mean max min".split()}
 METHODS[np.dot] = "dot"         # the function looks for `__array_function__` of its operands; the method does not
 GIVE_ARRAYS = frozenset((np.ndarray.astype, np.ndarray.copy, np.ndarray.reshape, np.where))
-"""Functions that give an array, and no NumPy number, without dimensions too."""
+"""Functions that return an array, not a NumPy scalar, for results without dimensions too."""
 OFTEN = 8
 """Uses of a global from which it becomes an argument with a default."""
 LITERALS = (int, bool, type(None))
 
 
 class Changed(Exception):
-    """An operator gave a result of other facts than it gave before."""
+    """A result has other facts than the run that was observed."""
 
 
 def seen(value: Any, meta: Meta) -> Any:
-    """The value, if it is the array the plan was made for. Raises Changed."""
+    """The value, if it is an array of the facts that the plan was made for. Raises Changed."""
     if type(value) is np.ndarray and value.shape == meta.shape and value.dtype == meta.dtype and value.strides == meta.strides:
         return value
     raise Changed
@@ -77,10 +77,10 @@ class Source:
         self.names: dict[str, Any] = {"asarray": np.asarray, "array": np.array, "seen": seen, "__builtins__": {"range": range, "int": int,
                                                                                                               "slice": slice}}
         self.known: dict[int, str] = {}         # id of a constant or function -> its name
-        self.held: list[Any] = []               # the constants and functions, so that their ids stay theirs
+        self.held: list[Any] = []               # references to the constants and functions, so that no id is used again
         self.local: dict[Variable, str] = {}
-        self.begun: set[int] = {OWN}           # buffers that have been made
-        self.lasting: set[Variable] = set()     # views of the arena that are made once, in front of the loops that read them
+        self.begun: set[int] = {BY_OPERATOR}           # numbers of the buffers that have memory
+        self.lasting: set[Variable] = set()     # views of the arena, created once, in front of the loops that read them
         self.first: list[tuple[str, Node]] = []
         self.inputs = frozenset(program.inputs)
         self.weight = 1                         # of a use of a global: more in a loop
@@ -106,7 +106,7 @@ class Source:
             self.write(1, f"with {self.function(Crew)}({program.threads}) as start:", None)
         self.lines += rest[0]
         self.nodes += rest[1]
-        often = [f"{name}={name}" for name, count in self.uses.items() if count >= OFTEN]       # a local is found sooner than a global
+        often = [f"{name}={name}" for name, count in self.uses.items() if count >= OFTEN]       # looking up a local is faster
         self.lines[0] = f"def plan({', '.join([*inputs, 'work', *['*'] * bool(often), *often])}):"
         self.text = "\n".join(self.lines) + "\n"
 
@@ -127,7 +127,7 @@ class Source:
         return name
 
     def own_constants(self) -> None:
-        """Constants that someone may write into or keep are copied for each run."""
+        """Copy, in each run, the constants that someone may write into or hold."""
         for variable in sorted(self.memory.lives.escaping, key=lambda each: each.number):
             if variable.constant is not None:
                 self.write(1, f"v{variable.number} = array({self.constant(variable.constant)})", None)
@@ -208,20 +208,20 @@ class Source:
             else:
                 self.repeat(instruction, depth)
             dead = [each for each in dying.get(id(instruction), ()) if self.first_in_place(each) in begun]
-            self.release(instruction, dead, depth)      # the outer block frees what has the name of one of its values
+            self.release(instruction, dead, depth)      # a variable that shares its name with one of an outer block dies there
 
     def first_in_place(self, variable: Variable) -> Variable:
-        """The first variable of the chain of results that are written over one another: all of them have its name."""
+        """The first of a chain of results each of which overwrites the one before: all have its name."""
         while variable in self.memory.over:
             variable = self.memory.over[variable]
         return variable
 
     def release(self, instruction: Instruction, variables: Iterable[Variable], depth: int) -> None:
-        """Delete the names of variables that hold much memory, and that no result of the instruction has."""
+        """Write `del` for dead variables that hold much memory, unless a result of the instruction has the same name."""
         taken = {self.name(out) for out in outs_of(instruction) if out not in variables}
         names: dict[str, None] = {}
         for variable in variables:
-            held = [each.meta for each in (variable, *variable.roots)]      # a view of a few elements holds all of what it looks into
+            held = [each.meta for each in (variable, *variable.roots)]      # a small view holds all of the array it looks into
             small = all(meta is not None and meta.nbytes < SMALL for meta in held)
             if not small and variable.constant is None and variable not in self.lasting and self.holds(variable) \
                     and self.name(variable) not in taken:
@@ -230,7 +230,7 @@ class Source:
             self.write(depth, f"del {', '.join(names)}", None)
 
     def holds(self, variable: Variable) -> bool:
-        """May deleting a variable free memory? Not if the caller holds it, or if it lies in the arena."""
+        """May deleting a variable free memory? Not if the caller holds it, or if it is in the arena."""
         places = [self.memory.place.get(root) for root in variable.roots]
         return any(place is None or place.leaves and place.piece is None for place in places) and not variable.roots <= self.inputs
 
@@ -288,7 +288,7 @@ class Source:
         return [] if buffer is None else [f"scratch=b{buffer.number}"]
 
     def is_lasting(self, call: Call) -> bool:
-        """Is a call a view of a fixed place in the arena, and so the same in every round of a loop?"""
+        """Is the result of a call a view of a fixed place in the arena, so that all rounds of a loop can use one view?"""
         x = call.args[0]
         buffer = self.memory.place.get(x)
         if x not in self.lasting and (buffer is None or buffer.leaves and buffer.piece is None):
@@ -301,7 +301,7 @@ class Source:
         return True
 
     def out(self, call: Call, place: str) -> str:
-        """The `out` argument of a call, by position where that can be."""
+        """The text of the `out` argument of a call, by position if the function allows that."""
         by_place = call.function is np.dot or isinstance(call.function, np.ufunc) and call.function not in KEYWORD_OUT
         return place if by_place else f"out={place}"
 
@@ -313,7 +313,7 @@ class Source:
         self.write(1, f"{', '.join([f'b{buffer.number}' for buffer in piece.all])} = h{number} = take{number}()", None)
 
     def taker(self, buffer: Buffer) -> str:
-        """The function that gives memory for a buffer that leaves."""
+        """The name of the function that allocates a buffer that leaves."""
         name = f"take{buffer.number}"
         self.names[name] = (Recycler(buffer.meta, 0) if buffer.is_loose else Recycler(buffer.meta)).take
         return name
@@ -372,14 +372,14 @@ class Source:
             self.write(depth, f"{taker} = {text}" if taker else f"{task}()", started.node)
 
     def visited(self, visit: Visit, depth: int) -> str:
-        """The call of a node as the interpreter makes it."""
+        """The text of a visit's call."""
         args = self.given_to(visit, depth)
         if visit.function is itself:
             return args[0]
         return f"{self.constant(visit.function, 'node')}({', '.join([*args, *self.work_of(visit)])})"
 
     def given_to(self, visit: Visit, depth: int) -> list[str]:
-        """The arguments: operands, and where the results go if that is known."""
+        """The arguments of a visit's function: the operands, and the arrays to fill if it fills some."""
         args = [f"[{', '.join([self.item(item) for item in visit.args])}]"]
         if visit.fills:
             for out in visit.outs:
@@ -459,7 +459,7 @@ class Source:
         defined = {out for each in loop.body.instructions for out in outs_of(each)}
         anew = [pair for pair in pairs if pair[1] in defined and self.is_made_anew(*pair)]
         for carried, _ in anew:
-            self.write(depth, f"{self.name(carried)} = None", loop.node)      # its memory is used again in this round
+            self.write(depth, f"{self.name(carried)} = None", loop.node)      # frees the memory, which this round uses again
         self.block(loop.body, depth, (), loop.body.results)
         left, right = [self.name(each) for each, _ in pairs], [self.item(each) for _, each in pairs]
         self.weight //= OFTEN
@@ -474,14 +474,14 @@ class Source:
 
 
     def is_made_anew(self, carried: Variable, item: Item) -> bool:
-        """Does a round compute a carried value without reading the one before, in large memory that a recycler gives out again?"""
+        """Does a round write a carried value into large recycled memory, without reading the value of the round before?"""
         buffer = self.memory.place.get(item) if isinstance(item, Variable) else None
-        return (buffer is not None and buffer.leaves and buffer.number != OWN and buffer.meta.nbytes >= RECYCLED
+        return (buffer is not None and buffer.leaves and buffer.number != BY_OPERATOR and buffer.meta.nbytes >= RECYCLED
                 and carried not in self.memory.lives.looked_at and item not in self.memory.over)
 
 
 def is_free(name: str) -> bool:
-    """May a function be called by its own name?"""
+    """Can a function have its `__name__` in the source, without hiding a builtin or meeting a name of ours (`v3`, `work`)?"""
     return (name.isidentifier() and name.isascii() and not keyword.iskeyword(name) and not hasattr(builtins, name) and name != "work"
             and not name[-1].isdecimal())
 

@@ -114,7 +114,7 @@ def in_chunks(program: Program, loop: Repeat, calls: list[Call], at_once: int, u
 
 
 def new(program: Program, meta: Meta | None = None, looks_into: Variable | None = None) -> Variable:
-    """A new variable; a view of the memory of `looks_into`, if that is one."""
+    """A new variable; a view of `looks_into`, if that is not None."""
     return program.variable(meta, None if looks_into is None else looks_into.roots)
 
 

@@ -1,8 +1,8 @@
 """Elementwise functions along short rows: by a loop in C.
 
-Where operands are broadcast (`x[:, :, None] * y[:, None]`), NumPy runs a loop per row, and takes longer between short rows than in them.
-The loop in C (`irtool.execute.native.building`) fits every shape, and is on disk from then on. Both give the same bits: only functions
-that are rounded the same everywhere are done this way.
+Where operands are broadcast (`x[:, :, None] * y[:, None]`), NumPy runs a loop per row, and spends more time between short rows than in
+them. The loop in C (`irtool.execute.native.building`) is compiled once for all shapes and cached on disk. Only functions whose rounding
+IEEE 754 prescribes are computed by it, so that the bits are NumPy's.
 """
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from irtool.ops.symbols.array_layout import Meta, dummy, meta_of
 EXACT = frozenset((np.add, np.subtract, np.multiply, np.divide))
 """Functions whose results IEEE 754 prescribes."""
 LARGE = 1 << 15
-"""Bytes of a result from which it pays."""
+"""Bytes of a result from which the loop in C pays."""
 LONG = 1024
 """Elements of a row from which NumPy is as fast."""
 
 
 class Rows:
-    """Such a function for operands that have the same shapes and strides in every call."""
+    """One elementwise function as a loop in C, for operands that have the same shapes and strides in every call."""
 
     __slots__ = ("function", "quick", "is_tried")
     __name__ = "rows"       # in the source of plans
@@ -52,7 +52,7 @@ class Rows:
 
 
 def use_rows(program: Program, wanted: bool | None) -> None:
-    """Find such calls. wanted: as `native` of `irtool.compile`."""
+    """Replace such calls in a program. wanted: as `native` of `irtool.compile`."""
     calls = [each for each in every(program.body) if isinstance(each, Call) and each.function in EXACT and has_short_rows(each)]
     if calls and wanted is not False and building.compiler() is not None and building.reads_objects():
         for call in calls:

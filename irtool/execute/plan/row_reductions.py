@@ -1,8 +1,8 @@
 """Sums, means and extremes of short rows: by a loop in C.
 
 NumPy calls its inner loop once per row, which takes longer than a row of some dozen elements itself. The loop in C adds in NumPy's order:
-eight sums side by side, in pairs of halves where a row is longer than 128. Where a result is 0 or nan its sign or its bits depend on more
-than that, and NumPy is asked.
+eight partial sums side by side, and halves of rows longer than 128 added pairwise, so that the bits are NumPy's. If a result is 0 or nan,
+whose sign or bits depend on more than the order, NumPy computes it.
 """
 from __future__ import annotations
 
@@ -81,16 +81,16 @@ void kernel(const long long *n, char *const *base, const long long *stride)
 FORMS = {"sum": (SUM, "fold(a + i * n[1], n[1])"), "mean": (SUM, "fold(a + i * n[1], n[1]) / (REAL)n[1]"),
          "max": (EXTREME.replace("ORDER", ">"), "fold(a + i * n[1], n[1])"),
          "min": (EXTREME.replace("ORDER", "<"), "fold(a + i * n[1], n[1])")}
-"""Method of arrays -> what it does to a row, and its result."""
+"""Method of arrays -> C code of the function for one row, and of its call."""
 FOLDED = {getattr(np.ndarray, name): name for name in FORMS}
 LARGE = 1 << 13
-"""Bytes of an array from which it pays."""
+"""Bytes of an array from which the loop in C pays."""
 LONG = 512
 """Elements of a row from which NumPy is as fast."""
 
 
 class Folds:
-    """One such function, of the last dimension, for arrays that lie row by row and have the same shape each time."""
+    """One reduction of the last dimension as a loop in C, for contiguous arrays that have the same shape in every call."""
 
     __slots__ = ("name", "shape", "keeps", "call", "extents", "is_tried")
     __name__ = "folds"      # in the source of plans
@@ -98,7 +98,7 @@ class Folds:
     def __init__(self, name: str, shape: tuple[int, ...], keeps: bool) -> None:
         self.name = name
         self.shape = shape      # of the result
-        self.keeps = keeps      # the dimension, with one element
+        self.keeps = keeps      # does the reduced dimension stay, with size 1?
         self.call: Any = None
         self.extents: Any = None
         self.is_tried = False
@@ -127,7 +127,7 @@ class Folds:
 
 
 def use_folds(program: Program, wanted: bool | None) -> None:
-    """Find such calls. wanted: as `native` of `irtool.compile`."""
+    """Replace such calls in a program. wanted: as `native` of `irtool.compile`."""
     calls = [each for each in every(program.body) if isinstance(each, Call) and folds_short_rows(each)]
     if calls and wanted is not False and building.compiler() is not None and building.reads_objects():
         for call in calls:

@@ -13,7 +13,7 @@ import numpy as np
 
 from irtool.execute.plan.buffers import RECYCLED, Recycler
 from irtool.execute.plan.memory import WRITES_OUT, MemoryPlan
-from irtool.execute.plan.placement import OWN, View
+from irtool.execute.plan.placement import BY_OPERATOR, View
 from irtool.execute.plan.program import Branch, Call, Group, Item, Known, Lowered, Program, Repeat, Variable, Visit, Wait
 from irtool.execute.plan.python_source import Changed, last_reads, seen
 from irtool.execute.thread_pool import Crew, Failed
@@ -27,19 +27,19 @@ Row = tuple[Any, int, int, int]
 
 
 class SlotProgram:
-    """A program ready to be run. `observed` collects the facts of results of visited nodes, where they were the same in all runs."""
+    """A program ready to run. observed: the facts of results of visits, if they were the same in all runs."""
 
     def __init__(self, program: Program, memory: MemoryPlan, observe: bool = False) -> None:
         self.program = program
         self.memory = memory
-        self.written = set(memory.over.values())    # operands in whose slots results are
+        self.written = set(memory.over.values())    # operands whose slots results take over
         self.observe = observe
         self.observed: dict[Node, list[Meta | None]] = {}
         self.numbers: dict[Variable, int] = {}
         self.first: Slots = []                      # constants, and None
-        self.begun: set[int] = {OWN}                # buffers that have been made
-        self.copies: list[tuple[int, Any]] = []     # constants that someone may write into or keep
-        self.start = self.fresh()                   # the slot of the function that starts an action on another thread
+        self.begun: set[int] = {BY_OPERATOR}                # numbers of the buffers that have memory
+        self.copies: list[tuple[int, Any]] = []     # slot and value of constants that someone may write into or hold: copied in each run
+        self.start = self.fresh()                   # the slot of the function that starts tasks
         self.tasks = {started: self.fresh() for started in program.tasks}
         self.inputs = [self.slot(variable) for variable in program.inputs]
         self.places = {buffer.number: self.fresh() for buffer in memory.buffers}
@@ -150,7 +150,7 @@ class SlotProgram:
         """Does emptying the slot of a variable free memory?"""
         buffer = self.memory.buffer_of(variable)
         if buffer is not None:
-            return buffer.number == OWN and variable not in self.written
+            return buffer.number == BY_OPERATOR and variable not in self.written
         return variable not in self.memory.views
 
     def row(self, call: Call) -> Row | None:
