@@ -6,6 +6,7 @@ import hashlib
 import io
 import itertools
 import json
+import warnings
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,17 @@ def test_what_torch_saved_is_read_by_dotted_name(name: str) -> None:
     same(irtool.load((WEIGHTS / f"{name}.pt").read_bytes()), expected)
     got = irtool.load(WEIGHTS / f"{name}.pt")
     assert np.shares_memory(got["views.0"], got["views.1.0"])
+
+
+def test_values_that_are_no_tensors_are_named(tmp_path: Path) -> None:
+    names = "'epoch', '<key 12>', 'optimizer.param_groups.0.lr' and 14 more"
+    with pytest.warns(UserWarning, match=f"checkpoint.pt: {names}: no tensors") as caught:
+        irtool.load(WEIGHTS / "checkpoint.pt")
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.savez(tmp_path / "state.npz", w=np.ones(2))
+        assert run_cli("convert", tmp_path / "state.npz", tmp_path / "state.safetensors")[0] == 0
 
 
 @pytest.mark.parametrize("name, what", [("module", "'net' is a pickled module, 'torch.nn.modules.container.Sequential'"),

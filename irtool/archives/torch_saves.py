@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
+from types import NoneType
 from typing import Any, cast
 
 import numpy as np
@@ -16,6 +17,7 @@ from irtool.archives.pickled_values import PickledValues
 from irtool.archives.pickles import CALLED, MARK, OPCODES, STORAGES, Global, Machine
 from irtool.archives.storages import QUANTIZED, Storage, is_big_endian, read_storage, storage_of
 from irtool.interop.npz import Archive
+from irtool.ir.callers import warn_in_users_code
 from irtool.ir.errors import Error
 from irtool.ir.source import quoted
 from irtool.ops.arrays import is_array
@@ -26,6 +28,7 @@ MAGIC = b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."
 PROTOCOL = 1001
 MAX_DEPTH, MAX_PLACES = 100, 500_000
 """Dicts in dicts, and values in them, that are looked at."""
+LISTED = 3
 DTYPES = frozenset(("uint16", "uint32", "uint64", "float8_e4m3fn", "float8_e5m2"))
 """Dtypes without a class of storages of their own, which stand beside a storage of bytes."""
 REBUILT = {
@@ -39,8 +42,15 @@ TENSORS = "tensor", "old_tensor", "typed_tensor", "quantized", "sparse"
 NUMPY = {f"numpy.{core}.multiarray.{name}": what for core in ("core", "_core") for name, what in (("_reconstruct", "array"),
                                                                                                   ("scalar", "number"))}
 """Functions that make arrays of NumPy, and numbers."""
+PLAIN = str, int, float, complex, bytes
 WAY_OUT = "its code is Python's own. In torch, torch.jit.script(module).save(FILE) makes an archive that runs here, and " \
     "torch.save(module.state_dict(), FILE) a file of its weights"
+
+
+class WeightsWarning(UserWarning):
+    """A file of weights holds values that are no arrays, which are left out."""
+
+    code = "W0108"
 
 
 class Unknown:
@@ -326,12 +336,18 @@ class Scanned(Saved):
 
 # -- by dotted name
 def named_arrays(root: Any, saved: Saved) -> Archive:
-    """The arrays in nested dicts and lists by dotted name; a tensor alone is `0`. Raises Error for a pickled module."""
+    """The arrays in nested dicts and lists by dotted name; a tensor alone is `0`. Raises Error for a pickled module.
+
+    Numbers and texts are left out, and a warning names them.
+    """
     archive = Archive()
     seen = ""
+    left_out: list[str] = []
     for name, value in places(saved.name, [root] if is_array(root) or isinstance(root, Quantized) else root):
         if isinstance(value, Unknown) and value.path in NUMPY:
             value = numpy_array(value, saved.name)
+            if value is None:
+                left_out.append(name)
         if isinstance(value, Unknown):
             seen = seen or value.path
             if value.is_module:
@@ -343,9 +359,15 @@ def named_arrays(root: Any, saved: Saved) -> Archive:
             archive.arrays[name] = cast(Any, value)
             if id(value) in saved.rounded:
                 archive.bfloat16.add(name)
+        elif isinstance(value, PLAIN) and name:
+            left_out.append(name)
     if not archive.arrays and not (isinstance(root, dict) and not root):
         what = f"an instance of '{quoted(seen)}', and {WAY_OUT}" if seen or isinstance(root, Unknown) else f"a {type(root).__name__}"
         raise Error(f"{saved.name}: no tensors in what torch.save wrote: it is {what}", code="E0711")
+    if left_out:
+        names = ", ".join(f"'{quoted(name)}'" for name in left_out[:LISTED])
+        more = f" and {len(left_out) - LISTED} more" if len(left_out) > LISTED else ""
+        warn_in_users_code(f"{saved.name}: {names}{more}: no tensors, and left out of the weights", WeightsWarning)
     return archive
 
 
@@ -382,7 +404,9 @@ def places(where: str, root: Any) -> Iterator[tuple[str, Any]]:
             parts = [value.pairs, value.items, value.state, value.arguments]
             inner = [pair for part in parts if isinstance(part, dict | list | tuple)
                      for pair in (part.items() if isinstance(part, dict) else enumerate(part))]
-        inner = [pair for pair in inner if not isinstance(pair[1], str | int | float | bytes | None)]
+        if not isinstance(value, Unknown):
+            yield from ((f"{name}.{key}" if name else str(key), each) for key, each in inner if isinstance(each, PLAIN))
+        inner = [pair for pair in inner if not isinstance(pair[1], (*PLAIN, NoneType))]
         count += len(inner)
         if depth >= MAX_DEPTH or count > MAX_PLACES:
             raise Error(f"{where}: values nested deeper than {MAX_DEPTH}, or more than {MAX_PLACES} of them", code="E0711")

@@ -199,9 +199,10 @@ class Console:
     # -- messages
     def show_warning(self, message: Warning | str, category: type[Warning], filename: str, lineno: int, file: TextIO | None = None,
                      line: str | None = None) -> None:
-        """Show a Python warning (`warnings.showwarning`); with its place where that is not irtool's."""
-        source = None if f"{os.sep}irtool{os.sep}" in filename else SourceFile(filename, "")
-        self.report(Diagnostic("warning", str(message), source, lineno if source is not None else 0, code="W0106"))
+        """Show a Python warning (`warnings.showwarning`); with its place where that is not irtool's and it has no code."""
+        code = getattr(category, "code", "")
+        source = None if code or f"{os.sep}irtool{os.sep}" in filename else SourceFile(filename, "")
+        self.report(Diagnostic("warning", str(message), source, lineno if source is not None else 0, code=code or "W0106"))
 
     def warn(self, message: str, code: str) -> None:
         """Show a warning without a place."""
