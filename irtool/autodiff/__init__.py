@@ -1,18 +1,18 @@
-"""Reverse differentiation of graphs: f becomes f with what it saves, and df.
+"""Reverse differentiation of graphs: from a graph f, the pair of f with temporaries and df.
 
-    reverse           the entry, `differentiate_graph`, and the table of handlers: kind of a node -> who hands its gradients on
-    sweep             the walk from the outputs of f back to its inputs, node by node
-    gradients         the state that handlers work on: which value of f has which gradient so far, and where nodes of df go
-    captures          what df takes from f; loop_captures: what loops leave behind for it
-    refusals          what is refused, with the line of the graph
+    reverse           the entry, `differentiate_graph`, and the tables of handlers: kind of a node -> the function that differentiates it
+    sweep             the walk over the nodes of f, from its results back to its inputs
+    gradients         the state that handlers share: the gradients of values of f so far, and the place where new nodes of df go
+    captures          values of f that df reads; loop_captures: those computed in loops, saved in lists
+    refusals          errors for graphs that cannot be differentiated, with the line of the graph
 
-    formula_gradients, formula_graphs, saved_values      operators: formulas as pairs of graphs, and what f computes for them
+    formula_gradients, formula_graphs, saved_values      operators: formulas as pairs of graphs, and the values that f saves for them
     branch_gradients, loop_gradients                     control flow
     structure_gradients, list_gradients, list_zeros      tuples and lists
-    verbatim_gradients, groups                           nodes that own a gradient, or a graph
+    verbatim_gradients, groups                           nodes that have a gradient of their own, or an inner graph
 
     reach             which values a gradient can reach
-    recompute         which captured values df computes again instead; min_cut finds the cheapest choice
-    saved_sizes       sizes that df reads, and who asks for them
+    recompute         which values df computes again instead of capturing them; min_cut finds the cheapest choice
+    saved_sizes       sizes that df reads: whether f or df asks for them
     in_place, hidden_writes, versions                    writes into tensors, as values that are never written into
 """

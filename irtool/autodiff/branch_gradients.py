@@ -1,4 +1,4 @@
-"""The gradient of a choice: a choice of df on the same condition, which goes back through the branch that was taken."""
+"""The gradient of an `If` of f (and of a `GradOf`): an `If` of df on the same condition, which differentiates the branch that ran."""
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from irtool.partial.items import Item
 
 
 def reverse_choice(sweep: Sweep, node: Node) -> None:
-    """An `If`: an `If` on the same condition, which goes back through the branch that was taken. A `GradOf` is one on its gradients."""
+    """Differentiate an `If`: df gets an `If` on the same condition. A `GradOf` counts as an `If` on "is an operand defined?"."""
     grads = sweep.grads
     if len(node.blocks) > 2:
         raise UnsupportedError(f"the gradient of {node.kind} is not supported yet", code="E0501")
@@ -38,7 +38,7 @@ def reverse_choice(sweep: Sweep, node: Node) -> None:
         with grads.inside(block, current):
             for value in reached:
                 block.add_output(grads.value_of(value))
-    for value in changed:       # what goes on is the gradient that the list has in front of the choice
+    for value in changed:       # from here on, the gradient is that of the list as it was before the `If`
         grads.current.pop(value)
     for value in reached:
         output = choice.add_output(grads.df.fresh_id(), grads.captures.gradient_type(value.type))
@@ -49,14 +49,14 @@ def reverse_choice(sweep: Sweep, node: Node) -> None:
 
 
 def hand_to_results(grads: Gradients, block: Block, incoming: Iterable[Item | None]) -> None:
-    """The gradients of the results of a choice go to the results of a block of it. Captures add results, which have no gradients yet."""
+    """Add the gradients of a choice's results to the results of one of its blocks. Later results are captures, without gradients yet."""
     for value, item in zip(block.outputs, incoming, strict=False):
         if item is not None and value in grads.needs:
             grads.add(value, grads.renamed(item))
 
 
 def condition_of(grads: Gradients, node: Node) -> Value:
-    """In df, whether the first block of an `If` or a `GradOf` of f ran."""
+    """A bool of df: did the first block of an `If` or `GradOf` of f run?"""
     if node.kind != "prim::GradOf":
         return grads.captures.take(node.inputs[0])
     return grads.any_defined([grads.captures.take(value) for value in node.inputs])

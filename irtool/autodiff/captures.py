@@ -1,12 +1,12 @@
-"""What a reverse graph takes: gradients of outputs of f, and the values of f that it reads.
+"""The inputs of df: gradients of outputs of f, and captures, which are the values of f that df reads.
 
-The reverse graph is built apart from f. A value of f that it reads is captured: for the time being a node on top of df stands for it,
-and at the end it becomes an input of df, and an output of f where it was neither input nor output.
+df is a graph separate from f. While df is under construction, a node at its top, the *stand-in*, represents each captured value. At the
+end each stand-in becomes an input of df; a captured value that is neither input nor output of f becomes an output of f, a temporary.
 
-    captures.take(value)            the value of df for one of f
-    captures.note(copy, value)      a value of df has the shape and dtype of another
-    captures.lift(real_outputs)     at the end: where each captured value comes from
-    captures.in_order(inputs)       at the end: df with these inputs
+    captures.take(value)            the value of df that stands for a value of f
+    captures.note(copy, value)      declare that a value of df has the shape and dtype of another value
+    captures.lift(real_outputs)     at the end: which inputs and outputs of f the captures are
+    captures.in_order(inputs)       at the end: df with its inputs in order
 """
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from irtool.ir.rewrite import clone_node
 from irtool.ir.types import ListType, OptionalType, TensorType, TupleType, Type, same, spell, tensor_type
 
 SOURCE = "prim::Uninitialized"
-"""The kind of the nodes that stand for inputs while df is being made."""
+"""The kind of the nodes that stand for inputs while df is under construction."""
 ANY_DTYPE = "any"
-"""In place of a dtype that only the run knows."""
+"""Stands for a dtype that only the run knows."""
 
 
 class Captures:
-    """f, df as far as it is made, and what df takes from f."""
+    """f, df under construction, and the values of f that df takes."""
 
     def __init__(self, f: Graph, modern: bool, dtypes: Mapping[Value, str]) -> None:
         self.f = f
@@ -40,7 +40,7 @@ class Captures:
         self.df.is_reverse = True
         self.build = Builder(self.df)
         self.facts: dict[Value, Type] = {}
-        """Types that are known to hold though the value does not show them."""
+        """Value -> a type more precise than the value's own that is known to hold."""
         self.at_top: dict[Value, Value] = {}
         """Value at the top level of f -> the value of df that stands for it."""
         self.in_blocks: dict[Value, Value] = {}
@@ -48,18 +48,18 @@ class Captures:
         self.constants: dict[Value, Value] = {}
         """Constant of f -> its copy in df."""
         self.exports: dict[Value, Value] = {}
-        """Result of an `If` of f that was added for df -> the value of a branch that it gives."""
+        """Result added to an `If` of f for the use of df -> the value of a branch that it exports."""
         self.rounds: dict[Block, Round] = {}
-        """Body of a loop of f -> the block of df that goes back through it."""
+        """Body of a loop of f -> the body of df's loop for it."""
         self.saved_lists: dict[Value, tuple[Value, Round]] = {}
-        """List of f in which the values of each round are saved -> the value, and whose rounds."""
+        """List of f that saves a value of every round -> that value, and the loop's rounds."""
         self.read: set[Value] = set()
-        """The values of df that something reads, as soon as df is made."""
+        """The values of df that a node or result reads; set when df is complete."""
         self.tensor = spell(types.TENSOR, f.dialect)
 
     # -- values of f in df
     def take(self, value: Value) -> Value:
-        """The value of df for one of f: itself where it is one of df already, else a capture."""
+        """The value of df that stands for a value of f, captured if it is not yet; a value of df is returned unchanged."""
         if value.node.graph is self.df:
             return value
         if is_constant(value):
@@ -76,11 +76,11 @@ class Captures:
         return stand_in
 
     def stand_in(self, value: Value) -> Value | None:
-        """The value of df that stands for one of f; None where it is not captured."""
+        """The value of df that stands for a captured value of f; None if the value is not captured."""
         return self.at_top.get(value) or self.in_blocks.get(value)
 
     def of_round(self, value: Value, round: Round) -> Value:
-        """The value of df that stands for a value of one round of a loop: an element of a list that f fills, round by round."""
+        """The value of df that stands for a value computed in each round of a loop: f saves the values in a list, df reads an element."""
         if value is round.body.inputs[0]:
             return round.index
         inner = self.saved_lists.get(value)
@@ -92,7 +92,7 @@ class Captures:
         return item
 
     def lifted(self, value: Value) -> Value:
-        """A constant is one of df too: a captured tensor without dimensions would no longer be a number that promotes nothing."""
+        """A copy in df of a constant of f. As a capture, a number would be a tensor without dimensions, and take part in promotion."""
         lifted = self.constants.get(value)
         if lifted is None:
             copy = clone_node(value.node, {}, None, self.df)
@@ -102,7 +102,7 @@ class Captures:
         return lifted
 
     def exported(self, value: Value) -> Value:
-        """A value computed in a branch of f as a result of the `If` around it (and of those around that, up to a loop)."""
+        """Export a value computed in a branch of f: add it to the results of the `If`s around it, up to the top level or a loop."""
         inner_value, block = value, value.node.owner_block
         while block is not self.f.block and block not in self.rounds:
             owner = block.owning_node
@@ -120,7 +120,7 @@ class Captures:
         return value
 
     def note(self, copy: Value, value: Value) -> None:
-        """A value of df has the shape and the dtype of another value, of f or of df."""
+        """Declare that `copy`, a value of df, has the shape and dtype of `value`, which is of f or of df."""
         if value in self.dtypes:
             self.dtypes[copy] = self.dtypes[value]
         type = self.facts.get(value, value.type)
@@ -129,7 +129,7 @@ class Captures:
 
     # -- inputs of df
     def source(self, type: Type) -> Value:
-        """What will be an input of df: for now the result of a node on top, which stands above everything that may read it."""
+        """A stand-in for an input of df: the result of a node at the top of df, in front of all readers."""
         return self.df.block.prepend(Node(SOURCE)).add_output(self.df.fresh_id(), type)
 
     def new_input(self, value: Value) -> Value:
@@ -139,27 +139,27 @@ class Captures:
         return incoming
 
     def incoming_type(self, type: Type) -> Type:
-        """The type of a gradient that comes in: that of its value, as far as a gradient has one."""
+        """The type of df's input for the gradient of a value of this type; parts that may be None have undefined gradients."""
         return without_none(type, self.type_like)
 
     # -- types of values of df
     def type_like(self, type: Type) -> Type:
-        """The type of a gradient of, or of a copy of, a value: in the form of 2018 the same, later without flag and strides."""
+        """The type of a value's gradient or copy: in the form of 2018 the same type, later without `requires_grad` and strides."""
         if not self.modern or not isinstance(type, TensorType) or type.undefined:
             return type
         return spell(tensor_type(type.dtype, type.sizes, None, None, type.device), self.df.dialect)
 
     def gradient_type(self, type: Type) -> Type:
-        """The type of a gradient while nothing is known of its shape."""
+        """The type of a gradient of unknown shape."""
         return self.element_type(without_none(type, lambda tensor: tensor))
 
     def element_type(self, type: Type) -> Type:
-        """The type under which a list holds values of this type: a tensor of any kind."""
+        """The element type of a list of such values: `Tensor` for every tensor type, other types unchanged."""
         return self.tensor if isinstance(type, TensorType) else type
 
     # -- at the end
     def values_read(self, but: frozenset[str] = frozenset()) -> set[Value]:
-        """The values of df that something reads, nodes of some kinds aside: what uses would tell, for less."""
+        """The values of df that a node (of a kind not in `but`) or a result reads. One walk, cheaper than making the uses of all values."""
         read = set(self.df.outputs)
         for node in self.df.walk():
             if node.kind not in but:
@@ -169,15 +169,15 @@ class Captures:
         return read
 
     def become(self, stand_in: Value, kind: str, attributes: Mapping[str, Attribute], operands: Iterable[Value]) -> Node:
-        """The node that stands for a value of f computes it instead."""
+        """Turn the stand-in of a value of f into a node of df that computes the value."""
         node = stand_in.node
         node.kind, node.attributes = kind, attributes
         node.set_inputs(operands)
         return node
 
     def lift(self, real_outputs: int) -> tuple[list[int], list[int], list[Value]]:
-        """Say where each captured value comes from: inputs of f, outputs of f, and the values that become temporaries since they are
-        neither."""
+        """Add temporaries to the outputs of f. Returns the indices of captured inputs of f, those of captured outputs, and the values that
+        became temporaries since they were neither."""
         f = self.f
         captured_inputs: list[int] = []
         captured_outputs: list[int] = []
@@ -200,7 +200,7 @@ class Captures:
         return captured_inputs, captured_outputs, temporaries
 
     def in_order(self, inputs: Sequence[Value]) -> Graph:
-        """df takes `inputs` in this order, instead of the nodes that stood for them; its names are counted anew."""
+        """df with the stand-ins `inputs` as its inputs, in this order, and with its values renumbered."""
         df = self.df
         df.block.results_to_inputs(inputs)
         for node in df.block:
@@ -212,7 +212,8 @@ class Captures:
 
 
 def without_none(type: Type, of_tensor: Callable[[TensorType], Type]) -> Type:
-    """The type of a gradient: where its value may be None it is undefined. `of_tensor`: the type of the gradient of a tensor."""
+    """The type of the gradient of a value: without Optional, since the gradient of None is an undefined one. of_tensor: tensor type ->
+    type of its gradient."""
     if isinstance(type, OptionalType):
         return without_none(type.element, of_tensor)
     if isinstance(type, ListType):

@@ -23,7 +23,10 @@ from irtool.partial.items import NONE, Item, Items, Known, elements, item_of
 
 
 def reverse_operator(grads: Gradients, node: Node) -> Sequence[Node]:
-    """Hand the gradients of an operator's results to its operands. Returns the operators that it is taken apart into, if it is."""
+    """Differentiate an operator: hand the gradients of its results to its operands.
+
+    Returns the nodes by which f replaces the operator, if its formula is composed of other operators: those are differentiated next.
+    """
     schema, arguments = arguments_of(grads, node)
     formula = formula_of(schema)
     if formula is None:
@@ -60,7 +63,7 @@ def run_backward(grads: Gradients, formula: Formula, operands: Sequence[Item]) -
     env: dict[Value, Item] = dict(zip(formula.backward.inputs, operands, strict=True))
     incoming = operands[1:]
     if len(incoming) == 1 and isinstance(incoming[0], Value) and incoming[0] not in grads.facts:
-        grads.facts[incoming[0]] = types.TENSOR     # a region of one gradient runs only where that is defined
+        grads.facts[incoming[0]] = types.TENSOR     # a region with one gradient runs only if that is defined
         (answer,) = grads.into_df.run(formula.backward.block, env)
         del grads.facts[incoming[0]]
     else:
@@ -71,7 +74,7 @@ def run_backward(grads: Gradients, formula: Formula, operands: Sequence[Item]) -
 
 
 def unpacked(grads: Gradients, answer: Item) -> list[Item] | None:
-    """The elements of a tuple that comes out of branches."""
+    """The elements of a tuple that is the result of a branch."""
     if not isinstance(answer, Value) or not isinstance(answer.type, TupleType):
         return None
     unpack = grads.build.node("prim::TupleUnpack", (answer,), output_types=answer.type.elements)
@@ -79,7 +82,7 @@ def unpacked(grads: Gradients, answer: Item) -> list[Item] | None:
 
 
 def conjugate(grads: Gradients, item: Item, is_defined: bool) -> Item:
-    """A gradient, or a list of them, conjugated; where it turns out to be undefined it stays so."""
+    """The conjugate of a gradient, or of a list of gradients; an undefined gradient stays undefined."""
     if isinstance(item, Items):
         return Items([conjugate(grads, each, is_defined) for each in item.items], item.is_tuple, item.type)
     if not isinstance(item, Value) or item.node.kind == grads.df.dialect.undefined_kind or not holds_tensors(item.type):
@@ -92,7 +95,7 @@ def conjugate(grads: Gradients, item: Item, is_defined: bool) -> Item:
 
 
 def may_be_complex(grads: Gradients, value: Value) -> bool:
-    """Is it complex, or of a dtype that is not known, in a graph in which something is?"""
+    """Is a value a complex tensor, or a tensor of unknown dtype in a graph that contains complex tensors?"""
     is_complex = _is_complex(value.type)
     if is_complex is not None or not _is_tensor(value):
         return is_complex is True
@@ -102,7 +105,8 @@ def may_be_complex(grads: Gradients, value: Value) -> bool:
 
 
 def conversion(grads: Gradients, target: Value, region: Node, mixed: bool) -> tuple[bool, str | None]:
-    """Is only the real part of a gradient wanted? And which dtype, unless the gradients that the region takes are known to have it too.
+    """How to convert the gradient of `target`: take the real part? And to which dtype (None: no conversion, since all gradients that the
+    region takes have the dtype already)?
 
     mixed: one of the operator's arguments may be complex.
     """
@@ -115,7 +119,7 @@ def conversion(grads: Gradients, target: Value, region: Node, mixed: bool) -> tu
 
 
 def converted(grads: Gradients, gradient: Value, target: Value, is_real: bool, wanted: str | None) -> Value:
-    """A gradient's real part, in a dtype: that of the target in the run where it is not known before."""
+    """A gradient converted as `conversion` says; for ANY_DTYPE, to the dtype that the target has in the run."""
     if is_real:
         gradient = grads.build.call("aten::real", gradient, type=grads.tensor if _is_complex(gradient.type) else gradient.type)
     if wanted == ANY_DTYPE:
@@ -127,7 +131,10 @@ def converted(grads: Gradients, gradient: Value, target: Value, is_real: bool, w
 
 
 def collect(grads: Gradients, region: Node, arguments: Sequence[Item], slots: Sequence[Item]) -> None:
-    """The region gives the gradients that are wanted, and they are added to those of the operands."""
+    """Make the gradients that operands need results of the region, and add them to the operands' gradients.
+
+    arguments: of the operator; slots: the gradient that the formula gave for each.
+    """
     body = region.blocks[0]
     handed: list[tuple[Value, Value]] = []
     mixed = any(isinstance(item, Known) and isinstance(item.value, complex) or any(map(partial(may_be_complex, grads), _values(item)))
@@ -157,7 +164,7 @@ def collect(grads: Gradients, region: Node, arguments: Sequence[Item], slots: Se
 
 
 def pieces(grads: Gradients, argument: Item, slot: Item) -> list[tuple[Item, Item]]:
-    """An argument with its gradient; of a list put together in the graph, each element with its own."""
+    """(operand, gradient) of an argument; for a list that the graph constructs, one pair per element."""
     if slot == NONE or isinstance(argument, Known):
         return []
     if not isinstance(argument, Items):
@@ -173,12 +180,12 @@ def pieces(grads: Gradients, argument: Item, slot: Item) -> list[tuple[Item, Ite
 
 
 def wants(grads: Gradients, item: Item) -> bool:
-    """Does it need a gradient?"""
+    """Is an item a value that needs a gradient?"""
     return isinstance(item, Value) and item in grads.needs
 
 
 def arguments_of(grads: Gradients, node: Node) -> tuple[Schema, list[Item]]:
-    """The overload, and what is known of each argument."""
+    """The schema of a node's overload, and an item for each argument. Raises UnsupportedError for an operator without a schema."""
     if node.kind == "prim::ConstantChunk":
         (schema,) = schemas("aten::chunk")
         return schema, [item_of(node.inputs[0]), Known(node.attributes["chunks"].value), Known(node.attributes["dim"].value)]
@@ -200,7 +207,7 @@ def arguments_of(grads: Gradients, node: Node) -> tuple[Schema, list[Item]]:
 
 
 def steady(grads: Gradients, value: Value, node: Node) -> Item:
-    """What is known of an operand. Of a list that changes, f makes a copy in front of the node, which can be saved."""
+    """The item for an operand. If it is a list that changes, f copies the list in front of the node: the copy can be saved."""
     if not grads.changes.is_changed(value):
         return item_of(value)
     copy = Builder(grads.f).before(node).node("aten::list", (value,), output_types=(value.type,)).output
@@ -211,7 +218,7 @@ def steady(grads: Gradients, value: Value, node: Node) -> Item:
 
 
 def gradient_of_result(grads: Gradients, item: Item) -> Item:
-    """The gradient of one result as the schema counts them."""
+    """The gradient of one result of the schema; a list result that the node has as several outputs has a list of gradients."""
     if isinstance(item, Items):
         values = [each for each in item.items if isinstance(each, Value)]
         return Items([grads.current.get(value, NONE) for value in values], False, item.type)
@@ -230,5 +237,5 @@ def _is_tensor(value: Value) -> bool:
 
 
 def _is_complex(type: Type) -> bool | None:
-    """Is it a tensor of complex numbers? None where the type does not say its dtype."""
+    """Is a type that of a complex tensor? None: the type does not say the dtype."""
     return type.dtype.startswith("complex") if isinstance(type, TensorType) and type.dtype is not None else None

@@ -1,11 +1,11 @@
 """Gradient formulas of operators as pairs of graphs, compiled on first use.
 
-    formula = formula_of(schema)            # of aten::div.Tensor; None when the operator has no gradient
+    formula = formula_of(schema)            # of aten::div.Tensor; None if the operator has no gradient
     formula.graph                           # the whole function: (results..., (closure, context))
     formula.results, formula.context        # values of that graph
     formula.backward                        # the closure's graph: (context, gradients...) -> one gradient per argument
 
-A formula is a function in the operator's stanza (`irtool.ops.op`); here it is compiled by `irtool.torchscript`, nothing is executed.
+A formula is a Python function in the operator's stanza (`irtool.ops.op`). `irtool.torchscript` compiles its source; it is not executed.
 """
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Formula:
     def __init__(self, name: str, graph: Graph, is_conjugated: bool = False) -> None:
         self.name = name
         self.is_conjugated = is_conjugated
-        """Does it multiply by conjugated derivatives? (See `irtool.ops.formula.is_conjugated`.)"""
+        """Does it multiply by conjugated derivatives, as torch does, and unlike df? (See `irtool.ops.formula.is_conjugated`.)"""
         self.graph = graph
         *results, pair = _made_of(name, graph.outputs[0] if len(graph.outputs) == 1 else None)
         parts = _made_of(name, pair)
@@ -40,10 +40,10 @@ class Formula:
         context = parts[1]
         self.results: tuple[Value, ...] = tuple(results)
         self.context: Value = context
-        """The tuple of what `backward` names."""
+        """The tuple of the values that `backward` reads from the function around it."""
         self.backward: Graph = attribute.value
         self.changers: dict[Value, list[Node]] = {}
-        """Nodes that write into a list."""
+        """List -> the nodes that change it."""
         for node in graph.walk():
             if node.kind in MUTATORS:
                 self.changers.setdefault(node.inputs[0], []).append(node)
@@ -67,10 +67,10 @@ class Formula:
         return forward, backward
 
     def forward(self) -> tuple[bool, set[Node]]:
-        """(Is the operator's node replaced by the formula's?, the top-level nodes of the formula's graph that run in f).
+        """(Do the formula's nodes replace the operator's node in f?, the top-level nodes of the formula's graph that run in f).
 
-        It is replaced where results and what is saved come of one computation: of one draw, of one write, of one node. Otherwise the
-        node stays and what the formula saves is computed from its operands and results.
+        They replace it if results and saved values come from one computation that must not run twice: a random draw, a write, or one node
+        that computes both. Otherwise the operator's node stays, and f computes the saved values from its operands and results.
         """
         if self._forward is None:
             saved, results = self.context.node.inputs, frozenset(self.results)
@@ -81,9 +81,10 @@ class Formula:
         return self._forward
 
     def is_composed(self) -> bool:
-        """Is something saved, besides arguments and results, that gradients of higher order flow through?
+        """Does the formula save an intermediate tensor that has a gradient?
 
-        They do where the operators that the formula puts its results together from are differentiated one by one instead.
+        Second derivatives would miss the way through that tensor. So the operator is replaced by the operators of which the formula is
+        composed, and those are differentiated one by one.
         """
         if self._is_composed is None:
             known = {*self.graph.inputs, *self.results}
@@ -92,21 +93,21 @@ class Formula:
         return self._is_composed
 
     def _is_made_of_others(self) -> bool:
-        """Do the results come from operators that have gradients, and not from the operator itself?"""
+        """Does the formula compute the results by other operators, all of which state their gradients?"""
         top = self.needed(self.results)
         nodes = [*top, *[inner for node in top for block in node.blocks for inner in block.walk()]]
         schemas = [schema for node in nodes if (schema := schema_of(node)) is not None]
         return all(has_gradient(schema) is not None and not self.is_of(schema.name) for schema in schemas)
 
     def is_of(self, name: str) -> bool:
-        """Is it the formula of this overload? Several share one: an operator and its in-place form."""
+        """Is this the formula of the overload `name`? An operator and its in-place form share a formula."""
         from irtool.ops.formula import formula_of
 
         function = formula_of(name)
         return function is not None and _compiled.get(function) is self
 
     def needed(self, values: tuple[Value, ...], computed: frozenset[Value] = frozenset()) -> set[Node]:
-        """The top-level nodes of the formula's graph that have to run for `values`, given that `computed` are known."""
+        """The top-level nodes of the formula's graph that must run to compute `values`, if the values `computed` are available."""
         nodes: set[Node] = set()
         seen: set[Value] = set(computed)
         stack = list(values)
@@ -130,7 +131,7 @@ class Formula:
         return nodes
 
     def _at_top(self, node: Node) -> Node:
-        """The node itself, or the top-level one in whose blocks it stands."""
+        """The top-level node that is or contains a node."""
         while node.owner is not self.graph.block:
             owner = node.owner_block.owning_node
             assert owner is not None
@@ -139,7 +140,7 @@ class Formula:
 
 
 def is_unsteady(node: Node) -> bool:
-    """Does it draw random numbers, or write into a tensor?"""
+    """Does a node draw random numbers, or write into a tensor?"""
     if facts_of(node.kind).is_random or updates_statistics(node):
         return True
     schema = schema_of(node)
@@ -148,7 +149,7 @@ def is_unsteady(node: Node) -> bool:
 
 
 def _has_gradient(value: Value) -> bool:
-    """Is a gradient of this result of a node handed on by the node's formula?"""
+    """Does the formula of a result's node take the gradient of this result?"""
     schema = schema_of(value.node)
     if schema is None:
         return bool(value.node.blocks)
@@ -159,7 +160,7 @@ def _has_gradient(value: Value) -> bool:
 
 
 def _holds_closure(value: Value) -> bool:
-    """Is a closure in it?"""
+    """Is a value a closure, or a tuple that contains one?"""
     return value.node.kind == "prim::Closure" or value.node.kind == "prim::TupleConstruct" and any(map(_holds_closure, value.node.inputs))
 
 
@@ -173,8 +174,8 @@ _compiled: dict[Callable[..., Any], Formula] = {}
 
 
 def formula_of(schema: Schema) -> Formula | None:
-    """The formula of an overload; None where it is stated that there is no gradient. Raises UnsupportedError, with the
-    reason where one is stated, where there should be one."""
+    """The formula of an overload; None if the stanza says that the operator has no gradient. Raises UnsupportedError if the formula is
+    missing, with the reason if the stanza gives one."""
     from irtool.ops import formula
 
     function = formula.formula_of(schema.name)
@@ -187,7 +188,7 @@ def formula_of(schema: Schema) -> Formula | None:
 
 
 def compiled(function: Callable[..., Any], name: str) -> Formula:
-    """A formula's graph. Raises ParseError with the place in the formula's own file."""
+    """A function compiled as a formula. Raises ParseError with the place in the formula's own file."""
     cached = _compiled.get(function)
     if cached is None:
         from irtool.ops.formula import is_conjugated
@@ -231,7 +232,7 @@ _stated: dict[str, bool | None] = {}
 
 
 def has_gradient(schema: Schema) -> bool | None:
-    """Is there a formula? None: nothing is stated."""
+    """Has an overload a formula? False: its stanza says that it has no gradient; None: the stanza says nothing."""
     name = schema.name
     if name not in _stated:
         from irtool.ops import formula
@@ -241,7 +242,7 @@ def has_gradient(schema: Schema) -> bool | None:
 
 
 def has_own_formula(schema: Schema) -> bool:
-    """Was the formula written for this very overload, rather than for the one of which it is the in-place form?"""
+    """Was the formula written for this overload itself? If not, it is that of the overload of which this one is the in-place form."""
     from irtool.ops import OPS
 
     op = OPS.get(schema.name)

@@ -1,7 +1,7 @@
-"""Gradients stop where `torch.no_grad()` says so: operators in its extent are given detached tensors.
+"""`torch.no_grad()` in graphs: operators that run where gradients are off get detached operands, and the switches are removed.
 
-The extent is from `prim::Enter` to `prim::Exit` of a `no_grad`, or from one `aten::set_grad_enabled` to the next. What such an operator
-gives needs no gradient; what it writes into keeps the gradient that it had, as torch has it: the value alone changes.
+Gradients are off from `prim::Enter` to `prim::Exit` of a `no_grad`, or from one `aten::set_grad_enabled` to the next. The results of an
+operator there need no gradient. A tensor that it writes into keeps its gradient, as in torch: only the elements change.
 """
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from irtool.ir.structure_kinds import kinds
 from irtool.ir.types import TensorType, Type, TypeVar
 
 CONTEXTS = {"no_grad": False, "inference_mode": False, "enable_grad": True, "set_grad_enabled": None}
-"""Classes of `torch.autograd.grad_mode`, and the mode that they enter; None: the one in their attribute `mode`."""
+"""Class of `torch.autograd.grad_mode` -> the mode that entering it sets (True: gradients are on); None: that of its attribute `mode`."""
 ON_VALUES = kinds("""
 prim::Constant prim::ListConstruct prim::TupleConstruct prim::DictConstruct prim::ListUnpack prim::TupleUnpack prim::TupleIndex
 prim::TupleSlice prim::GetAttr prim::SetAttr prim::CreateObject prim::Enter prim::Exit prim::unchecked_cast
@@ -29,11 +29,11 @@ prim::unchecked_unwrap_optional prim::Uninitialized prim::Print prim::RaiseExcep
 prim::device prim::layout prim::data prim::requires_grad prim::is_cuda prim::NumToTensor prim::min prim::max prim::isinstance
 prim::type
 """)
-"""Kinds that hand tensors on, or give none with a gradient."""
+"""Kinds to leave alone: they only forward tensors, or their results never have a gradient."""
 
 
 class Unsettled(Exception):
-    """The mode, or what an operator does in it, cannot be told. `node`: where."""
+    """The mode at `node`, or the effect of the mode on `node`, is unknown before the run."""
 
     def __init__(self, node: Node, why: str) -> None:
         super().__init__(why)
@@ -53,7 +53,7 @@ def context_of(node: Node) -> str:
 
 
 def settle_grad_mode(graph: Graph) -> bool:
-    """Write into a graph where gradients stop; it needs its modes no more. Gives whether that could be told; if not, the graph stays."""
+    """Replace the switches of a graph by `detach` nodes. Returns False, and leaves the graph as it is, if a mode is unknown."""
     if next(modes_in(graph), None) is None:
         return True
     try:
@@ -65,7 +65,7 @@ def settle_grad_mode(graph: Graph) -> bool:
 
 
 def refuse_grad_mode(graph: Graph) -> None:
-    """Raises UnsupportedError, at its line, for a mode that could not be settled."""
+    """As `settle_grad_mode`, but raises UnsupportedError, at the node's line, if a mode is unknown."""
     if settle_grad_mode(graph):
         return
     try:
@@ -76,15 +76,15 @@ def refuse_grad_mode(graph: Graph) -> None:
 
 
 class Settling:
-    """A walk over a graph in the order of its execution, with the mode as far as it can be told. Raises Unsettled."""
+    """Walks a graph in the order of execution and tracks whether gradients are on. Raises Unsettled where that is unknown."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.mode: bool | None = True
-        self.of_value: dict[Value, bool | None] = {}                    # the modes that bools hold
+        self.of_value: dict[Value, bool | None] = {}                    # bool -> the mode that it means
         self.of_attribute: dict[tuple[Value, str], bool | None] = {}
-        self.entered: dict[Value, bool | None] = {}                     # the mode in which a context was entered
-        self.quiet: list[Node] = []                                     # operators in a `no_grad`
+        self.entered: dict[Value, bool | None] = {}                     # context object -> the mode before it was entered
+        self.quiet: list[Node] = []                                     # operators that run where gradients are off
         self.switches: list[Node] = []
         self.block(graph.block)
 
@@ -105,7 +105,7 @@ class Settling:
                 self.operator(node)
 
     def inner_blocks(self, node: Node) -> None:
-        """Branches and rounds begin in the mode that is, and must end in one mode."""
+        """Walk the blocks of a branch or loop. Each begins in the current mode; all must end in the same mode."""
         before, after = self.mode, set()
         for inner in node.blocks:
             self.mode = before
@@ -120,7 +120,7 @@ class Settling:
         self.mode = after.pop()
 
     def held(self, value: Value) -> bool | None:
-        """The mode that a bool holds; None: not known."""
+        """The mode that a bool means; None: unknown."""
         if is_constant(value):
             said = constant(value)
             return said if isinstance(said, bool) else None
@@ -152,7 +152,7 @@ class Settling:
                 raise Unsettled(node, "it leaves a context that was not entered")
 
     def operator(self, node: Node) -> None:
-        """An operator without gradients."""
+        """Note an operator that runs where gradients are off."""
         operands = [value for value in node.inputs if isinstance(value.type, TensorType)]
         lists = [value for value in node.inputs if is_holder(value)]
         if node.kind in ON_VALUES or not operands and not lists:
@@ -167,14 +167,14 @@ class Settling:
             if does_nothing:
                 return
         if any(isinstance(inner, TypeVar) for argument in schema.arguments for inner in parts(argument.type)):
-            return      # on lists and dicts, whatever they hold
+            return      # operators on lists and dicts of anything only move elements
         if changes_shapes(node) or lists and (schema.is_mutable or not all(isinstance(each.type, TensorType)
                                                                            for each in node.outputs)):
             raise Unsettled(node, "it runs where gradients are off")
         self.quiet.append(node)
 
     def write(self) -> None:
-        """Detach what the operators read."""
+        """Rewrite the graph: detach the operands of the operators noted, and remove the switches."""
         for node in self.quiet:
             schema = schema_of(node)
             assert schema is not None
@@ -198,7 +198,7 @@ class Settling:
 
 
 def nothing_to_do(node: Node) -> bool | None:
-    """Does a node of a kind that may give its operand itself do so? None: not known before it runs."""
+    """Does a node of OPERAND_ITSELF return its operand itself, and not a new tensor? None: unknown before the run."""
     if node.kind == "aten::positive":
         return True
     if node.kind.endswith("dropout"):
@@ -218,7 +218,7 @@ def nothing_to_do(node: Node) -> bool | None:
 
 
 def known(node: Node, name: str) -> object:
-    """A constant that a node reads as an argument; None where it is none, or not known."""
+    """The value of a node's argument, if it is a constant; else None."""
     value = node_argument(node, name)
     if isinstance(value, Literal):
         return value.value
@@ -226,12 +226,12 @@ def known(node: Node, name: str) -> object:
 
 
 def parts(type: Type) -> Iterator[Type]:
-    """A type, and those of which it is one."""
+    """A type, and recursively its element types."""
     yield type
     for each in type.elements:
         yield from parts(each)
 
 
 def is_holder(value: Value) -> bool:
-    """Is a value a list, tuple, dict or optional of tensors, and no constant?"""
+    """Is a value a list, tuple, dict or optional of tensors, and not a constant?"""
     return not isinstance(value.type, TensorType) and holds_tensors(value.type) and not is_constant(value)

@@ -1,14 +1,14 @@
-"""The gradients of values of f while df is being made, and the nodes of df that they are made of.
+"""The state of a differentiation: the gradients of values of f so far, and df under construction.
 
-Handlers of nodes (`irtool.autodiff.reverse` lists them) read and write nothing else:
+The handlers of nodes (`irtool.autodiff.reverse` lists them) use this interface:
 
-    grads.current.get(value)        the gradient of a value so far; None where there is none
-    grads.of(value)                 the same; an undefined gradient where there is none
-    grads.add(value, item)          one more gradient of a value: it is summed with what the value has
+    grads.current.get(value)        the gradient of a value so far; None if it has none
+    grads.of(value)                 the same; an undefined gradient if it has none
+    grads.add(value, item)          add a gradient to the sum for a value
     grads.build                     makes nodes of df, at the end of `grads.block` when a handler starts
-    grads.into_df, grads.into_f     evaluate a formula's graph, what remains becomes nodes of df or of f
+    grads.into_df, grads.into_f     evaluate a formula's graph partially; the rest becomes nodes of df or of f
     grads.captures.take(value)      the value of df that stands for one of f
-    with grads.inside(block, {...}):        nodes go into a block of df, with gradients of its own
+    with grads.inside(block, {...}):        nodes go into a block of df, which has separate gradients so far
 """
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from irtool.partial.evaluate import Inliner
 from irtool.partial.items import NONE, Item, Items, elements
 
 RENAMING = "prim::AutogradAdd"
-"""The kind of nodes of one operand that give a gradient a second name while df is being made."""
+"""The kind of nodes that give a gradient a second name while df is under construction; they have one operand."""
 
 
 class Gradients:
-    """df in the making: which value of f has which gradient so far."""
+    """df under construction, and the gradients of values of f so far."""
 
     def __init__(self, graph: Graph, flags: Sequence[bool], modern: bool, trust_types: bool, dtypes: Mapping[Value, str]) -> None:
         self.changes = Changes(graph)
@@ -56,31 +56,31 @@ class Gradients:
         if has_no_undefined(graph):
             self.into_df.certain = self.into_f.certain = graph
         self.current: dict[Value, Item] = {}
-        """Value of f -> its gradient so far, in the block of df that nodes go to."""
+        """Value of f -> its gradient so far, in the current block of df."""
         self.whole_in_blocks: dict[Value, Item] = {}
-        """Value computed in a block of f -> its whole gradient, made in the block of df that goes back through that."""
+        """Value computed in a block of f -> its complete gradient, in the block of df that differentiates that block."""
         self.block = self.df.block
-        """Where nodes of df go."""
+        """The current block of df: new nodes go to its end."""
         self.vjps: list[tuple[int, Value]] = []
-        """Output of f -> the value of df that stands for its gradient."""
+        """(index of an output of f, the value of df that stands for its gradient)."""
         self.has_complex: bool | None = None
-        """Is there a complex tensor in f? None until somebody asks."""
+        """Does f contain complex tensors? None: not computed yet."""
         self.names: dict[str, Mapping[str, Attribute]] = {}
-        """The attributes of `GradOf`, by operator."""
+        """Operator -> the attributes of its `GradOf` nodes."""
         self.copies: dict[Value, Value] = {}
-        """Copy of a list of f -> the list, which changes."""
+        """Copy, made by f, of a list that changes -> the list."""
         self.lengths: dict[Value, Value] = {}
-        """List of f -> its length, asked for once."""
+        """List of f -> its length, a value of f that all readers share."""
         self.codes: dict[Value, Value] = {}
-        """Value of f -> its dtype, which f asks for."""
+        """Value of f -> its dtype, a value of f."""
         self._renamings: list[Node] = []
 
     # -- where nodes of df go
     @contextmanager
     def inside(self, block: Block, current: dict[Value, Item]) -> Iterator[dict[Value, Item]]:
-        """Within `with`, nodes of df go to the end of `block`, and `current` are the gradients so far, which is what `as` names.
+        """A context in which `block` is the current block of df, and `current` the gradients so far (also the value of `as`).
 
-        Then nodes go to the end of the block to which they went before, and the gradients are those from before.
+        Afterwards the block and gradients from before are current again.
         """
         outer = self.current, self.block
         self.current = current
@@ -92,22 +92,22 @@ class Gradients:
             self.start(block)
 
     def start(self, block: Block) -> None:
-        """Nodes of df go to the end of this block of df, which is the current one."""
+        """Make a block of df the current one."""
         self.block = block
         self.resume()
 
     def resume(self) -> None:
-        """Nodes of df go to the end of the current block again."""
+        """Put new nodes at the end of the current block again."""
         self.continue_in(self.block)
 
     def continue_in(self, block: Block) -> None:
-        """Nodes of df go to the end of a block of a node of df, until `resume`."""
+        """Put new nodes at the end of an inner block of df, until `resume`."""
         self.build.at_end(block)
         self.into_df.new_block()
 
     # -- gradients of values
     def of(self, value: Value) -> Item:
-        """The gradient of a value of f; where there is none it has an undefined one from now on."""
+        """The gradient of a value of f; a value without one gets an undefined gradient."""
         item = self.current.get(value)
         if item is None:
             item = self.current[value] = self.undefined(value)
@@ -118,11 +118,11 @@ class Gradients:
         return self.one_value(self.of(value), value.type)
 
     def one_value(self, item: Item, type: Type) -> Value:
-        """The gradient of a value of this type as one value of df: elements of a tuple that have none are undefined."""
+        """A gradient, of a value of this type, as one value of df; elements of a tuple without a gradient get an undefined one."""
         return self.into_df.value(self.with_undefined(item), self.captures.gradient_type(type))
 
     def with_undefined(self, item: Item) -> Item:
-        """Elements of a tuple that have no gradient have an undefined one."""
+        """The gradient of a tuple in which elements without a gradient have an undefined one; other gradients unchanged."""
         if not isinstance(item, Items) or not item.is_tuple:
             return item
         captures = self.captures
@@ -131,19 +131,19 @@ class Gradients:
                       for each, type in zip(item.items, parts, strict=True)], True, item.type)
 
     def add(self, value: Value, item: Item) -> None:
-        """One more gradient of a value of f."""
+        """Add a gradient to the sum for a value of f."""
         if item == NONE or is_constant(value):
             return
         before = self.current.get(value)
         self.current[value] = item if before is None else self.sum(before, item, value)
 
     def sum(self, a: Item, b: Item, value: Value) -> Item:
-        """`AutogradAdd`, element by element for lists."""
+        """The sum of two gradients, by `AutogradAdd`; of lists and tuples, element by element."""
         if a == NONE or b == NONE:
             return b if a == NONE else a
         if isinstance(a, Items) or isinstance(b, Items):
             first, second = elements(a), elements(b)
-            if first is None or second is None:     # a list whose length is not known here
+            if first is None or second is None:     # a list of unknown length
                 return self.sum(self.one_value(a, value.type), self.one_value(b, value.type), value)
             if len(first) != len(second):
                 raise UnsupportedError(f"the gradients of %{value.name} are lists of {len(first)} and of {len(second)} elements",
@@ -179,16 +179,16 @@ class Gradients:
         return self.build.node(self.df.dialect.undefined_kind, output_types=(type,)).output
 
     def any_defined(self, gradients: Sequence[Value]) -> Value:
-        """In df, whether one of these gradients is defined."""
+        """A bool of df: is one of these gradients defined?"""
         dialect = self.df.dialect
         flag = spell(types.TENSOR if dialect.is_of_2018 else types.BOOL, dialect)
         return self.build.node(dialect.any_defined_kind, gradients, output_types=(flag,)).output
 
     def where_defined(self, item: Value, is_defined: bool, make: Callable[[Value], Value],
                       other: Callable[[], Value] | None = None) -> Value:
-        """What `make` makes of a gradient; where it turns out to be undefined, what `other` makes, or an undefined gradient.
+        """`make(item)` if a gradient is defined in the run, else `other()` (by default an undefined gradient).
 
-        is_defined: it is known to be defined.
+        is_defined: the gradient is known to be defined, so no `If` is needed.
         """
         if is_defined:
             return make(item)
@@ -213,13 +213,13 @@ class Gradients:
         return incoming
 
     def take_temporaries(self, temporaries: Sequence[Value], first: int) -> None:
-        """Temporaries, outputs of f from `first` on, are outputs like any other: whoever differentiates df hands in their gradients."""
+        """Give df inputs for the gradients of temporaries (outputs of f from `first` on): second derivatives reach f through these."""
         for index, value in enumerate(temporaries, first):
             if self.in_df(value) is not None:
                 self._hand_in(value, self.take_output(value, index))
 
     def _hand_in(self, value: Value, incoming: Value) -> None:
-        """Add what is handed in as the gradient of a temporary to the gradient that the value has in df."""
+        """Add `incoming`, df's input for the gradient of a temporary, to the gradient of that value in df."""
         captures = self.captures
         value = captures.exports.get(value, value)
         if value in captures.saved_lists:
@@ -241,7 +241,7 @@ class Gradients:
         put_behind(total.node, 1, old)
 
     def in_df(self, value: Value) -> Value | None:
-        """The gradient that df has for a temporary of f, in rounds and branches too; None where df has none, or does not read it."""
+        """The gradient of a temporary in df, also if it was computed in a loop or branch; None if df does not compute or not read it."""
         captures = self.captures
         value = captures.exports.get(value, value)
         if value in captures.saved_lists:
@@ -252,7 +252,7 @@ class Gradients:
         return old if old in captures.read else None
 
     def drop_renamings(self) -> None:
-        """At the end no gradient needs a second name."""
+        """Remove the second names of gradients, when df is complete."""
         for node in self._renamings:
             if node.owner is not None:
                 replace_node(node, node.inputs)

@@ -1,4 +1,4 @@
-"""Groups in a graph that is about to be differentiated: opened, but for those that have a gradient of their own."""
+"""Inlining the groups of a graph before it is differentiated, except groups that have a gradient of their own."""
 from __future__ import annotations
 
 from irtool.ir.effects import GROUP_KINDS
@@ -8,12 +8,12 @@ from irtool.ir.rewrite import inline_graph, replace_node
 
 
 def open_groups(graph: Graph) -> None:
-    """Put what groups do in their place: differentiable subgraphs, fusion groups, and those in them.
+    """Replace differentiable subgraphs and fusion groups by their nodes, recursively.
 
-    One with a gradient of its own stays, and gives its temporaries too, behind its results: what they are for is in its gradient.
+    A group with a gradient of its own stays; its temporaries become results of the group, since its gradient reads them.
     """
     opened = True
-    while opened:       # there may be others in them
+    while opened:       # groups may contain groups
         opened = False
         for node in list(graph.walk()):
             inner = node.subgraph if node.kind in GROUP_KINDS else None

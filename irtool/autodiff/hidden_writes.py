@@ -1,6 +1,6 @@
-"""Writes into memory that is read under another name afterwards: `out[0] = x` writes into `out` through a view of it.
+"""Writes into memory that a later node reads through another value: `out[0] = x` writes into `out` through a view.
 
-Gradients follow names, so what is written that way would have none.
+The sweep follows values, not memory, so the gradient of such a write would be lost.
 """
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from irtool.partial.items import holds_tensor
 
 
 def hidden_writes(graph: Graph, needs: set[Value]) -> Iterator[Node]:
-    """Nodes that write into a tensor that is read behind them by another name than that of their result, where gradients are involved."""
+    """Nodes that write into a tensor whose memory a later node reads through another value than the write's result, if a gradient reaches
+    the tensor, an alias of it, or an operand."""
     writers = [node for node in live_nodes(graph) if is_writer(node)]
     if not writers:
         return
@@ -32,13 +33,13 @@ def hidden_writes(graph: Graph, needs: set[Value]) -> Iterator[Node]:
 
 
 def holders(names: Iterable[Value], node: Node) -> Iterator[Value]:
-    """Containers that hold one of these tensors: lists that are changed somewhere, and whatever was put together when `node` runs.
+    """Containers that hold one of these tensors when `node` runs, and lists of them that change.
 
-    Their elements have gradients of their own, by place, which a write into the tensor does not reach.
+    The elements of a container have separate gradients, which a write into the tensor does not reach.
     """
     values = list(names)
     seen = set(values)
-    for value in values:        # grows on the way
+    for value in values:        # the loop appends to it
         for user, slot in value.uses:
             if isinstance(value.type, TensorType) and user.kind not in CONTAINERS or user.kind in MUTATORS and slot == 0:
                 continue
@@ -53,7 +54,7 @@ def holders(names: Iterable[Value], node: Node) -> Iterator[Value]:
 
 
 def goes_round(node: Node, user: Node, value: Value) -> bool:
-    """Do both nodes stand in a loop that a value comes into? Then what one does meets what the other did a round ago."""
+    """Are both nodes in one loop, and does `value` come from outside its body? Then `node` runs after the previous round's `user`."""
     loop = node.owner_block.owning_node
     while loop is not None and not (loop.kind in LOOP_KINDS and loop.blocks[0].contains(user)):
         loop = loop.owner_block.owning_node
@@ -61,13 +62,13 @@ def goes_round(node: Node, user: Node, value: Value) -> bool:
 
 
 def is_writer(node: Node) -> bool:
-    """Does it write into the tensor that is its first operand, and give that back?"""
+    """Does a node write into its first operand, a tensor, and return that operand?"""
     return node.kind.endswith("_") and not node.kind.endswith("__") and len(node.outputs) == 1 and len(node.inputs) > 0 \
         and isinstance(node.inputs[0].type, TensorType) and node_may_write(node)
 
 
 def read_after(value: Value, node: Node) -> bool:
-    """May a value be read when `node` has run?"""
+    """May a value be read after `node` ran?"""
     writer: Node | None = node
     while writer is not None:
         block = writer.owner_block

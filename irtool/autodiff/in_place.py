@@ -1,4 +1,4 @@
-"""Operators that write into their operand, as those that do not: what they overwrite may be needed for gradients."""
+"""In-place operators replaced by the operators that do not write, since gradients may need the values that are overwritten."""
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
@@ -27,7 +27,8 @@ _is_exact: ContextVar[bool] = ContextVar("is_exact", default=False)
 
 @contextmanager
 def exact_dtypes() -> Iterator[None]:
-    """Here, dtypes that no type says may differ: what wrote keeps the dtype of what it wrote into by a node of its own."""
+    """A context in which tensors of unknown dtypes count as of different dtypes: a result gets the dtype of the tensor that the in-place
+    operator would write into, by a `type_as`."""
     token = _is_exact.set(True)
     try:
         yield
@@ -36,7 +37,7 @@ def exact_dtypes() -> Iterator[None]:
 
 
 def without_writes(graph: Graph, wanted: Iterable[Node] | None = None) -> None:
-    """`relu_(x)` becomes `relu(x)` wherever that can be had, in blocks too; of `wanted` nodes only, where they are given."""
+    """Replace `relu_(x)` by `relu(x)` where no reader can tell, in inner blocks too. wanted: the nodes to replace (None: all)."""
     nodes = [node for node in (graph.walk() if wanted is None else wanted) if is_rewritable(node)]
     if not nodes:
         return
@@ -45,17 +46,17 @@ def without_writes(graph: Graph, wanted: Iterable[Node] | None = None) -> None:
     aliases, is_exact = Aliases(graph), True
     for node in nodes:
         result = without_write(graph, node, aliases)
-        if result is None and not is_exact and is_rewritable(node):     # fewer values share memory since others write no more
+        if result is None and not is_exact and is_rewritable(node):     # replaced writes no longer alias: ask again
             aliases, is_exact = Aliases(graph), True
             result = without_write(graph, node, aliases)
         if result is not None:
             is_exact = False
-            if result.node is not node:     # a value that the analysis has not seen
+            if result.node is not node:     # a new value, which the analysis does not know
                 aliases, is_exact = Aliases(graph), True
 
 
 def containers_late(block: Block) -> None:
-    """A list, tuple or dict of tensors is constructed where it is read first: a write between reaches it by its elements' own names."""
+    """Move the construction of each list, tuple or dict of tensors to its first reader: then no write lies between the two."""
     for node in reversed(list(block)):
         for inner in node.blocks:
             containers_late(inner)
@@ -66,19 +67,19 @@ def containers_late(block: Block) -> None:
 
 
 def without_writes_in_order(graph: Graph, nodes: Sequence[Node]) -> None:
-    """The same where every name of a tensor is the tensor itself, or the result of a write into it, in the block where it was made: all
-    writes into it at once, in the order of the block, so that many take no longer than few."""
+    """The same for tensors whose only aliases are the results of writes into them, all in the block that computes the tensor. All writes
+    into one tensor are replaced in one walk, so that the time is linear in their number."""
     aliases, allowed = Aliases(graph), set(nodes)
     done: set[Value] = set()
     for node in nodes:
-        if node.inputs[0] in done or not is_rewritable(node):       # one that writes no more may have an operand that is new
+        if node.inputs[0] in done or not is_rewritable(node):       # the operand of a replaced write may be a new value
             continue
         names = aliases.names_of(node.inputs[0])
         done.update(names)
         uses = [(user, slot) for name in names for user, slot in name.uses]
         writers = {user for user, slot in uses if slot == 0 and user in allowed}
         if any(may_overlap(writer, aliases.may_alias) for writer in writers):
-            continue        # torch refuses it if they do, which shows when the write runs
+            continue        # torch refuses writes between overlapping operands: only the run knows
         origins = [name for name in names if name.node not in writers]
         block = node.owner_block
         if len(origins) == 1 and origins[0].node.owner is block and all(
@@ -88,7 +89,7 @@ def without_writes_in_order(graph: Graph, nodes: Sequence[Node]) -> None:
 
 
 def take_out(graph: Graph, tensor: Value, writers: Container[Node], uses: Iterable[tuple[Node, int]]) -> None:
-    """Writers, in the block where the tensor is made, write no more: whatever reads it reads what the last of them before gives."""
+    """Replace the writers of a tensor, in the block that computes it; each reader reads the result of the last writer before it."""
     block, current = tensor.node.owner_block, tensor
     readers: dict[Node, list[int]] = {}
     for user, slot in uses:
@@ -102,8 +103,10 @@ def take_out(graph: Graph, tensor: Value, writers: Container[Node], uses: Iterab
 
 
 def without_write(graph: Graph, node: Node, aliases: Aliases) -> Value | None:
-    """`relu_(x)` is `relu(x)` where every later reader of x may as well read the result: x is nobody's view and has no views. The result;
-    None where it stays as it is. `aliases` knows all values of the graph, and may say that more share memory than do."""
+    """Replace `relu_(x)` by `relu(x)` if x is no view and has no views, so that every later reader of x can read the result.
+
+    Returns the result; None if the node stays. aliases: may report more values that share memory than there are, but none too few.
+    """
     if not is_rewritable(node) or not is_alone(aliases, node.inputs[0], node) or may_overlap(node, aliases.may_alias):
         return None
     target = node.inputs[0]
@@ -116,7 +119,7 @@ def without_write(graph: Graph, node: Node, aliases: Aliases) -> Value | None:
 
 
 def stop_writing(node: Node) -> bool:
-    """Make `relu_(x)` of it what it says, `relu(x)`; does that fit a schema?"""
+    """Turn `relu_(x)` into `relu(x)`. Returns whether the new node fits a schema."""
     before = schema_of(node)
     node.kind = node.kind[:-1]
     after = schema_of(node)
@@ -128,8 +131,8 @@ def stop_writing(node: Node) -> bool:
 
 
 def in_its_dtype(graph: Graph, node: Node, target: Value) -> Value:
-    """The result of a node that no longer writes, in the dtype of the tensor that it wrote into, where that is known to be another, or
-    may be one (`exact_dtypes`)."""
+    """The result of a replaced write, converted to the dtype of `target`, the tensor it wrote into, if the dtypes differ, or (within
+    `exact_dtypes`) may differ."""
     result = node.output
     type = target.type
     if isinstance(type, TensorType) and type.dtype != "bool" and facts_of_node(node).result == BOOL:
@@ -146,13 +149,13 @@ def in_its_dtype(graph: Graph, node: Node, target: Value) -> Value:
 
 
 def is_rewritable(node: Node) -> bool:
-    """Does it write into its first operand, give that back, and is there an operator that does the same without writing?"""
+    """Does a node write into its first operand and return it, and is there an operator that does the same without writing?"""
     return node.kind.endswith("_") and not node.kind.endswith("__") and len(node.inputs) > 0 and len(node.outputs) == 1 \
         and node_may_write(node) and bool(schemas(node.kind[:-1]))
 
 
 def is_later(user: Node, node: Node) -> bool:
-    """Does `user`, a reader of a value of the block in which `node` stands, come behind it?"""
+    """Does `user`, a reader of a value of the block of `node`, run after `node`?"""
     while user.owner is not node.owner:
         owner = user.owner_block.owning_node
         if owner is None:
@@ -162,12 +165,12 @@ def is_later(user: Node, node: Node) -> bool:
 
 
 def is_alone(aliases: Aliases, value: Value, node: Node) -> bool:
-    """Does nobody read the memory of a value of the same block, behind `node`, but through this value and the node's result?"""
+    """After `node`, is the memory of `value` read only through `value` and the result of `node`? False for a value of another block."""
     block = node.owner_block
     if value.node.owner is not block:
         return False
     names = aliases.names_of(value)
-    for other in reversed(names):       # the last ones are those that are most often read behind the node
+    for other in reversed(names):       # the last aliases are the most likely to be read after the node
         if other is value or other is node.output or not isinstance(other.type, TensorType):
             continue
         if other.node.kind in OVERLAPPING_VIEWS or not block.contains(other.node) or any(is_later(user, node) for user, _ in other.uses):
@@ -177,7 +180,7 @@ def is_alone(aliases: Aliases, value: Value, node: Node) -> bool:
 
 
 def is_held(user: Node, node: Node) -> bool:
-    """Does a reader of a tensor put it into a list, or another container, that is read behind `node`?"""
+    """Does a reader of a tensor put it into a list or another container that is read after `node`?"""
     if user.kind not in CONTAINERS:
         return False
     container = user.inputs[0] if user.kind.startswith("aten::") else user.output
@@ -186,12 +189,12 @@ def is_held(user: Node, node: Node) -> bool:
 
 
 def is_handed_on(reader: Node) -> bool:
-    """Does a reader give what it reads another name: a loop that carries it, a branch that ends with it?"""
+    """Does a reader forward what it reads as another value: a node with blocks, or the end of a block?"""
     return bool(reader.blocks) or reader.kind == RETURN and reader.owner_block.owning_node is not None
 
 
 def made_of(container: Value) -> Iterator[Value]:
-    """New lists with the elements of a list, and lists made of those."""
+    """Lists made from the elements of a list (slices, sums, copies), and recursively lists made from those."""
     lists, seen = [container], {container}
     while lists:
         for reader, _ in lists.pop().uses:
@@ -203,7 +206,7 @@ def made_of(container: Value) -> Iterator[Value]:
 
 
 def live_nodes(graph: Graph) -> Iterator[Node]:
-    """All nodes but those in branches that are known never to be taken."""
+    """All nodes, except those in branches that are never taken since the condition is a constant."""
     blocks = [graph.block]
     while blocks:
         for node in blocks.pop():
@@ -215,7 +218,7 @@ def live_nodes(graph: Graph) -> Iterator[Node]:
 
 
 def writes_for_good(node: Node) -> bool:
-    """Does it write into a tensor, without a formula of its own for that?"""
+    """Does a node write into a tensor, and has its in-place form no formula itself?"""
     if node.blocks or not node.outputs or not node.inputs or not isinstance(node.inputs[0].type, TensorType) or not node_may_write(node):
         return False
     schema = schema_of(node)

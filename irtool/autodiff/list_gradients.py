@@ -1,8 +1,8 @@
 """Gradients of lists of unknown length, and of lists that change.
 
-The gradient of a list is a list of gradients, element by element, some of which may be undefined; or it is undefined as a whole. Where a
-list was changed, the sweep, which goes backwards in time, changes its gradient back: what was appended is taken off the end and is the
-gradient of what was appended. Nothing is written in place but lists that were made in the same region.
+The gradient of a list is a list of gradients, one per element, some of which may be undefined; or it is undefined as a whole. The sweep
+goes backwards in time. Where f changes a list, df reverts the change in the gradient of the list: for an `append`, the last element is
+removed, and is the gradient of the value appended. df changes only lists that it constructs in the same region.
 """
 from __future__ import annotations
 
@@ -25,49 +25,49 @@ from irtool.partial.target import guard_around
 
 
 class Lists:
-    """Makes the nodes of df that work on lists of gradients."""
+    """Makes nodes of df that compute lists of gradients."""
 
     __slots__ = ("grads", "type")
 
     def __init__(self, grads: Gradients, type: Type) -> None:
         self.grads = grads
         self.type = type
-        """Of the lists."""
+        """The type of the lists."""
 
     @property
     def element(self) -> Type:
         return self.grads.captures.gradient_type(self.type.element) if isinstance(self.type, ListType) else self.grads.tensor
 
     def node(self, kind: str, *operands: Value | int | None, type: Type | None = None) -> Value:
-        """A node, of a list unless the type says otherwise; numbers become constants."""
+        """The result of a new node, a list unless `type` is another; numbers among the operands become constants."""
         inputs = [each if isinstance(each, Value) else self.grads.into_df.value(Known(each), types.INT) for each in operands]
         return self.grads.build.node(kind, inputs, output_types=(type or self.type,)).output
 
     def count(self, kind: str, *operands: Value | int) -> Value:
-        """A node that gives a number."""
+        """The result of a new node, an integer."""
         return self.node(kind, *operands, type=types.INT)
 
     def nothing(self, count: Value | int) -> Value:
-        """So many undefined elements."""
+        """A list of `count` undefined gradients."""
         one = self.node("prim::ListConstruct", self.grads.undefined_like(self.element))
         return one if count == 1 else self.node("aten::mul", one, count)
 
     def only(self, count: Value | int, place: Value | int, gradient: Value) -> Value:
-        """A list in which one element is defined."""
+        """A list of `count` gradients, of which only the one at `place` is defined."""
         gradients = self.nothing(count)
         self.node("aten::_set_item", gradients, place, gradient)
         return gradients
 
     def item(self, gradients: Value, place: Value | int) -> Value:
-        """An element."""
+        """The element at a place."""
         return self.node("aten::__getitem__", gradients, place, type=self.element)
 
     def slice(self, gradients: Value, start: Value | int | None, end: Value | int | None) -> Value:
-        """Some elements."""
+        """The elements from `start` to `end` (None: to the end)."""
         return self.node("aten::slice", gradients, start, end, 1)
 
     def join(self, *parts: Value) -> Value:
-        """Lists one after the other."""
+        """The concatenation of lists."""
         whole = parts[0]
         for part in parts[1:]:
             whole = self.node("aten::add", whole, part)
@@ -75,7 +75,7 @@ class Lists:
 
 
 def region(grads: Gradients, kind: str, gradients: Sequence[Value], make: Callable[[], Sequence[Value]]) -> list[Value]:
-    """The results of a `GradOf` region: undefined where all the gradients that it takes are."""
+    """The results of a new `GradOf` region around the nodes that `make` adds; undefined if all of `gradients` are."""
     node = grads.build.node("prim::GradOf", gradients, {"name": Attribute.of(kind, grads.df.dialect)})
     body = node.add_block()
     grads.continue_in(body)
@@ -87,13 +87,13 @@ def region(grads: Gradients, kind: str, gradients: Sequence[Value], make: Callab
 
 
 def number(grads: Gradients, value: Value) -> Value | int:
-    """In df, a number of f: known, or captured."""
+    """A number of f for use in df: an int if it is a constant, else a capture."""
     known = constant(value)
     return known if isinstance(known, int) else grads.captures.take(value)
 
 
 def length_at(grads: Gradients, value: Value, node: Node) -> Value | int:
-    """In df, how long a list of f is when `node` gets it."""
+    """The length, for use in df, that a list of f has in front of `node`."""
     known = elements(item_of(value)) if not grads.changes.is_changed(value) else None
     if known is not None:
         return len(known)
@@ -112,7 +112,7 @@ def length_at(grads: Gradients, value: Value, node: Node) -> Value | int:
 
 
 def is_defined(value: Value, node: Node) -> bool:
-    """Is a list that `node` reads certain to be defined at the place where it is computed? In a graph of gradients it may not be."""
+    """Is a list that `node` reads certainly defined where it is computed? A list of gradients may be undefined."""
     if value.is_block_input:
         return guard_around(node.owner_block, value) is None
     return value.node.kind.startswith("aten::") and value.node.kind not in SHARING_KINDS
@@ -120,12 +120,12 @@ def is_defined(value: Value, node: Node) -> bool:
 
 # -- lists that change
 UNDO: Handlers[Callable[[Gradients, Lists, Node, Value | None], list[Value]]] = Handlers()
-"""Kind -> the gradient of the list before, and of the last operand."""
+"""Kind of a node that changes a list -> a function that returns the gradients of the list before the change and of the last operand."""
 
 
 def reverse_change(grads: Gradients, node: Node) -> Sequence[Node]:
-    """A node of f that changes a list: the list's gradient becomes what it is in front of the node."""
-    if node not in grads.changes.at:        # what it changes is no list
+    """Differentiate a node that changes a list: compute the gradient that the list has in front of the node."""
+    if node not in grads.changes.at:        # the node writes into a tensor
         return reverse_operator(grads, node)
     changed = node.inputs[0]
     if changed not in grads.needs:
@@ -219,7 +219,7 @@ def _clear(grads: Gradients, lists: Lists, node: Node, after: Value | None) -> l
 
 
 def clipped(grads: Gradients, source: Value, place: Value, node: Node) -> Value | int:
-    """A place in a list of f as slices and `insert` read it: counted from the end when negative, never outside the list."""
+    """A place in a list of f as slices and `insert` interpret it: negative places count from the end, places outside are clipped."""
     if constant(place) in (0, None):
         return 0
     build = Builder(grads.f).before(node)
@@ -229,7 +229,7 @@ def clipped(grads: Gradients, source: Value, place: Value, node: Node) -> Value 
 
 # -- lists as values
 def unpack(grads: Gradients, gradients: Value, values: Sequence[Value]) -> list[Item]:
-    """The elements of the gradient of a list or tuple that was put together from `values`."""
+    """The elements of the gradient of a list or tuple that f constructs from `values`."""
     what = "Tuple" if isinstance(gradients.type, TupleType) else "List"
 
     def make() -> Sequence[Value]:
@@ -241,11 +241,12 @@ def unpack(grads: Gradients, gradients: Value, values: Sequence[Value]) -> list[
 
 
 READ: Handlers[Callable[[Gradients, Lists, Node, Item], None]] = Handlers()
-"""Kind -> what hands the gradient of the result to the operands."""
+"""Kind of a node that takes lists -> a function that hands the gradient of the result to the operands."""
 
 
 def reverse_list(grads: Gradients, node: Node) -> Sequence[Node]:
-    """A node that takes lists apart, or puts them together. Where no rule fits, all elements have to be defined: a formula reads them."""
+    """Differentiate a node that indexes, slices, copies or joins lists. If no rule of READ fits, the operator's formula does it, for which
+    all elements of the gradient must be defined."""
     source = node.inputs[0]
     if not is_list(source):
         return reverse_operator(grads, node)

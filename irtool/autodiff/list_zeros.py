@@ -1,4 +1,4 @@
-"""Gradients of the elements of a list: zeros where there is none, or where one turns out to be undefined, so that they can be joined."""
+"""Gradients of the elements of a list, with zeros for missing and undefined ones, since formulas (of `cat`, say) read all elements."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from irtool.partial.items import NONE, Item, Items
 
 
 def filled(grads: Gradients, gradient: Item, result: Item) -> Item:
-    """In a region that takes the gradient of a list: the gradient with zeros for the elements that have none. Any other as it is."""
+    """In a region: the gradient of a list result, with zeros for elements without a gradient. Other gradients are returned unchanged."""
     if isinstance(gradient, Value):
         return filled_list(grads, gradient, result) if isinstance(result, Value) and is_list(gradient) else gradient
     if not isinstance(gradient, Items):
@@ -29,9 +29,9 @@ def filled(grads: Gradients, gradient: Item, result: Item) -> Item:
 
 
 def filled_pieces(grads: Gradients, gradients: Sequence[Item], values: Sequence[Value]) -> list[Item]:
-    """Gradients of the elements of a list, zeros where there is none, or where one turns out to be undefined.
+    """The gradients of `values`, elements of a list; zeros for a missing gradient, and for one that is undefined in the run.
 
-    They stand in a region that runs when one of them is defined.
+    Used inside a region, which runs only if one of the gradients is defined.
     """
     out: list[Item] = []
     is_defined = len({item for item in gradients if item != NONE}) == 1
@@ -47,7 +47,7 @@ def filled_pieces(grads: Gradients, gradients: Sequence[Item], values: Sequence[
 
 
 def pieces_of(grads: Gradients, value: Value, count: int) -> Sequence[Value]:
-    """The elements of a list of f, which f takes out of the list if it does not yet."""
+    """The elements of a list of f; adds a `ListUnpack` to f if there is none."""
     for user, _ in value.uses:
         if user.kind == "prim::ListUnpack" and len(user.outputs) == count and user.owner is value.node.owner:
             return user.outputs
@@ -55,13 +55,13 @@ def pieces_of(grads: Gradients, value: Value, count: int) -> Sequence[Value]:
 
 
 def defined_or_zeros(grads: Gradients, item: Value, like: Value, first: Value) -> Value:
-    """A gradient; zeros, as `zeros` makes them, if it turns out to be undefined."""
+    """A gradient, or zeros like the value `like` if the gradient is undefined in the run."""
     return grads.where_defined(item, False, lambda defined: defined, partial(zeros, grads, like, first))
 
 
 def zeros(grads: Gradients, like: Value, first: Value) -> Value:
-    """In df, zeros of the size and dtype of a value of f, which need not be saved for that. `first`: the first of the values of which it
-    is one."""
+    """Zeros, in df, of the size and dtype of a value of f; captures the size, not the value. first: the first element of the list that
+    `like` is an element of, or `like` itself."""
     type = grads.facts.get(like, like.type)
     old_text = not grads.modern or grads.df.dialect.is_of_2018
     if old_text or grads.captures.stand_in(like) is not None or not isinstance(type, TensorType):
@@ -76,7 +76,7 @@ def zeros(grads: Gradients, like: Value, first: Value) -> Value:
 
 
 def code_of(grads: Gradients, value: Value, first: Value) -> Value:
-    """In df, the dtype of a value of f. The pieces of a list have one, unless they are of different tensors."""
+    """The dtype, for use in df, of a value of f. Elements of a list share that of the first, unless they come from different tensors."""
     maker = value.node.inputs[0].node if value.node.kind == "prim::ListUnpack" else value.node
     asked = value if maker.kind == "aten::broadcast_tensors" else first
     if asked not in grads.codes:
@@ -86,10 +86,10 @@ def code_of(grads: Gradients, value: Value, first: Value) -> Value:
 
 # -- lists of unknown length
 def filled_list(grads: Gradients, gradient: Value, result: Value) -> Value:
-    """In a region: the gradient of a list that an operator gave, with zeros for the elements that have none."""
+    """In a region: the gradient of a list of unknown length that an operator returned, with zeros for undefined elements."""
     if is_complete(gradient):
         return gradient
-    if grads.changes.is_changed(result):        # its elements as they are behind the operator
+    if grads.changes.is_changed(result):        # capture the elements that the operator returned
         result = Builder(grads.f).after(result.node).node("aten::list", (result,), output_types=(result.type,)).output
     values = grads.captures.take(result)
     build = grads.build
@@ -109,7 +109,7 @@ def filled_list(grads: Gradients, gradient: Value, result: Value) -> Value:
 
 
 def is_complete(gradient: Value) -> bool:
-    """Are all elements of the gradient of a list defined where the gradient is? That is so if it comes from outside, or from a formula."""
+    """Does a defined gradient of a list have only defined elements? Yes, if it is an input of df or comes from a formula."""
     node = gradient.node
     if node.kind == "prim::GradOf":
         return node.attributes["name"].value not in PARTIAL_GRADIENT_KINDS

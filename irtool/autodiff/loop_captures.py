@@ -1,7 +1,7 @@
-"""What a loop leaves behind for the loop that goes back through it.
+"""Captures of values that a loop of f computes in each round.
 
-A value computed in a round of a loop of f, and read by df, is appended to a list beside the loop; in df, where the rounds run in
-reverse, it is taken from the list by the round's number. In nested loops these are lists of lists.
+f appends such a value to a list in each round. df's loop runs the rounds in reverse order and reads the list at the round's number. In
+nested loops these are lists of lists.
 """
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from irtool.ir.types import Type
 
 
 class Round:
-    """The body of a loop of f, and the block of df that goes back through one round of it."""
+    """The body of a loop of f, and the body of df's loop, which differentiates one round."""
 
     __slots__ = ("f", "df", "body", "block", "index", "last")
 
@@ -20,25 +20,25 @@ class Round:
         self.df = df
         self.body = body
         self.block = block
-        """Of df."""
+        """The body of df's loop."""
         self.index = index
         """In df, the number that the round had in f."""
         self.last: Node = index.node
-        """The last of the nodes at the top of `block` that fetch what the round left."""
+        """The last of the nodes at the top of `block` that read saved values of the round."""
 
     @property
     def top(self) -> Node:
-        """The node behind which to fetch more."""
+        """The node after which the next read of a saved value goes."""
         return self.last if self.last.owner is not None else self.index.node
 
     def fetch(self, kind: str, whole: Value, type: Type) -> Value:
-        """What a list of df holds for this round."""
+        """The element for this round of the list `whole` of df, read by a new node of a kind."""
         self.last = Builder(self.df).after(self.top).node(kind, (whole, self.index), output_types=(type,))
         return self.last.output
 
     def save(self, value: Value, element: Type, filled_by: Node | None) -> Value:
-        """A new list of f that gets the value of every round. A value that is such a list itself is full only behind the loop that fills
-        it, `filled_by`."""
+        """A new list of f, to which each round appends the value. filled_by: the inner loop, if the value is itself such a list, which is
+        complete only after that loop."""
         loop = self.body.owning_node
         assert loop is not None
         build = Builder(self.f)

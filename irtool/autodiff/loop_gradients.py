@@ -1,7 +1,7 @@
-"""The gradient of a loop: a loop of df that goes back through the rounds.
+"""The gradient of a loop of f: a loop of df that differentiates the rounds, last one first.
 
-It carries the gradients of what the loop of f carries, and the sums so far of the gradients of values from outside that its body reads.
-What the body left behind is looked up by the number of the round (`irtool.autodiff.loop_captures`).
+df's loop carries the gradients of f's loop-carried values, and the sums of gradients of outer values that f's body reads. It reads values
+that f saved in each round from lists, at the number of the round (`irtool.autodiff.loop_captures`).
 """
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from irtool.ir.types import NamedTupleType, TupleType
 
 
 def reverse_loop(sweep: Sweep, node: Node) -> None:
-    """Hand the gradients of a loop's results to what it starts with, and to what its body reads."""
+    """Differentiate a loop: hand the gradients of its results to its initial values, and to the outer values that its body reads."""
     grads = sweep.grads
     captures, build = grads.captures, grads.build
     refuse_old_text(grads, node)
@@ -48,7 +48,7 @@ def reverse_loop(sweep: Sweep, node: Node) -> None:
             captures.note(gradient, value)
             if value in grads.needs:
                 grads.add(value, grads.renamed(gradient))
-        for value in changed:       # the gradient of a list that changes is changed from round to round
+        for value in changed:       # each round reverts its changes in the gradient of such a list
             current[value] = carry(value)
         sweep.walk(body)
         grads.resume()
@@ -66,7 +66,7 @@ def reverse_loop(sweep: Sweep, node: Node) -> None:
     build.at_end(grads.block)
     started = [node.inputs[slot + 2] for slot in slots]
     targets = [*started, *changed, *outside]
-    declared = [value.type for value in (*[body.inputs[slot + 1] for slot in slots], *changed, *outside)]      # None may start a loop
+    declared = [value.type for value in (*[body.inputs[slot + 1] for slot in slots], *changed, *outside)]      # not of None as a start
     outputs = [loop.add_output(grads.df.fresh_id(), captures.gradient_type(each)) for each in declared]
     for value, output in zip(targets, outputs, strict=True):
         captures.note(output, value)
@@ -77,14 +77,14 @@ def reverse_loop(sweep: Sweep, node: Node) -> None:
 
 
 def refuse_old_text(grads: Gradients, node: Node) -> None:
-    """Raises UnsupportedError for loops written before there were lists to save values in."""
+    """Raises UnsupportedError for loops in text of 2018, which has no lists to save values in."""
     if node.kind != "prim::Loop" or grads.f.dialect.is_of_2018:
         raise UnsupportedError(f"the gradient of {node.kind} in text of dialect {grads.f.dialect.name} is not supported; "
                                "convert it to a later one first", code="E0501")
 
 
 def number_of_rounds(grads: Gradients, node: Node) -> Value:
-    """In df, how many rounds a loop of f made. A loop that may stop early counts them."""
+    """The number of rounds, for use in df, that a loop of f ran. A loop that may stop early gets a counter."""
     body = node.blocks[0]
     if constant(node.inputs[1]) is True and constant(body.outputs[0]) is True:
         trips = constant(node.inputs[0])
@@ -99,7 +99,7 @@ def number_of_rounds(grads: Gradients, node: Node) -> Value:
 
 
 def carried_back(grads: Gradients, node: Node) -> tuple[list[int], set[Value]]:
-    """The carried values of a loop whose gradients go from round to round, and all values that gradients reach in it."""
+    """The positions of loop-carried values whose gradients df's loop carries, and all values that gradients reach in the body."""
     body = node.blocks[0]
     slots = {slot for slot, value in enumerate(node.outputs) if value in grads.current and value in grads.needs}
     reached = {value for value in grads.changes.at.get(node, ()) if value in grads.current}
@@ -112,7 +112,7 @@ def carried_back(grads: Gradients, node: Node) -> tuple[list[int], set[Value]]:
 
 
 def go_back(block: Block, results: Iterable[Value], reached: set[Value], needs: set[Value]) -> None:
-    """Add the values of a block, and outside it, that gradients of `results` can reach."""
+    """Add to `reached` the values, of a block and from outside, that gradients of its `results` reach."""
     reached.update(value for value in results if value in needs)
     for node in reversed(block):
         if node.kind in CHOICE_KINDS:

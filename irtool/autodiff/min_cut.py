@@ -1,19 +1,19 @@
-"""The cheapest set of values that cuts all ways from source values to wanted ones: a minimum cut, by maximum flow (Dinic)."""
+"""The cheapest set of vertices that cuts all paths from sources to wanted vertices: a minimum cut, by maximum flow (Dinic's algorithm)."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 
 def min_cut(weights: Sequence[int], edges: Iterable[tuple[int, int]], sources: Iterable[int], wanted: Iterable[int]) -> set[int]:
-    """Vertices of least total weight without which nothing that is wanted can be reached from the sources.
+    """The vertices of least total weight such that every path from a source to a wanted vertex contains one of them.
 
-    Vertices are 0..n-1 with positive weights; an edge (a, b) says that b is made from a. Of several cheapest sets it gives the one nearest
-    to what is wanted. A vertex may itself be a source and wanted.
+    Vertices are 0..n-1 with positive weights; an edge (a, b) says that b is computed from a. Of several cheapest sets the one nearest to
+    the wanted vertices is returned. A vertex may be both source and wanted.
     """
     network = _Network(2 * len(weights) + 2)
     source, sink = 2 * len(weights), 2 * len(weights) + 1
     endless = sum(weights) + 1
-    for vertex, weight in enumerate(weights):       # going in at 2v, out at 2v + 1
+    for vertex, weight in enumerate(weights):       # split into 2v, where edges enter, and 2v + 1, where they leave
         network.add(2 * vertex, 2 * vertex + 1, weight)
     for a, b in edges:
         network.add(2 * a + 1, 2 * b, endless)
@@ -28,7 +28,7 @@ def min_cut(weights: Sequence[int], edges: Iterable[tuple[int, int]], sources: I
 
 
 class _Network:
-    """Edges with what they can still carry; edge i and i ^ 1 are each other's reverse."""
+    """Edges with their residual capacities; edges i and i ^ 1 are each other's reverse."""
 
     def __init__(self, count: int) -> None:
         self.out: list[list[int]] = [[] for _ in range(count)]
@@ -42,7 +42,7 @@ class _Network:
         self.room += [room, 0]
 
     def flow_once(self, source: int, sink: int) -> bool:
-        """One phase: fill the shortest ways from source to sink. Says whether anything flowed."""
+        """One phase: saturate the shortest paths from source to sink. Returns whether the flow increased."""
         level = self._levels(source)
         if sink not in level:
             return False
@@ -86,7 +86,7 @@ class _Network:
         return level
 
     def reaching(self, sink: int) -> set[int]:
-        """The vertices from which something could still flow to the sink."""
+        """The vertices with a residual path to the sink."""
         near = {sink}
         stack = [sink]
         while stack:

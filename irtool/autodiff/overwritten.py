@@ -1,4 +1,4 @@
-"""Captured values that f overwrites behind: df needs what they were, so a copy made before the write is captured instead."""
+"""Captured values that f overwrites later: df needs the value before the write, so f copies it, and df captures the copy."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -17,10 +17,10 @@ from irtool.ir.types import TensorType
 
 
 def copy_before_writes(captures: Captures) -> None:
-    """Capture copies of values that writes reach which are left in f.
+    """Replace captured values that a write remaining in f overwrites by copies made before the write.
 
-    Raises UnsupportedError, at the write, where it is not known whether df needs what a value was before the write or behind it: the
-    value is read on both sides, or the write stands in another block.
+    Raises UnsupportedError, at the write, if df might need the value before the write or the one after it: the value is read on both
+    sides, or the write is in another block.
     """
     f = captures.f
     writers = [node for node in live_nodes(f) if node_may_write(node) and not changes_list(node)]
@@ -33,18 +33,18 @@ def copy_before_writes(captures: Captures) -> None:
             continue
         saved = captures.saved_lists.get(value)
         inner = saved[0] if saved is not None else captures.exports.get(value)
-        while inner is not None:        # of a round or of a branch, which the value of the top level stands for
+        while inner is not None:        # the value of a round or branch that the captured value saves or exports
             late = next((node for node in writers if aliases.writes_into(node, (inner,)) and not is_earlier(node, inner)), None)
             if late is not None:
                 refuse(captures, value, late)
             inner = captures.saved_lists[inner][0] if inner in captures.saved_lists else captures.exports.get(inner)
-        if saved is None and not all(user.kind in STATISTICS or user.kind == RETURN for user, _ in value.uses):     # a gradient of those
-            # reads running statistics only where they are not written
+        if saved is None and not all(user.kind in STATISTICS or user.kind == RETURN for user, _ in value.uses):
+            # (gradients of batch norm read running statistics only if it does not write them)
             copy_before_write(captures, [node for node in writers if aliases.writes_into(node, (value,))], value)
 
 
 def copy_before_write(captures: Captures, writers: Sequence[Node], value: Value) -> None:
-    """The same of one value of the top level, into which these nodes may write."""
+    """The same for one value of the top level; writers: the nodes that may write into it."""
     f = captures.f
     places = [place for node in writers if (place := ancestor(node, f.block)) is not None and place is not value.node
               and (value.is_block_input or value.node.before_in_block(place))]
@@ -61,19 +61,19 @@ def copy_before_write(captures: Captures, writers: Sequence[Node], value: Value)
 
 
 def changes_list(node: Node) -> bool:
-    """Does it write into a list? The gradients of those are followed change by change."""
+    """Does a node change a list? The sweep follows such changes one by one."""
     return node.kind in MUTATORS and bool(node.inputs) and not isinstance(node.inputs[0].type, TensorType)
 
 
 def is_earlier(node: Node, value: Value) -> bool:
-    """Does a node run before a value is there, in the same round of the same loop, and never again?"""
+    """Does a node run only before a value is computed, in the same round of the same loop?"""
     block = value.node.owner_block
     return node is value.node or block.owning_node is not None and node.owner is block and not value.is_block_input \
         and node.before_in_block(value.node) and value.node.kind not in ("prim::Loop",) and is_new(value)
 
 
 def is_new(value: Value) -> bool:
-    """Was its memory made by its node?"""
+    """Is a value certainly in new memory, since its node has no tensor operands?"""
     return not any(isinstance(each.type, TensorType) for each in value.node.inputs)
 
 

@@ -17,7 +17,7 @@ FLOATING = ("float16", "bfloat16", "float32", "float64", "complex32", "complex64
 
 
 def holds_tensors(type: Type) -> bool:
-    """May it hold a tensor with a gradient? Tensors of floating or unknown dtype, and containers of them."""
+    """May values of a type contain a tensor with a gradient: one of floating-point, complex or unknown dtype?"""
     if isinstance(type, TensorType):
         return type.dtype is None or type.dtype in FLOATING
     if isinstance(type, (ListType, OptionalType, TupleType, DictType)):
@@ -26,12 +26,12 @@ def holds_tensors(type: Type) -> bool:
 
 
 def is_list(value: Value) -> bool:
-    """Is it a list?"""
+    """Has a value a list type?"""
     return isinstance(value.type, ListType)
 
 
 def is_untyped(type: Type) -> bool:
-    """Is it Any, or a container of that? The type of its gradient is not known."""
+    """Is a type Any, or a container of Any? Then the type of the gradient is unknown."""
     return type.key == "Any" or any(map(is_untyped, type.elements))
 
 
@@ -43,14 +43,14 @@ def has_no_undefined(graph: Graph) -> bool:
 
 
 def requiring(graph: Graph, flags: Sequence[bool], trust_types: bool) -> set[Value]:
-    """The values at top level that a gradient can reach, from the inputs whose flag is set."""
+    """The values that a gradient can reach if it can reach the inputs whose flag is set. trust_types: not those of `requires_grad=0`."""
     needs = {value for value, flag in zip(graph.inputs, flags, strict=True) if flag and holds_tensors(value.type)}
     reach(graph.block, needs, trust_types)
     return needs
 
 
 def reach(block: Iterable[Node], needs: set[Value], trust_types: bool) -> None:
-    """Add the values of a block, and of the branches in it, that a gradient can reach."""
+    """Add to `needs` the values of a block, and of blocks in it, that a gradient can reach."""
     for node in block:
         reached: Sequence[Value] = ()
         if node.kind in CHOICE_KINDS:
@@ -73,9 +73,9 @@ def reach(block: Iterable[Node], needs: set[Value], trust_types: bool) -> None:
 
 
 def _reach_rounds(node: Node, needs: set[Value], trust_types: bool) -> list[Value]:
-    """The results of a loop that a gradient can reach; what is reached in one round may reach more in the next."""
+    """The results of a loop that a gradient can reach: iterates, since a value reached in one round may reach more in the next."""
     body = node.blocks[0]
-    carried = body.inputs[len(body.inputs) - len(node.outputs):]    # texts of early 2018 have more in front
+    carried = body.inputs[len(body.inputs) - len(node.outputs):]    # in texts of early 2018 further inputs precede
     size = -1
     while size != len(needs):
         size = len(needs)
@@ -87,7 +87,7 @@ def _reach_rounds(node: Node, needs: set[Value], trust_types: bool) -> list[Valu
 
 
 def changed_lists(node: Node) -> list[Value]:
-    """The lists and dicts that a node, or one in its blocks, changes: what it reads may be in them afterwards."""
+    """The lists and dicts that a node, or one in its blocks, changes: afterwards they may contain its operands."""
     nodes = [node, *[each for block in node.blocks for each in block.walk()]]
     return [each.inputs[0] for each in nodes if each.kind in MUTATORS and isinstance(each.inputs[0].type, (ListType, DictType))]
 
@@ -100,7 +100,7 @@ def _read_by(node: Node) -> Sequence[Value]:
 
 
 def _passes_gradients(node: Node, needs: set[Value]) -> bool:
-    """May a result depend on an operand in a way that has a gradient?"""
+    """May a result depend differentiably on an operand?"""
     if node.kind == "aten::type_as":
         return node.inputs[0] in needs
     if node.kind in ("prim::AnyDefined", "aten::detach"):

@@ -1,10 +1,9 @@
-"""Which values of f are captured, and which are computed again in df.
+"""The choice between capturing a value of f and recomputing it in df.
 
-What the backward halves of formulas read need not be what is captured: a comparison of captured tensors, a view or a conversion of one is
-computed again for next to nothing, by the same operator on the same values, hence with the same bits. By default that is done where it
-saves a capture and costs no other (`cheapest`). With `least`, the values that are captured are a minimum cut (`irtool.autodiff.min_cut`):
-of all the ways of computing cheap values again, one that keeps the fewest bytes. Nothing random, nothing with an effect, nothing that costs
-more than an elementwise operator is ever computed twice.
+df can recompute a comparison of captured tensors, a view or a conversion for next to nothing: the same operator on the same values gives
+the same bits. By default df does so where that saves a capture and needs no other (`cheapest`). With `least`, the captures are a minimum
+cut (`irtool.autodiff.min_cut`): of all choices of cheap values to recompute, one that saves the fewest bytes. Operators that are random,
+have side effects or cost more than an elementwise operator are never run twice.
 """
 from __future__ import annotations
 
@@ -23,11 +22,11 @@ from irtool.ir.types import ListType, TensorType
 from irtool.ops.facts import facts_of_node
 
 NARROWING = 8
-"""Bytes of an element whose type does not say."""
+"""Bytes per element assumed for a tensor of unknown dtype."""
 
 
 def choose_captures(captures: Captures, least: bool) -> None:
-    """Change what df takes: values of f that are computed again are no longer captured."""
+    """Recompute some values in df instead of capturing them. least: capture the fewest bytes."""
     read = captures.values_read()
     wanted = [value for value, stand_in in captures.at_top.items() if stand_in in read and value.node.owner is captures.f.block]
     allowed = _allowed(captures, least)
@@ -40,12 +39,12 @@ def choose_captures(captures: Captures, least: bool) -> None:
 
 
 def _allowed(captures: Captures, least: bool) -> Callable[[Value], bool]:
-    """May this value of f be computed again? `least`: also where that costs a pass over the elements."""
+    """A function: may df recompute a value of f? least: also if that costs a pass over the elements."""
     f = captures.f
     aliases: list[Aliases | None] = []
 
     def is_steady(value: Value) -> bool:
-        if not aliases:     # asked for when there is something to ask
+        if not aliases:     # an expensive analysis, made when first needed
             aliases.append(Aliases(f) if any(map(node_may_write, f.walk())) else None)
         return aliases[0] is None or not aliases[0].is_written(value)
 
@@ -68,15 +67,14 @@ def _holds_tensors(value: Value) -> bool:
 
 
 def cheapest(captures: Captures, wanted: list[Value], allowed: Callable[[Value], bool]) -> set[Value]:
-    """Values that cost nothing to compute again: df has all that they are computed from anyway. A result of f that df reads stays a
-    capture."""
+    """The wanted values that df can recompute from other captures. A value that is an output of f anyway stays a capture."""
     captured, outputs = set(wanted), set(captures.f.outputs)
     return {value for value in wanted if value not in outputs and allowed(value)
             and all(_is_free_in_df(each, captured, allowed) for each in value.node.inputs)}
 
 
 def _is_free_in_df(value: Value, captured: set[Value], allowed: Callable[[Value], bool]) -> bool:
-    """Is a value captured, constant, or a list of such values?"""
+    """Is a value captured, constant, or an allowed list of such values?"""
     if value in captured or is_constant(value):
         return True
     node = value.node
@@ -84,7 +82,7 @@ def _is_free_in_df(value: Value, captured: set[Value], allowed: Callable[[Value]
 
 
 def cut(captures: Captures, wanted: list[Value], allowed: Callable[[Value], bool]) -> set[Value]:
-    """All values that are computed again when the fewest bytes are kept, and of the ways to do that, the one that computes least."""
+    """All values that df recomputes if it captures the fewest bytes; of several such choices, the one with the fewest captures."""
     places: dict[Value, int] = {}
     edges: list[tuple[int, int]] = []
     fixed: list[int] = []
@@ -118,14 +116,14 @@ def cut(captures: Captures, wanted: list[Value], allowed: Callable[[Value], bool
 
 
 def _memory_of(value: Value) -> Value:
-    """The value in whose memory a view lives: to keep the view is to keep all of it."""
+    """The value that a view is a view of: saving the view keeps all its memory alive."""
     while facts_of_node(value.node).is_view and value.node.inputs:
         value = value.node.inputs[0]
     return value
 
 
 def _bytes(value: Value) -> int | None:
-    """The bytes that a captured value holds; None where the type does not say. Numbers and lists of them count as nothing."""
+    """The bytes of a captured value; None if its type does not say; 0 for numbers and lists of numbers."""
     type = value.type
     if not isinstance(type, TensorType):
         return None if _holds_tensors(value) else 0
@@ -143,12 +141,12 @@ def _element_bytes(dtype: str | None) -> int:
 
 
 def compute_again(captures: Captures, again: set[Value]) -> None:
-    """Each value of f in `again` is computed in df, in front of the first node that reads it."""
+    """Compute the values `again` of f in df, each in front of its first reader."""
     in_df: dict[Value, Value] = {}
     stands_for = {stand_in: value for value, stand_in in captures.at_top.items() if value in again}
 
     def put(value: Value, before: Node) -> Value:
-        """The value of df for one of f, computed in front of a node unless df has it already. No recursion, since chains may be long."""
+        """The value of df for a value of f, computed in front of a node if df has none yet. Not recursive, since chains may be long."""
         stack = [value]
         while stack:
             top = stack[-1]
@@ -192,7 +190,7 @@ def compute_again(captures: Captures, again: set[Value]) -> None:
 
 
 def _reads(node: Node) -> list[Value]:
-    """What a node and those in its blocks read."""
+    """The values that a node and the nodes in its blocks read."""
     operands = list(node.inputs)
     for block in node.blocks:
         operands += block.outputs

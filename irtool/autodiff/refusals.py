@@ -1,4 +1,4 @@
-"""What differentiation refuses, with the line of the graph."""
+"""Refusals of differentiation, with the line of the graph."""
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
@@ -21,7 +21,7 @@ def at_node(graph: Graph, error: Error, node: Node) -> Error:
 
 
 def refuse_omitted(graph: Graph, doing: str) -> None:
-    """Raises PassError, at the node that reads it, for a value that the text leaves out."""
+    """Raises PassError, at the reader, for a value that the text of the graph omits."""
     for node in (*graph.walk(), graph.block.return_node):
         omitted = next((value for value in node.inputs if value.node.kind == "prim::Omitted"), None)
         if omitted is not None:
@@ -29,14 +29,14 @@ def refuse_omitted(graph: Graph, doing: str) -> None:
 
 
 def refuse_untyped(graph: Graph, needs: Collection[Value], values: Sequence[Value], node: Node) -> None:
-    """Raises UnsupportedError, at the node, for a value with a gradient whose type is Any: that of its gradient is not known."""
+    """Raises UnsupportedError, at the node, for a value of type Any that needs a gradient: the gradient's type is unknown."""
     value = next((each for each in values if each in needs and is_untyped(each.type)), None)
     if value is not None:
         raise at_node(graph, UnsupportedError(f"the gradient of %{value.name} : {value.type} is not supported", code="E0501"), node)
 
 
 def refuse_shared(graph: Graph, needs: Collection[Value], changes: Changes) -> None:
-    """Raises UnsupportedError, at the place, for a list that changes and may be held by more than one name."""
+    """Raises UnsupportedError, at the node, for a list that changes and may have aliases."""
     for value, node in changes.shared.items():
         if value in needs:
             raise at_node(graph, UnsupportedError(f"the gradient of %{value.name}, a list that changes, is not supported where "
@@ -44,7 +44,7 @@ def refuse_shared(graph: Graph, needs: Collection[Value], changes: Changes) -> N
 
 
 def refuse_writes(graph: Graph, needs: set[Value]) -> None:
-    """Raises UnsupportedError, at the node, for a write that gradients cannot follow."""
+    """Raises UnsupportedError, at the node, for a write that the sweep cannot follow."""
     for node in live_nodes(graph):
         if writes_for_good(node) and node.outputs[0] in needs or node.kind == "prim::SetAttr" and node.inputs[1] in needs:
             error = UnsupportedError(f"the gradient of {node.kind}, which writes into its operand, is not supported yet", code="E0501")

@@ -1,7 +1,7 @@
-"""Reverse differentiation of a graph: f becomes f with temporaries, and df is made.
+"""Reverse differentiation of a graph: adds temporaries to f, and makes df.
 
-`differentiate_graph` prepares f, lets the sweep build df, and wires both. Which handler the sweep calls for which node is said at the end,
-in BLOCK_HANDLERS and HANDLERS. See `irtool.ir.pair` for what the pair looks like.
+`differentiate_graph` prepares f, lets the sweep build df, and connects the two. The tables at the end, BLOCK_HANDLERS and HANDLERS, say
+which handler differentiates which kind of node. `irtool.ir.pair` defines the form of the pair.
 """
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ class Reverse:
 
 def differentiate_graph(graph: Graph, flags: Sequence[bool], modern: bool, trust_types: bool = False,
                         dtypes: Mapping[Value, str] | None = None, least: bool = False) -> Reverse:
-    """Differentiate `graph`, which is changed, for the inputs whose flag is set.
+    """Differentiate `graph` with respect to the inputs whose flag is set. The graph is changed: it becomes f.
 
-    modern: the form of today; otherwise that of 2018 (`GradOf` has an output per operand, unreached inputs are listed).
+    modern: make today's form of a pair; else that of 2018 (`GradOf` has an output per operand, df also lists inputs without gradient).
     trust_types: values whose type says `requires_grad=0` need no gradient.
-    dtypes: what is known of values besides their types; where an operator promoted an operand, its gradient is converted back.
-    least: elementwise results are computed again in df where that keeps fewer bytes between f and df.
-    Raises UnsupportedError, at its line, for an operator without a gradient.
+    dtypes: dtypes of values that their types do not say; if an operator promoted an operand, df converts the gradient back.
+    least: df recomputes elementwise results where that saves bytes between f and df.
+    Raises UnsupportedError, at the node's line, for an operator without a gradient.
     """
     refuse_omitted(graph, "differentiate")
     with Paused():
@@ -73,7 +73,7 @@ def differentiate_graph(graph: Graph, flags: Sequence[bool], modern: bool, trust
 
 
 def reverse_of(grads: Gradients, least: bool) -> Reverse:
-    """df of a graph in which everything can be followed; `least` as for `differentiate_graph`."""
+    """The pair of a prepared graph; `least` as for `differentiate_graph`."""
     f, df, captures = grads.f, grads.df, grads.captures
     refuse_shared(f, grads.needs, grads.changes)
     refuse_untyped(f, grads.needs, f.outputs, f.block.return_node)
@@ -111,7 +111,7 @@ BLOCK_HANDLERS: dict[str, Callable[[Sweep, Node], None]] = {
     **dict.fromkeys(CHOICE_KINDS, reverse_choice),
     **dict.fromkeys(LOOP_KINDS, reverse_loop),
 }
-"""Kind of a node with blocks -> what hands the gradients of its results to what it reads, and goes back through the blocks."""
+"""Kind of a node with blocks -> its handler, which also walks the blocks."""
 
 HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(LIST_RESHAPING_KINDS, reverse_list),
@@ -125,8 +125,8 @@ HANDLERS: dict[str, Handler] = {
     "prim::TupleIndex": reverse_tuple_index,
     "prim::AutogradAdd": reverse_sum,
     CUSTOM_VJP: reverse_custom,
-    REVERSE: reverse_packed,        # nodes that own a gradient, of any kind
+    REVERSE: reverse_packed,        # nodes of any kind that have a gradient of their own
 }
-"""Kind of any other node -> what hands the gradients of its results to its operands; `reverse_operator` where a kind is not here."""
+"""Kind of a node without blocks -> its handler; `reverse_operator` handles all other kinds."""
 
 __all__ = ["FLOATING", "Reverse", "differentiate_graph", "holds_tensors", "requiring"]

@@ -1,4 +1,4 @@
-"""Sizes that df reads: asked for in df where the tensor is captured anyway, and in f where only its size is wanted."""
+"""Sizes and dtypes that df reads: df computes those of tensors that it captures anyway; f computes the others, and df captures them."""
 from __future__ import annotations
 
 from irtool.autodiff.captures import Captures
@@ -9,7 +9,7 @@ from irtool.ir.structure_kinds import SIZE_QUESTIONS
 
 
 def ask_in_df(captures: Captures) -> None:
-    """If a tensor is captured anyway, df asks for its size and dtype instead of capturing those too."""
+    """If a tensor is captured anyway, let df compute its size and dtype instead of capturing those too."""
     ask_in_rounds(captures)
     outputs = set(captures.f.outputs)
     read = captures.values_read()
@@ -26,12 +26,12 @@ def ask_in_df(captures: Captures) -> None:
 
 
 def is_question(node: Node) -> bool:
-    """Does it ask for the size or the dtype of its operand?"""
+    """Does a node compute the size or dtype of its operand?"""
     return node.kind in ("aten::size", "prim::dtype") and len(node.inputs) == 1
 
 
 def ask_in_rounds(captures: Captures) -> None:
-    """If a tensor is saved in each round of a loop anyway, df asks for its size and dtype instead of saving those too."""
+    """If a tensor is saved in each round of a loop anyway, let df compute its size and dtype instead of saving those too."""
     for value, round in captures.saved_lists.values():
         size, node = captures.in_blocks[value], value.node
         if not is_question(node):
@@ -45,7 +45,7 @@ def ask_in_rounds(captures: Captures) -> None:
 
 
 def ask_in_branches(captures: Captures, kind: str, size: Value, whole: Value) -> None:
-    """A captured size of a value of a branch is asked for in the branches of df that read it, where the value is defined."""
+    """Compute the size of a value exported from a branch in those branches of df that read the size: there the value is defined."""
     answers: dict[Block, Value] = {}
     for user, slot in size.uses:
         block = user.owner_block
@@ -57,7 +57,7 @@ def ask_in_branches(captures: Captures, kind: str, size: Value, whole: Value) ->
 
 
 def ask_in_f(captures: Captures) -> None:
-    """If df only asks for the size of a captured tensor, f asks, where the tensor is computed, and the size is captured instead."""
+    """If df reads only the size of a captured tensor, let f compute the size, after the tensor, and capture that instead."""
     read = captures.values_read(SIZE_QUESTIONS)
     for value, stand_in in list(captures.at_top.items()):
         if stand_in in read:
@@ -65,7 +65,7 @@ def ask_in_f(captures: Captures) -> None:
         inner = captures.exports.get(value, value)
         users = list(dict.fromkeys(user for user, _ in stand_in.uses))
         if value in captures.saved_lists or inner.is_block_input or inner.node.blocks or inner.node.kind == "prim::AutogradAdd":
-            continue        # it may be undefined
+            continue        # a sum of gradients may be undefined, and then has no size
         if any(user.kind not in SIZE_QUESTIONS or len(user.inputs) != 1 for user in users):
             continue
         answers: dict[str, Value] = {}

@@ -1,4 +1,4 @@
-"""What f computes for df: the values that a formula saves; or, in place of an operator, those that its formula puts it together from."""
+"""Values that f computes for df: those that formulas save. Or f replaces an operator by the operators of which its formula is composed."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from irtool.partial.items import Item, Items
 
 
 def take_apart(grads: Gradients, node: Node, formula: Formula, arguments: Sequence[Item]) -> list[Node]:
-    """An operator of f becomes those that its formula puts it together from, which are returned: each has a gradient of its own."""
+    """Replace an operator of f by the operators of which its formula is composed. Returns them, to be differentiated one by one."""
     env: dict[Value, Item] = dict(zip(formula.graph.inputs, arguments, strict=True))
     before, behind = node.prev, node.next
     grads.into_f.build.before(node)
@@ -34,7 +34,7 @@ def take_apart(grads: Gradients, node: Node, formula: Formula, arguments: Sequen
 
 
 def context_of(grads: Gradients, node: Node, formula: Formula, arguments: Sequence[Item]) -> Item:
-    """What the formula saves, as items of f; what is neither an argument nor a result is computed in f, behind the node."""
+    """The values that a formula saves, as items of f. f computes those that are neither arguments nor results after the node."""
     env: dict[Value, Item] = dict(zip(formula.graph.inputs, arguments, strict=True))
     outputs = results_of(node, schema_for(node))
     saved = formula.context.node.inputs
@@ -61,7 +61,7 @@ def context_of(grads: Gradients, node: Node, formula: Formula, arguments: Sequen
 
 
 def replace(grads: Gradients, old: Value, new: Value) -> None:
-    """A value of f is computed otherwise from now on."""
+    """Replace a value of f, in f and in the state of the differentiation."""
     old.replace_all_uses_with(new)
     if old in grads.current:
         grads.current[new] = grads.current[old]
@@ -72,7 +72,7 @@ def replace(grads: Gradients, old: Value, new: Value) -> None:
 
 
 def results_of(node: Node, schema: Schema) -> list[Item]:
-    """The results as the schema counts them: until 2018 a list was written as several results."""
+    """The results of a node, one per result of the schema: text of 2018 writes a list as several results."""
     if len(schema.returns) == 1 and isinstance(schema.returns[0].type, ListType) and (
             len(node.outputs) != 1 or isinstance(node.outputs[0].type, TensorType)):
         return [Items(list(node.outputs), False, types.list_of(types.TENSOR))]
@@ -80,7 +80,7 @@ def results_of(node: Node, schema: Schema) -> list[Item]:
 
 
 def schema_for(node: Node) -> Schema:
-    """The declaration of a node's operator. Raises PassError where none fits."""
+    """The schema of a node's operator. Raises PassError if none fits."""
     schema = schemas("aten::chunk")[0] if node.kind == "prim::ConstantChunk" else schema_of(node)
     if schema is None:
         raise PassError(f"{node.kind} fits no declaration")

@@ -1,4 +1,4 @@
-"""Gradients through nodes that put lists and tuples together, take them apart, or give a value another type or another name."""
+"""Gradients through nodes that construct or unpack lists and tuples, and through casts of types."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from irtool.partial.items import NONE, Item, Items, elements
 
 
 def reverse_construct(grads: Gradients, node: Node) -> None:
-    """The gradient of a list or tuple goes to its elements."""
+    """Differentiate the construction of a list or tuple: hand the elements of its gradient to the elements."""
     whole = grads.current[node.output]
     parts: Sequence[Item] | None = elements(whole)
     if parts is None:
@@ -26,9 +26,9 @@ def reverse_construct(grads: Gradients, node: Node) -> None:
 
 
 def reverse_unpack(grads: Gradients, node: Node) -> None:
-    """The gradients of the elements make that of the list or tuple.
+    """Differentiate an unpacking: the gradients of the elements are the gradient of the list or tuple.
 
-    The gradient of a list that no operator of the same block computed has undefined elements rather than none.
+    Missing elements are undefined gradients if no operator of the same block returned the list: then no formula fills in zeros.
     """
     source = node.inputs[0]
     parts = [grads.current.get(value, NONE) for value in node.outputs]
@@ -41,7 +41,7 @@ def reverse_unpack(grads: Gradients, node: Node) -> None:
 
 
 def reverse_tuple_index(grads: Gradients, node: Node) -> None:
-    """The gradient of one element of a tuple: the tuple's, in which the other elements have none."""
+    """Differentiate a `TupleIndex`: the gradient of the tuple has one element, the others have none. Raises UnsupportedError."""
     whole = node.inputs[0]
     place = constant(node.inputs[1]) if len(node.inputs) == 2 and is_constant(node.inputs[1]) else node.attributes["index"].value \
         if "index" in node.attributes else None
@@ -55,12 +55,12 @@ def reverse_tuple_index(grads: Gradients, node: Node) -> None:
 
 
 def reverse_cast(grads: Gradients, node: Node) -> None:
-    """The gradient of a value under another type is that of the value."""
+    """Differentiate a cast of types: the operand has the gradient of the result."""
     grads.add(node.inputs[0], grads.renamed(grads.current[node.output]))
 
 
 def reverse_sum(grads: Gradients, node: Node) -> None:
-    """The gradient of a sum of gradients is that of each."""
+    """Differentiate a sum of gradients: both operands have the gradient of the result."""
     for value in node.inputs:
         if value in grads.needs:
             grads.add(value, grads.renamed(grads.current[node.output]))

@@ -1,8 +1,8 @@
-"""The walk over f, from its results back to its inputs, that hands gradients on. `irtool.autodiff.reverse` starts it.
+"""The walk over f from its results back to its inputs. `irtool.autodiff.reverse` starts it.
 
-A handler takes the gradients (`irtool.autodiff.gradients`) and a node, and hands the gradients of the node's results to its operands. One
-that puts other nodes in the node's place returns them, and they are visited next. A handler of nodes with blocks takes the sweep itself,
-and calls `sweep.walk` on the blocks.
+A handler takes the gradients (`irtool.autodiff.gradients`) and a node, and hands the gradients of the node's results to its operands. A
+handler that replaces the node returns the new nodes, which are visited next. A handler of nodes with blocks takes the sweep instead of
+the gradients, and calls `sweep.walk` on the blocks.
 """
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Handler = Callable[[Gradients, Node], Sequence[Node] | None]
 
 
 class Sweep:
-    """The gradients so far, and who hands them on."""
+    """The gradients so far, and the handlers."""
 
     def __init__(self, grads: Gradients, block_handlers: Mapping[str, Callable[[Sweep, Node], None]], handlers: Mapping[str, Handler],
                  formula: Handler) -> None:
@@ -27,16 +27,16 @@ class Sweep:
         self.block_handlers = block_handlers
         """Kind of a node with blocks -> its handler."""
         self.handlers = handlers
-        """Kind of any other node -> its handler; `ReverseSubgraph` -> that of nodes which own a gradient."""
+        """Kind of any other node -> its handler; `ReverseSubgraph` -> the handler of nodes that have a gradient of their own."""
         self.formula = formula
         """The handler of all other nodes."""
 
     def walk(self, block: Block) -> None:
-        """Visit the nodes of a block of f, last one first."""
+        """Differentiate the nodes of a block of f, last one first."""
         self.visit_all(block)
 
     def visit_all(self, nodes: Reversible[Node]) -> None:
-        """Visit nodes of one block, last one first, as far as gradients are involved."""
+        """Differentiate nodes of one block that have gradients, last one first."""
         needs = self.grads.needs
         for node in reversed(nodes):
             if not needs.isdisjoint(node.outputs) or not needs.isdisjoint(self.grads.changes.at.get(node, ())):

@@ -1,6 +1,6 @@
-"""Gradients that a node brings along, as a graph: their nodes go verbatim into a region of df.
+"""Nodes that have a gradient of their own, a graph: its nodes are copied verbatim into a region of df.
 
-A function with a gradient of its own (`irtool::custom_vjp`) brings its backward, a node that owns a gradient pair its df.
+The graph is the backward function of an `irtool::custom_vjp`, or the df of a node that holds a gradient pair.
 """
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from irtool.partial.items import NONE, Item
 
 
 def read_saved(f: Graph) -> None:
-    """What reads saved operands and results of functions with a gradient reads those themselves, as gradients do."""
+    """Let readers of the values that `custom_vjp` nodes save read the operands and results themselves, of which these are copies."""
     for node in f.walk():
         parts = custom_parts(node) if node.kind == CUSTOM_VJP else None
         if parts is not None:
@@ -32,9 +32,9 @@ def read_saved(f: Graph) -> None:
 
 
 def reverse_custom(grads: Gradients, node: Node) -> None:
-    """A `GradOf` that holds the backward. It runs if one of the results has a gradient, with zeros for those that have none.
+    """Differentiate a `custom_vjp`: a `GradOf` with its backward graph, which takes zeros for results without a gradient.
 
-    An operand for which it gives None has zeros for its gradient. Raises UnsupportedError for a node that does not fit together.
+    An operand for which backward returns None gets zeros. Raises UnsupportedError if the node's graphs do not fit each other.
     """
     parts = custom_parts(node)
     if parts is None:
@@ -54,10 +54,10 @@ def reverse_custom(grads: Gradients, node: Node) -> None:
 
 
 def reverse_packed(grads: Gradients, node: Node) -> None:
-    """A `GradOf` that holds the node's df. It runs if one of the gradients that df takes is defined.
+    """Differentiate a node that holds a gradient pair: a `GradOf` with the node's df.
 
-    An undefined one is undefined to a df that knows of such, as what `differentiate` makes does, and zeros to any other.
-    Raises UnsupportedError for a gradient that df was specialised not to take; Error for a node that does not fit together.
+    An undefined gradient is passed as it is to a df that may take undefined ones, as those of `differentiate` do; as zeros to any other.
+    Raises UnsupportedError for a gradient that df was specialised not to take; Error if the node and its pair do not fit each other.
     """
     packed = packed_of(node)
     results = [node.outputs[index] for index in packed.input_vjps]
@@ -73,9 +73,10 @@ def reverse_packed(grads: Gradients, node: Node) -> None:
 
 def put_verbatim(grads: Gradients, node: Node, backward: Graph, results: Sequence[Value], incoming: Sequence[Item],
                  taken: Callable[[int, Item], Value], saved: Iterable[Value], targets: Sequence[Value]) -> None:
-    """The nodes of `backward` in a `GradOf` region of df. Its results are gradients of `targets`, zeros where one is None.
+    """Copy the nodes of `backward` into a new `GradOf` region of df, whose results are the gradients of `targets` (zeros for None).
 
-    It takes gradients of `results`, then the values of f that are `saved`. taken: what it takes for one of the gradients that come in.
+    The inputs of `backward` are the gradients of `results`, then the values of f in `saved`. taken: a function of a position and the
+    gradient of that result (`incoming`), which returns the value of df to pass.
     """
     defined = [item for item in incoming if isinstance(item, Value)]
     region = grads.build.node("prim::GradOf", defined, {"name": Attribute.of(node.kind, grads.df.dialect)})
@@ -105,7 +106,7 @@ def put_verbatim(grads: Gradients, node: Node, backward: Graph, results: Sequenc
 
 
 def _taken_by_df(grads: Gradients, node: Node, packed: Packed, place: int, item: Item, takes_undefined: bool) -> Value:
-    """What a node's df takes for the gradient of a result of the node."""
+    """The value to pass to a node's df as the gradient of one of its results."""
     index, first = packed.input_vjps[place], node.outputs[0]
     result = node.outputs[index]
     flag = packed.defined[place] if packed.defined is not None else None

@@ -1,7 +1,7 @@
-"""Tensors that are written into, as one value per version: what differentiation and batching can follow.
+"""Functionalisation: a tensor that is written into becomes one value per version, which differentiation and batching can follow.
 
-`out[i] = x` in a loop writes into `out` through a view. Here every write makes a new version of the whole (`select_scatter`), views are
-computed anew from the latest version, and branches and loops hand versions on like any other value.
+`out[i] = x` in a loop writes into `out` through a view. Here every write computes a new version of the whole tensor (`select_scatter`),
+views are computed again from the latest version, and branches and loops return and carry versions like any other value.
 """
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Put = Callable[[Builder, Node, Value, Value], Value]
 
 
 def _scatter(kind: str) -> Put:
-    """The whole with a part of it replaced."""
+    """A function that adds the node of a kind that replaces a part of a tensor, and returns the new whole."""
     def put(build: Builder, view: Node, whole: Value, part: Value) -> Value:
         return build.node(kind, (whole, part, *view.inputs[1:]), output_types=(spell(TENSOR, build.dialect),)).output
 
@@ -50,11 +50,11 @@ VIEWS: dict[str, tuple[str, Put]] = {
     "aten::view": ("aten::view", _reshaped),
     "aten::squeeze": ("aten::squeeze.dim", _reshaped),
 }
-"""Kind of a view -> its overload, and what puts a new part back into the whole."""
+"""Kind of a view -> its overload, and the function that computes the whole tensor from a new part."""
 
 
 def in_versions(graph: Graph) -> Graph:
-    """A copy in which no tensor is written into; the graph itself where some write cannot be made a version."""
+    """A copy of the graph without writes into tensors; the graph itself if it has none, or if one cannot be replaced."""
     if not any(map(is_writer, graph.walk())):
         return graph
     f = clone_graph(graph)
@@ -73,7 +73,7 @@ def in_versions(graph: Graph) -> Graph:
 
 
 def is_view(node: Node) -> bool:
-    """Does it give a view from which a new whole can be made?"""
+    """Is a node a view of one of VIEWS, so that the whole can be computed from a new part?"""
     if node.kind not in VIEWS or not isinstance(node.inputs[0].type, TensorType):
         return False
     schema = schema_of(node)
@@ -81,12 +81,13 @@ def is_view(node: Node) -> bool:
 
 
 def takes_a_view(node: Node) -> bool:
-    """Does it write no numbers, but make its operand a view of itself, while other views stay as they are: `t_`, `squeeze_`, `detach_`?"""
+    """Does a node change only the shape or strides of its operand, not of its other views: `t_`, `squeeze_`, `detach_`?"""
     return any(result.alias is not None and not result.alias.is_write for schema in schemas(node.kind[:-1]) for result in schema.returns)
 
 
 def _same_in_every_round(block: Block) -> bool:
-    """A tensor that a loop carries round unchanged (but written into), or both branches give, is known by its first name."""
+    """Replace values that are always one tensor by that tensor: values that a loop carries unchanged (though it may write into them), and
+    results of an `If` whose branches return the same value. Returns whether the block changed."""
     changed = False
     for node in block:
         for inner in node.blocks:
@@ -108,17 +109,17 @@ def _same_in_every_round(block: Block) -> bool:
 
 
 def in_any_layout(node: Node) -> Node:
-    """`view` as `reshape`: a version has the numbers of the tensor, its strides may be others."""
+    """Turn a `view` into a `reshape`: a version has the elements of the tensor, but perhaps other strides."""
     if node.kind == "aten::view":
         node.kind = "aten::reshape"
     return node
 
 
 class Versions:
-    """All tensors that a graph writes into: each is a *base* with the views of it, its *names*.
+    """The tensors that a graph writes into. A tensor that is no view is a *base*; its *names* are the base and all views of it.
 
-    A write through a view makes a new version of that name alone. What the view is a part of is made anew (`put`) when somebody reads it:
-    a chain of views that is written into at its end stays a chain.
+    A write through a name computes a new version of that name only. The value that the name is a view of is recomputed (`put`) when it is
+    next read: so repeated writes at the end of a chain of views cost no copies of the base.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -127,23 +128,23 @@ class Versions:
         self.base_of: dict[Value, Value] = {}
         """Name -> its base."""
         self.whole: dict[Value, Value] = {}
-        """View -> what it is a view of."""
+        """View -> the name that it is a view of."""
         self.writers: dict[Node, Value] = {}
-        """Node that writes -> the base."""
+        """Node that writes -> the base that it writes into."""
         self.written_in: dict[Node, dict[Value, None]] = {}
-        """Node with blocks -> the bases from outside that are written in them."""
+        """Node with blocks -> the outer bases that its blocks write into."""
         self.read_in: dict[Node, dict[Value, None]] = {}
-        """Node with blocks -> the bases from outside that are named in them."""
+        """Node with blocks -> the outer bases of which its blocks read a name."""
         self.latest: dict[Value, Value] = {}
-        """Name -> what stands for it: its newest version where it is in `fresh`, else as it was before a part of it was written."""
+        """Name -> its latest version; out of date if the name is not in `fresh`, since another name of the base was written."""
         self.newest: dict[Value, Value] = {}
-        """Base -> the name that was written last: only what lies between it and the base, and other views, is not as it should be."""
+        """Base -> the name that was written last."""
         self.fresh: dict[Value, set[Value]] = {}
-        """Base -> names whose latest version is what they are now."""
+        """Base -> the names whose latest version is up to date."""
         self.depth: dict[Value, int] = {}
-        """Name -> how many views lie between it and its base."""
+        """Name -> the length of the chain of views from its base to it."""
         self.undo: list[Callable[[], object]] = []
-        """What makes the four above what they were before: what a block changes holds in that block alone."""
+        """Functions that restore the state before a block: versions made in a block are not visible after it."""
         for writer in filter(is_writer, graph.walk()):
             base = writer.inputs[0]
             while base not in self.base_of and is_view(base.node):
@@ -157,7 +158,7 @@ class Versions:
     def _note_names(self, base: Value) -> None:
         names = [base]
         self.base_of[base], self.latest[base], self.newest[base], self.fresh[base], self.depth[base] = base, base, base, {base}, 0
-        for value in names:        # grows on the way
+        for value in names:        # the loop appends to it
             for user, slot in value.uses:
                 note_around(self.read_in, base, user)
                 if slot == 0 and is_view(user):
@@ -166,7 +167,7 @@ class Versions:
                     names.append(view)
 
     def is_closed(self) -> bool:
-        """Is it known who reads and writes each memory, and can every write be made a version?"""
+        """Are all readers and writers of the bases known, and can every write become a version?"""
         aliases = Aliases(self.graph)
         roots: dict[Value, Value] = {}
         for base in self.newest:
@@ -184,7 +185,8 @@ class Versions:
             self.is_read(user, base) for name, base in self.base_of.items() for user, _ in name.uses)
 
     def is_read(self, user: Node, base: Value) -> bool:
-        """Does a user only read the memory, there and then? Not where it hands it out of a block, or puts it into a list for later."""
+        """Does a user read a name only when it runs? False if it returns the tensor from a block, or stores it in a container that is
+        read after a later write."""
         if user.kind == RETURN:
             return user.owner_block.owning_node is None
         if user.kind in LOOP_KINDS:
@@ -195,7 +197,7 @@ class Versions:
             if reader.owner is not user.owner or reader.kind in MUTATORS:
                 return False
             if any(not isinstance(value.type, TensorType) and holds_tensor(value.type) for value in reader.outputs):
-                return False        # what it gives holds the tensor, too
+                return False        # its result may contain the tensor
             node = user.next
             while node is not reader:
                 if self.writers.get(node) is base or base in self.written_in.get(node, ()):
@@ -204,7 +206,7 @@ class Versions:
         return True
 
     def sweep(self, block: Block) -> None:
-        """Rewrite the nodes of a block: every version becomes a value."""
+        """Rewrite the nodes of a block in order."""
         for node in (*block, block.return_node):
             target = node.inputs[0] if node in self.writers else None
             for slot, value in enumerate(node.inputs):
@@ -222,7 +224,7 @@ class Versions:
                         in_any_layout(node)
 
     def note(self, name: Value, version: Value) -> None:
-        """This is what a name is now."""
+        """Set the version of a name, which is up to date."""
         fresh = self.fresh[self.base_of[name]]
         before = self.latest.get(name, name)
 
@@ -234,7 +236,7 @@ class Versions:
         fresh.add(name)
 
     def begin(self, name: Value, version: Value) -> None:
-        """From here on a name is this version, and no other name of the memory is what it was."""
+        """Set the version of a name after a write: all other names of its base are out of date."""
         base = self.base_of[name]
         before, newest, fresh = self.latest[name], self.newest[base], self.fresh[base]
 
@@ -244,7 +246,7 @@ class Versions:
         self.latest[name], self.newest[base], self.fresh[base] = version, name, {name}
 
     def read(self, name: Value, node: Node) -> Value:
-        """A name as it is now, for a reader: the version, or a view of one."""
+        """The up-to-date version of a name, computed in front of `node` if necessary."""
         base, down = self.base_of[name], []
         written, fresh = self.newest[base], self.fresh[base]
         while name not in fresh:
@@ -263,7 +265,7 @@ class Versions:
         return self.latest[name]
 
     def put(self, view: Value, node: Node) -> None:
-        """What was written into a view goes into what it is a view of."""
+        """Recompute, in front of `node`, the name that `view` is a view of, from the view's latest version."""
         base, whole = self.base_of[view], self.whole[view]
         put = _reshaped if view.node.kind == "aten::reshape" else VIEWS[view.node.kind][1]
         self.note(whole, put(self.build.before(node), view.node, self.latest[whole], self.latest[view]))
@@ -271,14 +273,14 @@ class Versions:
         self.newest[base] = whole
 
     def write(self, node: Node, name: Value) -> None:
-        """A write becomes a new version of a name."""
+        """Replace a write by the operator that does not write; its result is the new version of a name."""
         written = self.build.before(node).node(node.kind[:-1], node.inputs, node.attributes, [node.outputs[0].type])
         written.tail, written.line = node.tail, node.line
         self.begin(name, in_its_dtype(self.graph, written, node.inputs[0]))
         node.destroy()
 
     def descend(self, node: Node) -> None:
-        """Branches and loops hand versions on."""
+        """Rewrite the blocks of a node; bases written in them become results, and of a loop carried values too."""
         whole = {base: self.read(base, node) for base in self.read_in.get(node, ())}
         bases, is_loop = self.written_in.get(node, {}), node.kind in LOOP_KINDS
         for base in bases if is_loop else ():
@@ -297,7 +299,7 @@ class Versions:
 
 
 def note_around(bases: dict[Node, dict[Value, None]], base: Value, node: Node) -> None:
-    """A base is named, or written, in the blocks of all nodes around `node` that do not hold the base."""
+    """Note a base for all nodes whose blocks contain `node` but not the base."""
     outside = base.node.owner_block
     while (block := node.owner_block) is not outside:
         around = block.owning_node

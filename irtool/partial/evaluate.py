@@ -1,8 +1,8 @@
-"""Put a graph into another one, computing ahead what is known there.
+"""The partial evaluator: puts a graph into another one, the *target*, and computes what is known ahead.
 
-Gradient formulas are written once for every case: any shapes, optional arguments, both kinds of text. Where a formula is used, much is
-known: constants, complete types, arguments that are None. So its graph is not copied but evaluated in parts: what can be told is told
-(sizes of complete types, numbers, branches), and only the rest becomes nodes, in the form that the target's dialect writes.
+A gradient formula is written once for all shapes, optional arguments and dialects. Where it is used, much is known: constants, complete
+types, arguments that are None. So its graph is not copied but evaluated: sizes of complete types, numbers and branches are computed, and
+only the rest becomes nodes of the target, in the form of the target's dialect.
 """
 from __future__ import annotations
 
@@ -24,29 +24,32 @@ from irtool.partial.result_shapes import SHAPES
 from irtool.partial.target import Target
 
 MAX_ROUNDS = 64
-"""Longer loops stay loops."""
+"""Loops of more rounds are not unrolled."""
 
 
 class Inliner(Target):
-    """Evaluates graphs in parts; what remains goes to `build`'s insertion point."""
+    """Evaluates graphs partially; nodes that remain go to `build`'s insertion point in the target.
+
+    env, in all methods, maps values of the evaluated graph to items.
+    """
 
     def __init__(self, graph: Graph, build: Builder, facts: dict[Value, Type],
                  take: Callable[[Value], Value] = lambda value: value) -> None:
         super().__init__(graph, build, facts)
         self.take = take
-        """The value of this graph that stands for a value of another one."""
+        """A function: the value of the target that stands for a value of another graph (a capture)."""
         self.constants: dict[tuple[object, ...], Value] = {}
 
     def new_block(self) -> None:
-        """Constants made so far cannot be read from where nodes go now."""
+        """Call this when the insertion point moves to another block: constants made so far may not be visible there."""
         self.constants = {}
 
     # -- evaluation
     def run(self, block: Block, env: dict[Value, Item], wanted: set[Node] | None = None,
             replaced: Callable[[Node, dict[Value, Item]], bool] = lambda node, env: False) -> list[Item]:
-        """Evaluate the nodes of a block (those `wanted`), whose inputs are in `env`; gives its results where they are in `env`.
+        """Evaluate the nodes of a block, whose inputs are in `env`. Returns the items of its results, as far as they were evaluated.
 
-        `replaced` may put a node's results into `env` itself.
+        wanted: evaluate only these nodes (None: all). replaced: called before each node; True if it has put the results into `env`.
         """
         for node in block:
             if (wanted is None or node in wanted) and not replaced(node, env):
@@ -75,12 +78,12 @@ class Inliner(Target):
         results = self.known_results(node, operands)
         if results is None:
             results = self.copy(node, operands, env)
-        if node.kind == "aten::size" and may_change(node.output) and isinstance(results[0], Value):     # others read the sizes, too
+        if node.kind == "aten::size" and may_change(node.output) and isinstance(results[0], Value):     # a copy: others share it
             results = [self.build.node("aten::list", (self.take(results[0]),), output_types=(results[0].type,)).output]
         env.update(zip(node.outputs, results, strict=True))
 
     def choose(self, node: Node, env: dict[Value, Item]) -> None:
-        """An `If`: the branch that is taken, or both."""
+        """An `If`: the branch that is taken, if the condition is known, else both."""
         condition = env[node.inputs[0]]
         if isinstance(condition, Known):
             results = self.run(node.blocks[0 if condition.value else 1], env)
@@ -109,7 +112,7 @@ class Inliner(Target):
         self.constants = outer
 
     def unroll(self, node: Node, env: dict[Value, Item]) -> bool:
-        """Run a loop whose number of rounds is known and small, round by round; says whether it is one."""
+        """Unroll a loop whose number of rounds is known and small. Returns False for any other loop."""
         trips, condition = env[node.inputs[0]], env[node.inputs[1]]
         body = node.blocks[0]
         if node.kind not in LOOP_KINDS or not isinstance(trips, Known) or not isinstance(condition, Known):
@@ -124,7 +127,7 @@ class Inliner(Target):
         return True
 
     def open_list(self, value: Value, env: dict[Value, Item]) -> None:
-        """A list that is known as a whole becomes one of elements, under all its names, so that it can be changed."""
+        """Replace a known list by Items, for all values that are the list, so that it can be changed."""
         item = env.get(value)
         if isinstance(item, Known) and isinstance(item.value, list):
             opened = listed(item.value, value.type)
@@ -133,7 +136,7 @@ class Inliner(Target):
                     env[key] = opened
 
     def mutate(self, node: Node, env: dict[Value, Item]) -> bool:
-        """Change a list that is known element by element; says whether the change was one that can be made."""
+        """Apply a node that changes a list to its Items. Returns False if the change depends on unknown values."""
         target = env[node.inputs[0]]
         arguments = [env[value] for value in node.inputs[1:]]
         if not isinstance(target, Items):
@@ -157,7 +160,7 @@ class Inliner(Target):
         return True
 
     def settle(self, values: Iterable[Value], env: dict[Value, Item]) -> None:
-        """Lists that nodes are going to change become lists of the target."""
+        """Construct in the target the lists that remaining nodes will change."""
         for value in values:
             self.open_list(value, env)
             item = env.get(value)
@@ -168,7 +171,8 @@ class Inliner(Target):
                         env[key] = settled
 
     def copy_loop(self, node: Node, env: dict[Value, Item]) -> None:
-        """A loop (or another node with blocks) is copied; nothing known of one iteration is used in the next."""
+        """Copy a loop into the target; the items of one round are not known in the next. Raises UnsupportedError for other nodes with
+        blocks."""
         if node.kind not in LOOP_KINDS:
             raise UnsupportedError(f"{node.kind} in a gradient formula is not supported", code="E0501")
         self.settle(_mutated(node), env)
@@ -187,9 +191,9 @@ class Inliner(Target):
         build.before(after)
         self.constants = outer
 
-    # -- what can be told
+    # -- what is known
     def known_results(self, node: Node, operands: list[Item]) -> list[Item] | None:
-        """What the node computes, where that is known without adding a node; None where it is not."""
+        """The results of a node, if they are known without adding a node to the target; else None."""
         rule = RULES.get(node.kind)
         if rule is not None:
             results = rule(self, node, operands)
@@ -207,7 +211,7 @@ class Inliner(Target):
 
     # -- nodes
     def copy(self, node: Node, operands: list[Item], env: dict[Value, Item]) -> list[Item]:
-        """A node of the target that does what `node` does."""
+        """Add a node to the target that computes what `node` computes; returns its results."""
         if self.graph.dialect.attribute_arguments and schema_of(node) is not None:
             copy = self.build.call_node(node.kind, *[self.argument(item) for item in operands],
                                         types=[self.result_type(node, v, operands) for v in node.outputs])
@@ -222,7 +226,7 @@ class Inliner(Target):
         return list(copy.outputs)
 
     def argument(self, item: Item) -> object:
-        """An item as the builder takes it: values, and Python values for what is known."""
+        """An item as an argument for the builder: a value of the target, or a Python value."""
         if isinstance(item, Known):
             return item.value
         if isinstance(item, Items):
@@ -231,9 +235,9 @@ class Inliner(Target):
 
     def value(self, item: Item, type: Type, build: Builder | None = None, is_changed: bool = False,
               is_only_read: bool = False) -> Value:
-        """An item as a value of the target, a constant where it is known (and nobody is going to change it).
+        """An item as a value of the target: a constant if it is known.
 
-        A list that is only read is made once for all its readers in a block.
+        is_changed: nodes will change the list, so that it must not be a constant. is_only_read: readers in a block may share one list.
         """
         if isinstance(item, Value):
             return self.take(item)
@@ -260,13 +264,13 @@ class Inliner(Target):
         return self.constants[held_key]
 
     def element(self, item: Item, type: Type, build: Builder) -> Value:
-        """An element of a list; a tensor that is not there is an undefined one."""
+        """An element of a list as a value; None for a tensor becomes an undefined tensor."""
         if item == NONE and isinstance(type, TensorType):
             return build.node(self.graph.dialect.undefined_kind, output_types=(self.spelled(type),)).output
         return self.value(item, type, build)
 
     def constant(self, value: object, type: Type, build: Builder) -> Value:
-        """A constant node."""
+        """A new constant."""
         held = type.element if isinstance(type, OptionalType) else type
         if value is None:
             return build.constant(None)
@@ -279,7 +283,8 @@ class Inliner(Target):
         return spell(type, self.graph.dialect)
 
     def result_type(self, node: Node, output: Value, operands: list[Item]) -> Type:
-        """The type of a result: of a pointwise operator, its first tensor's where the shape is the same; else what the formula says."""
+        """The type of a copied node's result: that of the first tensor operand, if the operator is pointwise and shape and dtype stay; else
+        that of `output`."""
         facts = facts_of_node(node)
         if facts.result in (KEEPS, REAL) and isinstance(output.type, TensorType) and operands and isinstance(operands[0], Value):
             shape = self.shape_after(node, operands)
@@ -291,14 +296,14 @@ class Inliner(Target):
         return self.spelled(output.type)
 
     def fact(self, node: Node, output: Value, operands: list[Item]) -> Type | None:
-        """A more exact type of a result than the one it shows, when its shape is known."""
+        """A type of a result more precise than its own, if its shape is known; else None."""
         if not isinstance(output.type, TensorType):
             return None
         shape = self.shape_after(node, operands)
         return None if shape is None else types.tensor_type(sizes=shape)
 
     def shape_after(self, node: Node, operands: list[Item]) -> tuple[int, ...] | None:
-        """The shape of a node's result; None where it is not known."""
+        """The shape of a node's result; None: unknown."""
         facts = facts_of_node(node)
         if facts.is_pointwise:
             shapes = []
@@ -318,7 +323,7 @@ class Inliner(Target):
 
 
 def _keeps_dtype(result: str, first: TensorType, others: Sequence[TensorType]) -> bool:
-    """Has a pointwise result (`facts_of_node(node).result`) the dtype of the first operand? Not where another operand's may be wider."""
+    """Has a pointwise result (of the rule `facts_of_node(node).result`) the dtype of the first operand? False if another may be wider."""
     is_complex = first.dtype is not None and first.dtype.startswith("complex")
     if result != KEEPS and (result != REAL or is_complex):
         return False
@@ -329,7 +334,7 @@ def _keeps_dtype(result: str, first: TensorType, others: Sequence[TensorType]) -
 
 
 def may_change(value: Value) -> bool:
-    """Is it a list that may be changed, by its name or by one that a branch or loop gives it?"""
+    """May a list be changed, under this name or one that a branch or loop gives it?"""
     if not isinstance(value.type, ListType):
         return False
     names, seen = [value], {value}
@@ -344,7 +349,7 @@ def may_change(value: Value) -> bool:
 
 
 def _names_given(user: Node, slot: int) -> list[Value]:
-    """The values by which a branch or loop hands on what it takes, or what its block ends with, in this slot."""
+    """The further names that a node with blocks, or the end of a block, gives the value in this slot."""
     owner = user.owner_block.owning_node if user.kind == RETURN else user
     if owner is None or not owner.blocks:
         return []
@@ -355,5 +360,5 @@ def _names_given(user: Node, slot: int) -> list[Value]:
 
 
 def _mutated(node: Node) -> list[Value]:
-    """Values that nodes in the blocks of `node` change."""
+    """The values that nodes in the blocks of `node` change."""
     return [inner.inputs[0] for block in node.blocks for inner in block.walk() if inner.kind in MUTATORS]

@@ -1,4 +1,4 @@
-"""Results that can be told from what is known of the operands, by kind: `RULES`."""
+"""Rules by kind, `RULES`, that compute the results of a node from items without adding a node."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ Rule = Callable[[Target, Node, list[Item]], list[Item] | None]
 
 
 RULES: Handlers[Rule] = Handlers()
-"""Kind -> its results, where they can be told."""
+"""Kind -> a function (target, node, operands) that returns the results as items; None: not known."""
 
 
 @RULES.of("prim::ListConstruct", "prim::TupleConstruct")
@@ -80,7 +80,7 @@ def _sum_to_size(target: Target, node: Node, operands: list[Item]) -> list[Item]
 
 @RULES.of("aten::reshape")
 def _reshape(target: Target, node: Node, operands: list[Item]) -> list[Item] | None:
-    """To the shape that it has."""
+    """A reshape to the shape that the operand has."""
     shape = shape_of(target.type_of(operands[0])) if isinstance(operands[0], Value) else None
     sizes = int_list(operands[1])
     if shape is None or sizes is None or len(sizes) != len(shape):
@@ -116,7 +116,7 @@ def _same_object(target: Target, node: Node, operands: list[Item]) -> list[Item]
 
 
 def _is_certain(value: Value, graph: Graph | None) -> bool:
-    """Is it never None? A tensor handed over as a gradient may be, but not one of `graph`."""
+    """Is a tensor certainly not None? A gradient may be undefined; a value of `graph` may not."""
     if isinstance(value.type, TensorType):
         return graph is not None and value.node.graph is graph and not value.type.undefined
     return not isinstance(value.type, OptionalType) and value.type.key not in ("Any", "None")
@@ -124,7 +124,7 @@ def _is_certain(value: Value, graph: Graph | None) -> bool:
 
 @RULES.of("aten::mul", "aten::div")
 def _times(target: Target, node: Node, operands: list[Item]) -> list[Item] | None:
-    """`x * 1` is x, where one is a number and the result keeps its dtype."""
+    """`x * 1` is x, if 1 is a number and x keeps its dtype."""
     if len(operands) == 2 and isinstance(operands[0], Value) and isinstance(operands[1], Known) and _is_one(operands[1].value):
         return [operands[0]]
     if node.kind == "aten::mul" and len(operands) == 2 and isinstance(operands[1], Value) and isinstance(operands[0], Known) \
@@ -138,10 +138,10 @@ def _is_one(value: object) -> bool:
 
 
 def _dtype_of(target: Target, item: Item) -> str | None:
-    """The dtype of a tensor, when its type tells it."""
+    """The dtype of a tensor; None: unknown."""
     type = target.type_of(item) if isinstance(item, Value) else None
     if isinstance(type, TensorType) and type.dtype is None and isinstance(item, Value):
-        type = item.type        # a fact may tell the shape only
+        type = item.type        # a fact may be of the shape only
     return type.dtype if isinstance(type, TensorType) else None
 
 
@@ -159,7 +159,7 @@ def _real_already(target: Target, node: Node, operands: list[Item]) -> list[Item
 
 @RULES.of("prim::unchecked_cast", "prim::unchecked_unwrap_optional")
 def _cast_unless_known(target: Target, node: Node, operands: list[Item]) -> list[Item] | None:
-    """A cast of what is known, or of a tensor that is there, is no more than another name."""
+    """A cast of a known value, or of a tensor that is certainly not None, is the operand."""
     operand = operands[0]
     if isinstance(operand, Value):
         fits = isinstance(node.output.type, TensorType) if isinstance(operand.type, TensorType) else same(operand.type, node.output.type)

@@ -1,4 +1,4 @@
-"""What stands for a value while a graph is evaluated in parts: a value of the target, or what is known about it."""
+"""Items stand for values during partial evaluation: a value of the target, a known Python value, or a list or tuple of items."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from irtool.ir.types import TensorType, Type
 
 
 class Known:
-    """A value known now: a number, a string, None, or a list of them."""
+    """A value known before the run: a number, a string, None, or a list of those."""
 
     __slots__ = ("value",)
 
@@ -29,7 +29,7 @@ class Known:
 
 
 class Items:
-    """A list or tuple whose elements are known one by one, though not all what they are."""
+    """A list or tuple of known length, with an item for each element."""
 
     __slots__ = ("items", "is_tuple", "type")
 
@@ -49,13 +49,13 @@ class Items:
 
 
 Item = Value | Known | Items
-"""What stands for a value of the formula: a value of the target, or what is known about it."""
+"""What stands for a value of the evaluated graph."""
 
 NONE = Known(None)
 
 
 def item_of(value: Value) -> Item:
-    """What is known of a value of a graph: constants, and lists and tuples put together from values (and never changed)."""
+    """The item for a value: Known for a constant, Items for a list or tuple that a node constructs and nobody changes, else the value."""
     if is_constant(value):
         number = constant(value)
         return value if number is NOT_CONSTANT or isinstance(number, TensorLiteral) else Known(number)
@@ -66,7 +66,7 @@ def item_of(value: Value) -> Item:
 
 
 def elements(item: Item) -> list[Item] | None:
-    """The elements of a list or tuple, when they are known one by one."""
+    """The items of the elements of a list or tuple; None: the length is unknown."""
     if isinstance(item, Items):
         return item.items
     if isinstance(item, Known) and isinstance(item.value, (list, tuple)):
@@ -75,7 +75,7 @@ def elements(item: Item) -> list[Item] | None:
 
 
 def whole(item: Item) -> Item:
-    """A list whose elements are all known, as one value."""
+    """Known for a list whose elements are all Known; any other item unchanged."""
     if isinstance(item, Items):
         parts = [whole(each) for each in item.items]
         if all(isinstance(part, Known) for part in parts):
@@ -85,7 +85,7 @@ def whole(item: Item) -> Item:
 
 
 def listed(value: object, type: Type) -> Item:
-    """A list that was computed, element by element, so that it can be changed."""
+    """A Python value as an item: Items for a list, so that it can be changed."""
     return Items([Known(each) for each in value], False, type) if isinstance(value, list) else Known(value)
 
 
@@ -98,7 +98,7 @@ def int_list(item: Item) -> list[int] | None:
 
 
 def place_of(index: Item, length: int) -> int | None:
-    """An index that is known and in range."""
+    """An index as an int; None if it is unknown or out of range."""
     if isinstance(index, Known) and isinstance(index.value, int) and -length <= index.value < length:
         return index.value
     return None

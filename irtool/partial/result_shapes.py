@@ -13,7 +13,7 @@ Rule = Callable[[Sequence[Shape | None], Sequence[Item]], Shape | None]
 
 
 SHAPES: Handlers[Rule] = Handlers()
-"""By kind. Pointwise results have the shape that the operands broadcast to (`irtool.ops.facts`)."""
+"""Kind -> the shape of its result; None: unknown. Pointwise kinds are not here: their operands are broadcast (`irtool.ops.facts`)."""
 
 
 @SHAPES.of("aten::mm")

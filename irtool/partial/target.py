@@ -1,4 +1,4 @@
-"""The graph that another one is put into, and what is known of its values."""
+"""The target of a partial evaluation: the graph that nodes are added to, and facts about its values."""
 from __future__ import annotations
 
 from irtool.ir import types
@@ -11,21 +11,21 @@ from irtool.partial.items import Item
 
 
 class Target:
-    """A graph that is added to at `build`'s insertion point."""
+    """A graph to which nodes are added at `build`'s insertion point."""
 
     def __init__(self, graph: Graph, build: Builder, facts: dict[Value, Type]) -> None:
         self.graph = graph
         self.build = build
         self.facts = facts
-        """Types that are known to hold though the graph does not say so."""
+        """Value -> a type more precise than the value's own that is known to hold."""
         self.sizes: dict[tuple[Value, Block | None], Value] | None = None
-        """Sizes asked for so far, each made once, right behind the value (or in the block in which it is sure to be there); None: they are
-        asked for where they are wanted."""
+        """(value, guard) -> its size, computed once, right after the value, or at the start of `guard`, the block in which the value is
+        certainly defined; None: sizes are computed where they are read."""
 
         self.unsure: set[Value] = set()
-        """Values that may be None, though it is known what shape they have when they are not."""
+        """Values of known shape that may nevertheless be None."""
         self.certain: Graph | None = None
-        """A graph whose tensors are all there: none of them is a gradient that may be undefined."""
+        """A graph in which no tensor is an undefined gradient."""
 
     def type_of(self, item: Item) -> Type:
         """The best type known for a value of the target."""
@@ -33,7 +33,7 @@ class Target:
         return self.facts.get(item, item.type)
 
     def size_of(self, value: Value) -> Value:
-        """`aten::size(value)`, made once."""
+        """`aten::size(value)`, computed once."""
         assert self.sizes is not None
         guard = guard_around(self.build.block, value)
         sizes = self.sizes.get((value, guard))
@@ -50,7 +50,8 @@ class Target:
 
 
 def guard_around(block: Block, value: Value) -> Block | None:
-    """The outermost block around `block`, inside the value's, that runs only when gradients are there: outside, the value may not be."""
+    """The outermost block around `block`, inside that of the value, that runs only if gradients are defined: outside, the value may be
+    undefined. None: there is no such block."""
     outermost = None
     while block is not value.node.owner:
         owner = block.owning_node
