@@ -109,7 +109,7 @@ class Execution:
                 else:
                     results = hosted(self.executor(*values, seed=self.arguments.seed)), None
                 self.times.append(perf_counter() - start)
-        self.report()
+        self.report(values)
         return results
 
     def say_what_is_in_vain(self, cotangents: Cotangents | None) -> None:
@@ -141,8 +141,8 @@ class Execution:
             listed = [None if each is None else np.ones_like(each) for each in pieces]
         return outputs, dict(zip(wrt, hosted(recorded.backward(listed)), strict=True))
 
-    def report(self) -> None:
-        """Times and counters."""
+    def report(self, values: list[Any]) -> None:
+        """Times, counters, and why there is no plan."""
         if self.arguments.time:
             first, rest = self.times[0], sorted(self.times[1:])
             line = f"first run {first * 1e3:.3f} ms"
@@ -152,4 +152,9 @@ class Execution:
         if self.arguments.stats:
             import json
 
+            from irtool.execute.fallbacks import why
+
+            reason = self.executor.why_plain(values) if self.executor.options.optimize else None
+            if reason is not None:
+                self.console.err(why(reason, self.executor.graph))
             self.console.err(json.dumps(self.executor.stats))

@@ -24,7 +24,7 @@ from irtool.autodiff.reach import requiring
 from irtool.execute.argument_spec import ArgumentSpec, SpecMaker, arrays_key
 from irtool.execute.compilation import ExecutionPlan, Options, fallback_plan, make_plan, writes
 from irtool.execute.differentiable import detached, needs_gradient
-from irtool.execute.fallbacks import failed
+from irtool.execute.fallbacks import NotLowered, failed
 from irtool.execute.graph_gradients import wanted
 from irtool.execute.joint_plan import Together, is_simple, together_of
 from irtool.execute.phases import custom_passes
@@ -105,7 +105,7 @@ class Executor:
     """Runs a graph through plans: see the module's docstring."""
 
     __slots__ = ("graph", "options", "counters", "spec_maker", "plans", "fallback", "writes", "quick", "joined", "shelf", "profile",
-                 "reached", "is_quantized", "interpreting", "_lock", "__weakref__")
+                 "reached", "quantized", "interpreting", "_lock", "__weakref__")
 
     def __init__(self, graph: Graph, options: Options | None = None, counters: Counters | None = None) -> None:
         self.graph = clone_graph(graph)
@@ -125,7 +125,7 @@ class Executor:
                 and self.profile is None and sum(1 for _ in self.graph.block) >= WORTH_KEEPING:
             self.shelf = Shelf(self.graph, (self.options.native, self.options.threads))
         self.reached: dict[int, bool] = {}
-        self.is_quantized = any(makes_quantized(node.kind) for node in all_nodes(self.graph))
+        self.quantized = next((node for node in all_nodes(self.graph) if makes_quantized(node.kind)), None)
         self.interpreting: Executor | None = None
         self._lock = Lock()
 
@@ -335,7 +335,7 @@ class Executor:
         self.counters.count("graph_executor_invocations")
         if not self.options.optimize:
             return self.fallback_plan()
-        if self.is_quantized or holds_quantized(values):
+        if self.why_plain(values) is not None:
             return self.plain().get_plan(values, flags)
         if self.profile is not None:
             with self._lock, self.explained():
@@ -361,8 +361,14 @@ class Executor:
                 raise
             raise why from error
 
+    def why_plain(self, values: Sequence[Any]) -> NotLowered | None:
+        """Why no plan is made for these values, where none is: plans know no quantized tensors."""
+        if self.quantized is not None:
+            return NotLowered(f"'{self.quantized.kind}' gives or takes quantized tensors", self.quantized)
+        return NotLowered("an input is quantized") if holds_quantized(values) else None
+
     def plain(self) -> Executor:
-        """The executor that interprets the graph, made if necessary: plans know no quantized tensors."""
+        """The executor that interprets the graph, made if necessary."""
         with self._lock:
             if self.interpreting is None:
                 self.interpreting = self.nested(self.graph, Options(False, self.options.backend))

@@ -72,7 +72,7 @@ def plan(arguments: Arguments, console: Console) -> int:
         console.out(f"# spec: {plan.spec or 'any'}\n# key: {plan.spec.key if plan.spec is not None else '-'}\n{plan.shown}", "ir")
     is_compiled = not arguments.no_optimize and arguments.backend == "numpy"
     if is_compiled and not arguments.backward_plan:
-        show_reasons(plan, values, console)
+        show_reasons(executor, plan, values, console)
     shows_code = arguments.source or arguments.memory or arguments.print_after_all
     if shows_code or arguments.threads > 1 and is_compiled and not arguments.backward_plan:
         show_code(plan, values, arguments, console)
@@ -201,6 +201,8 @@ def show_code(plan: ExecutionPlan, values: list[Any], arguments: Arguments, cons
     codes = [(f"f{i} ", each.run) for i, each in enumerate(plan.differentiables.values())] or [("", plan.code)]
     for label, code in codes:
         compiled = code.plan
+        if compiled is None and not arguments.no_optimize:
+            continue        # `show_reasons` says why
         if compiled is None:
             raise UsageError("--no-optimize compiles nothing, so there is neither source nor memory to show")
         if not label or len(codes) == 1 and len(code.graph.inputs) == len(values):
@@ -236,12 +238,16 @@ def show_programs(label: str, compiled: Plan, values: list[Any], console: Consol
         before = text
 
 
-def show_reasons(plan: ExecutionPlan, values: list[Any], console: Console) -> None:
+def show_reasons(executor: Executor, plan: ExecutionPlan, values: list[Any], console: Console) -> None:
     """Why the interpreter runs the graph, where it does."""
+    from irtool.execute.fallbacks import why
     from irtool.execute.plan.compiled import Plan
 
     code = plan.code
-    if not plan.differentiables and isinstance(code.plan, Plan):
+    reason = executor.why_plain(values)
+    if reason is not None:
+        console.err(why(reason, executor.graph))
+    elif not plan.differentiables and isinstance(code.plan, Plan):
         said = code.plan.why_not(values)
         if said is not None:
             console.err(said)
