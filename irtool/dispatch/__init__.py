@@ -1,10 +1,10 @@
-"""Layers that operations go through: a backend at the bottom, and on top of it what logs, differentiates, batches or traces them.
+"""Layers that operations go through: a backend at the bottom, which runs them; above it tapes, batches, tracers and loggers.
 
     with Autograd(Backend()) as tape: ...       # layers by hand
     irtool.grad(f), irtool.vmap(f)              # layers by transformation, which nest
 
-A layer sees operations on tensors and has one method that matters, `apply(name, args)`; what it does below goes to `inner.apply`. What it
-knows of an operator it takes from a table (`irtool.dispatch.operator_rules`): for the library, from the stanzas.
+The main method of a layer is `apply(name, args)`: it runs one operation, by operations on the layer below (`inner.apply`). Layers look up
+facts about operators in a table (`irtool.dispatch.operator_rules`), which takes them from the stanzas.
 """
 from irtool.dispatch.autograd import Autograd
 from irtool.dispatch.backend import Backend

@@ -1,7 +1,7 @@
-"""A tape: each operation on its tensors is noted with what its gradient needs; `gradients` walks back.
+"""The tape layer: it records each operation on its tensors with the values that the gradient needs; `gradients` walks back.
 
-The derivative of an operation runs on the layer below, so that only tapes below note it, or with `create_graph` on the layer itself: then
-it is noted on the same tape and can be differentiated again. No zeros are ever made: what is never reached has no gradient (None).
+The derivative of an operation runs on the layer below, so that only tapes below record it; with `create_graph` it runs on the tape itself,
+is recorded there, and can be differentiated again. A tensor that no gradient reaches has the gradient None, not zeros.
 """
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from irtool.ops.tensor import Tensor
 
 NUMBERS = frozenset((int, float, bool))
 PreHook = Callable[[str, list[Any]], Sequence[Any] | None]
-"""Sees an operation's name and the gradients of its results before they go through it; may give others."""
+"""Called before an operation is differentiated, with its name and the gradients of its results; a returned list replaces these."""
 PostHook = Callable[[str, Sequence[Any], list[Any]], Sequence[Any] | None]
-"""Sees the name, the gradients of the operands that came out of it, and those that went in; may give others."""
+"""Called afterwards, with the name, the gradients of operands and those of results; a returned sequence replaces the former."""
 
 
 class Variable:
-    """A value on a tape. made_by: the number of the entry that made it, -1 for what was there before. hooks see its gradient."""
+    """A value on a tape. made_by: the number of the entry that computed it, -1 for an input. hooks: called with its gradient."""
 
     __slots__ = ("made_by", "hooks")
 
@@ -39,7 +39,7 @@ class Variable:
 
 
 class Entry:
-    """One operation: its operands and results in their boxes as they were then, and what is kept for going back through it."""
+    """One recorded operation: its operands and results, in the tape's boxes, as they were then, and other values saved for its gradient."""
 
     __slots__ = ("tape", "name", "args", "results", "saved")
 
@@ -51,7 +51,7 @@ class Entry:
         self.saved = saved
 
     def propagate(self, grads: list[Any], apply: Callable[..., Any]) -> Sequence[Any]:
-        """One gradient per operand, of gradients of the results; operations are done by `apply`."""
+        """The gradients of the operands, from those of the results; `apply` runs the operations."""
         tape = self.tape
         if apply == tape.apply:
             return tape.rules.backward(self.name, self.args, self.results, self.saved, grads, apply, again=True)    # type: ignore[no-any-return]
@@ -61,7 +61,7 @@ class Entry:
 
 
 class QuickEntry(Entry):
-    """An operation on tensors and numbers, whose operands and result get their boxes when they are asked for: most never are."""
+    """An operation on tensors and numbers that makes the boxes of its operands and result when they are read, which is seldom."""
 
     __slots__ = ("values", "variables", "rest", "result", "variable")
 
@@ -70,9 +70,9 @@ class QuickEntry(Entry):
         self.tape = tape
         self.name = name
         self.saved = None
-        self.values = values            # the operands as the layer below sees them
-        self.variables = variables      # which variables they are
-        self.rest = rest                # arguments behind them
+        self.values = values            # the first arguments, as the layer below sees them
+        self.variables = variables      # their variables
+        self.rest = rest                # the further arguments, all defaults
         self.result = result
         self.variable = variable
 
@@ -89,22 +89,22 @@ class QuickEntry(Entry):
 
 
 class CustomEntry(Entry):
-    """One call of a function that has its own backward; `saved` is a function of the gradients of the results."""
+    """One call of a `custom_vjp` function; saved: a function from gradients of the results to those of the operands."""
 
     __slots__ = ()
 
     def propagate(self, grads: list[Any], apply: Callable[..., Any]) -> Sequence[Any]:
-        """What the function's own backward makes of the gradients."""
+        """The gradients that the function's backward returns."""
         return self.saved(grads, apply)     # type: ignore[no-any-return]
 
 
 class BranchEntry(Entry):
-    """A branch whose condition no layer knows: `saved` is the condition and both functions. The backward runs both functions again."""
+    """A branch whose condition is undecided. saved: the condition and both functions, which the backward pass runs again."""
 
     __slots__ = ()
 
     def propagate(self, grads: list[Any], apply: Callable[..., Any]) -> Sequence[Any]:
-        """A branch on the same condition: each side runs its function again, and gives the gradients of the operands."""
+        """Run a branch on the same condition, each side of which runs its function again and differentiates it."""
         tape = self.tape
         layer: Layer = apply.__self__       # type: ignore[attr-defined]
         condition, then, otherwise = self.saved
@@ -129,17 +129,17 @@ class BranchEntry(Entry):
 
 
 class LoopEntry(Entry):
-    """A loop whose condition no layer knows: `saved` is the history of its rounds, its body, and how many values it carries."""
+    """A loop whose condition is undecided. saved: the history of its rounds, its body, and the number of loop-carried values."""
 
     __slots__ = ()
 
     def propagate(self, grads: list[Any], apply: Callable[..., Any]) -> Sequence[Any]:
-        """Through the rounds, the last one first."""
+        """Differentiate the rounds, the last one first."""
         return propagate_rounds(self, self.tape, grads, apply.__self__)     # type: ignore[attr-defined]
 
 
 class Autograd(Layer):
-    """Reverse differentiation by a tape. create_graph: derivatives go on this tape too. write: prints what goes on the tape."""
+    """Reverse differentiation by a tape. create_graph: record derivatives on this tape too. write: called with a line per operation."""
 
     def __init__(self, inner: Layer, name: str = "", create_graph: bool = False, write: Print | None = None) -> None:
         super().__init__(inner, name)
@@ -148,21 +148,21 @@ class Autograd(Layer):
         self.tape: list[Entry] = []
         self.is_quick = self.can_be_quick = self.rules.is_library and write is None
         self.records = True
-        self.is_for_tangents = False        # does a second tape stand on it, from whose gradients tangents are made?
+        self.is_for_tangents = False        # does `jvp` use this tape, below a second one?
         self.pre_hooks: list[PreHook] = []
         self.post_hooks: list[PostHook] = []
 
     def record(self, records: bool) -> None:
-        """From now on operations go on the tape, or do not (`irtool.dispatch.torch.grad_mode`)."""
+        """Switch recording on or off (`irtool.dispatch.torch.grad_mode`)."""
         self.records = records
         self.is_quick = self.can_be_quick and records
 
     def variable(self, value: Any) -> Any:
-        """A tensor of the layer below (or tensors, in lists and tuples) as one whose gradient can be asked for."""
+        """A tensor of the layer below (or tensors, in lists and tuples) as an input of the tape, whose gradient can be computed."""
         return map_tensors(lambda each: Boxed(self, another(each), Variable()), value)
 
     def call(self, kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
-        """Run an operator by its kind. What the rules said of such operands is looked up in `_simple`, so that they are asked once."""
+        """Run an operator by its kind. For simple operations a cache (`_simple`) replaces the questions to the rules."""
         if named or not self.is_quick:
             return super().call(kind, args, named)
         key: list[Any] = [kind]
@@ -176,7 +176,7 @@ class Autograd(Layer):
             else:
                 variables.append(None)
                 key.append(-1 if arg.__class__ is Tensor and arg.array.ndim else arg.__class__)
-                if isinstance(arg, Tensor) and arg.born > self.start:      # a constant that may yet be written into
+                if isinstance(arg, Tensor) and arg.born > self.start:      # a constant that may be written into later
                     arg = another(arg)
             values.append(arg)
         place = tuple(key)
@@ -196,12 +196,12 @@ class Autograd(Layer):
         return remember(self, name, [*args, *rest], boxed) if is_view else boxed
 
     def takes_part(self, args: Sequence[Any]) -> bool:
-        """Does an operation on these operands go on the tape?"""
+        """Does the tape record an operation on these operands?"""
         return self.records and any(self.owns(value) for value in tensors_in(list(args)))
 
     def simple(self, kind: str, args: Sequence[Any]) -> tuple[str, list[Any], bool] | None:
-        """The overload, the arguments that are defaults, and whether it gives a view. None where the gradient needs more than operands and
-        result.
+        """The overload, its further arguments (all defaults), and whether its result is a view. None if the gradient needs more than
+        operands and result.
         """
         if not all(each.__class__ is Tensor or each.__class__ in NUMBERS for each in map(self.opened, args)):
             return None
@@ -213,7 +213,7 @@ class Autograd(Layer):
         return name, values[len(args):], self.rules.is_view(name)
 
     def apply(self, name: str, args: list[Any]) -> Any:
-        """Do the operation below, and note it if it has one of this tape's tensors among its operands."""
+        """Run the operation on the layer below, and record it if an operand is on this tape."""
         rules = self.rules
         plain = rules.without_write(name)
         if plain is not None or rules.only_writes(name):
@@ -244,7 +244,7 @@ class Autograd(Layer):
         return boxed
 
     def note(self, entry: Entry, result: Any) -> Any:
-        """Put an entry on the tape; gives the results in boxes."""
+        """Append an entry to the tape; returns the results in boxes."""
         place = len(self.tape)
         self.tape.append(entry)
 
@@ -256,16 +256,17 @@ class Autograd(Layer):
         return boxed
 
     def snapshot(self, value: Any) -> Any:
-        """The tensor as it is now: an operator that writes gives its handle another value."""
+        """A copy of a handle: a write replaces the value of the original handle, but not of the copy."""
         return another(value) if value.born > self.start or self.owns(value) else value
 
     def silent_tapes(self, is_detached: bool) -> list[Any]:
-        """Tapes that a write tells nothing: if it goes through a detached tensor this one and those below, else this one inside no_grad."""
+        """The tapes that must not record a write: for a write through a detached tensor this one and those below; else this one if it
+        does not record now."""
         return [self, *self.below.silent_tapes(True)] if is_detached else [] if self.records else [self]
 
     @contextmanager
     def silently(self) -> Iterator[None]:
-        """Within the block operations do not go on the tape."""
+        """A context in which nothing is recorded."""
         before = self.records
         self.record(False)
         try:
@@ -274,19 +275,19 @@ class Autograd(Layer):
             self.record(before)
 
     def check_target(self, target: Any, name: str) -> None:
-        """Raises DispatchError, in torch's words, for a write into a tensor from outside."""
+        """Raises DispatchError, in torch's words, for a write into a tensor from outside the transformed function."""
         if not is_inside(self, root_of(target)):
             raise DispatchError("During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place "
                                 f"operation ({name}) that would mutate a captured Tensor. This is not supported; please rewrite the "
                                 "function being transformed to explicitly accept the mutated Tensor(s) as inputs.")
 
     def write_into(self, target: Any, result: Any, name: str) -> Any:
-        """A tensor that was written into has a new value from now on. Raises DispatchError for a tensor from outside."""
+        """Give a tensor that was written into its new value. Raises DispatchError for a tensor from outside."""
         self.check_target(target, name)
         return write(self, name, target, result)
 
     def custom_vjp(self, forward: Callable[..., Any], backward: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, Any]:
-        """Run on the layer below, where lower tapes note the function with its backward too; `backward` runs on this layer."""
+        """Run `forward` on the layer below, where lower tapes record it with `backward` too; `backward` runs on this layer."""
         if not self.takes_part(args):
             return self.below.custom_vjp(forward, backward, [self.opened(arg) for arg in args])
         output, saved = self.below.custom_vjp(forward, backward, [self.opened(arg) for arg in args])
@@ -294,7 +295,7 @@ class Autograd(Layer):
 
         def propagate(grads: list[Any], apply: Callable[..., Any]) -> Sequence[Any]:
             layer: Layer = apply.__self__       # type: ignore[attr-defined]
-            is_above = layer is not self and layer is not self.below        # a batch of cotangents, which this layer knows nothing of
+            is_above = layer is not self and layer is not self.below        # under a batch of cotangents
             if len(grads) > 1 or not isinstance(grads[0], Tensor):
                 grads = self.without_gaps(grads, entry.results)
             with pushed(layer if is_above else self):
@@ -306,18 +307,18 @@ class Autograd(Layer):
         boxed = self.note(entry, output)
         if self.write is not None:
             self.write(line(self, boxed, f"custom_vjp({', '.join([forward.__name__, backward.__name__, *map(label, args)])})"))
-        known = {id(each.value): each for each in tensors_in([boxed, *args]) if self.owns(each)}     # what is both is an operand
+        known = {id(each.value): each for each in tensors_in([boxed, *args]) if self.owns(each)}     # operands win over equal results
         boxed_saved = map_tensors(lambda each: known.get(id(each), each), saved)       # saved operands and results are on the tape
         return boxed, boxed_saved
 
     def without_gaps(self, grads: list[Any], values: list[Any]) -> list[Any]:
-        """Gradients of values, in trees as those, with zeros for the layer's that have none."""
+        """Gradients in the trees of `values`, with zeros for missing gradients of tensors on this tape."""
         leaves, shape = flatten(values)
         return unflatten(shape, [zeros_of(each) if one is None and self.owns(each) else one     # type: ignore[no-any-return]
                                  for one, each in zip(flatten(grads)[0], leaves, strict=True)])
 
     def branch(self, condition: Any, then: Branch, otherwise: Branch, args: list[Any]) -> list[Any]:
-        """Run the branch on the layer below; the entry holds both functions. Raises UnsupportedError for tensors in lists."""
+        """Run the branch on the layer below, and record it with both functions. Raises UnsupportedError for tensors in lists."""
         if not self.takes_part(args):
             return self.below.branch(condition, then, otherwise, [self.opened(arg) for arg in args])
         refuse_lists(args, self.owns, "a branch")
@@ -326,7 +327,8 @@ class Autograd(Layer):
         return list(self.note(entry, tuple(results)))
 
     def repeat(self, limit: int | None, condition: Any, body: Branch, args: list[Any], count: int) -> list[Any]:
-        """Round by round on the tape, where somebody can tell when to stop; else below, and noted with a history of its rounds.
+        """Run and record the rounds one by one, if a layer can decide the condition; else run the loop on the layer below, and record it
+        with a history of its rounds.
 
         Raises UnsupportedError for tensors in lists.
         """
@@ -341,14 +343,14 @@ class Autograd(Layer):
         return list(self.note(entry, tuple(finals)))
 
     def keep(self, limit: int | None, condition: Any, body: Branch, args: list[Any], count: int) -> tuple[list[Any], Any]:
-        """Run and keep on the layer below. Raises UnsupportedError where a gradient would go through the history."""
+        """As the layer below. Raises UnsupportedError if a gradient would go through the history."""
         if any(self.owns(value) for value in tensors_in([condition, *args])):
             raise UnsupportedError("the second derivative of a loop whose condition is traced is not supported by tapes: trace the first, "
                                    "and differentiate its graph", code="E0501")
         return self.below.keep(limit, condition, body, args, count)
 
     def unwind(self, history: Any, step: Branch, state: list[Any], args: list[Any]) -> list[Any]:
-        """Unwind on the layer below. Raises UnsupportedError where a gradient would go through the history."""
+        """As the layer below. Raises UnsupportedError if a gradient would go through the history."""
         if any(self.owns(value) for value in tensors_in([*state, *args])):
             raise UnsupportedError("the second derivative of a loop whose condition is traced is not supported by tapes: trace the first, "
                                    "and differentiate its graph", code="E0501")
@@ -360,14 +362,15 @@ class Autograd(Layer):
 
     # -- back
     def gradients(self, outputs: Sequence[Any], seeds: Sequence[Any], wanted: Sequence[Any], unused: str = "none") -> list[Any]:
-        """The gradients of `outputs`, each times its seed (a tensor of the layer below; None: it takes no part), for the wanted tensors.
+        """The gradients of the sum of `outputs` times `seeds`, with respect to the tensors `wanted`, in their shapes and dtypes.
 
-        With create_graph in this layer's boxes, else as the layer below sees them. None, or with unused="zeros" zeros, for what the
-        outputs do not depend on.
+        seeds: tensors of the layer below, in the shapes of the outputs; None: the output takes no part. With create_graph the gradients are
+        on this tape, else tensors of the layer below. unused: the gradient of a tensor that the outputs do not depend on is None ("none")
+        or zeros ("zeros").
         """
         apply = self.apply if self.create_graph else self.outside().apply
         grads: dict[int, Any] = {}
-        seen: set[int] = set()      # variables whose hooks were asked on this walk
+        seen: set[int] = set()      # variables whose hooks have run
         last = -1
         for output, seed in zip(outputs, seeds, strict=True):
             if self.owns(output) and seed is not None:
@@ -393,7 +396,7 @@ class Autograd(Layer):
         return results
 
     def propagated(self, entry: Entry, cotangents: list[Any], apply: Callable[..., Any]) -> Sequence[Any]:
-        """The gradients of an operation's operands, after the tape's hooks."""
+        """The gradients of an operation's operands, with the tape's hooks called."""
         for before in self.pre_hooks:
             replaced = before(entry.name, cotangents)
             cotangents = cotangents if replaced is None else list(replaced)
@@ -404,12 +407,12 @@ class Autograd(Layer):
         return gradients
 
     def outside(self) -> Layer:
-        """Where derivatives go that this tape does not note: to the layer below, or to what was put on top of that meanwhile."""
+        """The layer on which derivatives run that this tape does not record: the one below, or layers pushed on that meanwhile."""
         top = current()
         return top if top.contains(self.below) and not top.contains(self) else self.below
 
     def hand_on(self, grads: dict[int, Any], arg: Any, gradient: Any, apply: Callable[..., Any]) -> None:
-        """Add an operand's gradient to the gradient of the operand's variable."""
+        """Add a gradient to those of the variables in an operand."""
         if gradient is None:
             return
         if isinstance(arg, list | tuple | dict):
@@ -419,12 +422,12 @@ class Autograd(Layer):
             self.accumulate(grads, arg.data, gradient, apply)
 
     def accumulate(self, grads: dict[int, Any], variable: Variable, gradient: Any, apply: Callable[..., Any]) -> None:
-        """Add a gradient to that of a variable."""
+        """Add a gradient to the sum for a variable."""
         before = grads.get(id(variable))
         grads[id(variable)] = gradient if before is None else self.rules.add(before, gradient, apply)
 
     def hooked(self, grads: dict[int, Any], value: Any, seen: set[int]) -> Any:
-        """The gradient of a result, after its hooks, which run once per walk. None where there is none, and for what is no variable."""
+        """The gradient of a result, after its hooks, which run once per walk; None for a value without a gradient."""
         if isinstance(value, list | tuple):
             return [self.hooked(grads, each, seen) for each in value]
         if isinstance(value, dict):
@@ -451,7 +454,8 @@ def zeros_of(tensor: Any) -> Any:
 
 
 def register_hook(tensor: Any, hook: Callable[[Any], Any]) -> None:
-    """`hook` sees the gradient of a tensor on a tape once it is whole, and may give another in its place (as torch's Tensor.register_hook).
+    """Call `hook(gradient)` with the complete gradient of a tensor on a tape; a returned tensor replaces the gradient (as torch's
+    Tensor.register_hook).
 
     Raises DispatchError for a tensor that is on no tape.
     """

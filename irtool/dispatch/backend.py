@@ -1,4 +1,4 @@
-"""The bottom of every stack: operations run, on arrays."""
+"""The bottom layer of every stack: it runs operations on arrays."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ class Backend(Layer):
         self.is_quick = rules is None or rules.is_library
 
     def call(self, kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
-        """Do `aten::add`, the quick way where there is one."""
+        """Run an operator by its kind, by its shortcut if it has one."""
         if self.is_quick:
             result = None if named else run_quickly(kind, args)
             if result is not None:
@@ -38,12 +38,12 @@ class Backend(Layer):
         return numbered(self.rules.run(name, args), args)
 
     def branch(self, condition: Any, then: Branch, otherwise: Branch, args: list[Any]) -> list[Any]:
-        """Decide, and run one."""
+        """Run the function that the condition chooses."""
         with pushed(self):
             return (then if condition.array else otherwise)(*args)
 
     def repeat(self, limit: int | None, condition: Any, body: Branch, args: list[Any], count: int) -> list[Any]:
-        """Run rounds."""
+        """Run the loop."""
         carried, done = args[:count], 0
         with pushed(self):
             while condition.array if isinstance(condition, Tensor) else condition:
@@ -54,11 +54,11 @@ class Backend(Layer):
         return carried
 
     def anywhere(self, condition: Any) -> bool | None:
-        """A condition without layers holds or not."""
+        """The condition as a bool."""
         return bool(condition.array)
 
     def keep(self, limit: int | None, condition: Any, body: Branch, args: list[Any], count: int) -> tuple[list[Any], Any]:
-        """Run rounds, and note what each begins with."""
+        """Run the loop, and record the carried values at the start of each round."""
         starts: list[list[Any]] = []
 
         def noted(*values: Any) -> list[Any]:
@@ -67,21 +67,21 @@ class Backend(Layer):
         return self.repeat(limit, condition, noted, args, count), History(self, starts)
 
     def unwind(self, history: Any, step: Branch, state: list[Any], args: list[Any]) -> list[Any]:
-        """Run rounds backwards."""
+        """Run `step` for each recorded round, the last one first."""
         with pushed(self):
             for carried in reversed(history.record):
                 state = step(*carried, *state, *args)
         return state
 
     def custom_vjp(self, forward: Callable[..., Any], backward: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, Any]:
-        """Just run it."""
+        """Run `forward`; nobody differentiates here."""
         with pushed(self):
             output, saved = forward(*args)
         return output, saved
 
 
 def numbered(result: Any, args: Sequence[Any]) -> Any:
-    """The results of an operation, with the numbers of new handles; an operand that was written into stays what it is."""
+    """The results of an operation, numbered as new handles, except operands that were written into and are returned."""
     for each in tensors_in(result if isinstance(result, list | tuple) else (result,)):
         if each is not args[0]:
             each.born = next_birth()
@@ -89,4 +89,4 @@ def numbered(result: Any, args: Sequence[Any]) -> Any:
 
 
 BACKEND = Backend()
-"""The one that is there when no layer is."""
+"""The layer that operations go to outside of all transformations."""

@@ -1,5 +1,5 @@
-"""Which batching rule an overload has: its own (`irtool.ops.batching`); else, where it is pointwise (`irtool.ops.facts`), the rule that
-serves all such; else, where it writes into its first operand, the rule of the overload that gives a new tensor instead.
+"""The batching rule of an overload: one written for it (`irtool.ops.batching`); else, if the overload is pointwise (`irtool.ops.facts`),
+the common rule of pointwise operators; else, if it writes into its first operand, the rule of the overload that does not write.
 """
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from irtool.ops.op import Rule
 
 @cache
 def rule_of(name: str) -> Rule | None:
-    """The batching rule of an overload; None when there is none."""
+    """The batching rule of an overload; None if it has none."""
     from irtool.ops.batching.batch_dim import pointwise
 
     rule = OPS[name].batch_rules.get(name) if name in OPS else None
@@ -27,19 +27,19 @@ def rule_of(name: str) -> Rule | None:
 
 
 def is_pointwise_rule(name: str) -> bool:
-    """Is the batching rule of an overload the one that serves all pointwise operators?"""
+    """Has an overload the common batching rule of pointwise operators?"""
     from irtool.ops.batching.batch_dim import pointwise
 
     return rule_of(name) is pointwise
 
 
 def why_no_rule(name: str) -> str | None:
-    """Why an overload is declared to have no batching rule; None where nothing is declared."""
+    """The reason that the stanza declares for having no batching rule; None if it declares none."""
     return OPS[name].not_batched.get(name) if name in OPS else None
 
 
 def rule_or_refusal(name: str) -> Rule:
-    """The batching rule of an overload. Raises UnsupportedError, with the reason where one is declared, when there is none."""
+    """The batching rule of an overload. Raises UnsupportedError, with the declared reason, if it has none."""
     rule = rule_of(name)
     if rule is None:
         reason = why_no_rule(name)

@@ -1,7 +1,7 @@
-"""A layer that hides one dimension: operations are done for all its places at once.
+"""The layer of `vmap`: it hides one dimension, and runs each operation for all places of that dimension at once.
 
-A boxed tensor says where its hidden dimension is; one without a box is the same for all places, and is never expanded without need. What
-an operator does with hidden dimensions is a rule (`irtool.ops.batching`), which does other operations on the layer below.
+A box says which dimension of the tensor below is hidden. A tensor without a box is the same for all places, and is expanded only if
+necessary. The batching rule of an operator (`irtool.ops.batching`) computes it by operations on the layer below.
 """
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RANDOMNESS = ("error", "same", "different")
 
 
 def draws(name: str, args: Sequence[Any]) -> bool:
-    """Does an operator draw random numbers, with these arguments? Dropout does in training alone, and with a chance."""
+    """Does an operator draw random numbers, with these arguments? Dropout does only in training, and with a probability that is not 0."""
     if not facts_of(name.partition(".")[0]).is_random:
         return False
     operands = dict(zip([argument.name for argument in overload(name).schema.arguments], args, strict=False))
@@ -40,7 +40,8 @@ def draws(name: str, args: Sequence[Any]) -> bool:
 
 
 class Batched(Layer):
-    """Hides a dimension of extent `length`. randomness: what random operators do: `error`, the `same` numbers for all, or `different`."""
+    """Hides a dimension of extent `length`. randomness: random operators raise (`error`), or draw the `same` numbers for all places, or
+    `different` ones."""
 
     hides_elements = True
 
@@ -52,7 +53,7 @@ class Batched(Layer):
         self.randomness = randomness
 
     def box(self, value: Any, dim: int = 0) -> Boxed:
-        """A tensor of the layer below with its dimension `dim` hidden. Raises RunError when that has another extent."""
+        """A tensor of the layer below with its dimension `dim` hidden. Raises RunError if the dimension has another extent."""
         shape = value.shape
         if not -len(shape) <= dim < len(shape):
             raise RunError(f"there is no dimension {dim} to hide in a tensor of shape {shape}")
@@ -61,13 +62,13 @@ class Batched(Layer):
         return Boxed(self, value, dim % len(shape))
 
     def shape(self, tensor: Boxed) -> list[int]:
-        """The sizes without the hidden one."""
+        """The sizes without the hidden dimension."""
         sizes = Size(tensor.value.shape)
         del sizes[tensor.data]
         return sizes
 
     def ndim(self, tensor: Boxed) -> int:
-        """One less than below."""
+        """The number of dimensions without the hidden one."""
         return tensor.value.ndim - 1
 
     def call(self, kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
@@ -79,7 +80,7 @@ class Batched(Layer):
         return super().call(kind, args, named)
 
     def is_simple(self, kind: str, args: Sequence[Any]) -> bool:
-        """Are all tensors among the operands batched in front, on arrays of one rank and dtype, and is the operator pointwise?"""
+        """Is the operator pointwise, and are all tensor operands arrays of one rank and dtype whose first dimension is hidden?"""
         key: list[Any] = [kind]
         rank = dtype = None
         for arg in args:
@@ -101,7 +102,7 @@ class Batched(Layer):
         return _simple[place]
 
     def apply(self, name: str, args: list[Any]) -> Any:
-        """Do the operation for all places at once. Raises UnsupportedError, with the reason, for an operator without a rule."""
+        """Run the operation for all places at once. Raises UnsupportedError, with the reason, for an operator without a batching rule."""
         is_batched = any(each.layer is self for each in tensors_in(args) if isinstance(each, Boxed))
         rules = self.rules
         if not self.must_differ(name, args) and not is_batched:
@@ -117,7 +118,7 @@ class Batched(Layer):
         return remember(self, name, args, result) if rules.is_view(name) else result
 
     def must_differ(self, name: str, args: Sequence[Any]) -> bool:
-        """Does a random operator draw other numbers for each place? Raises RunError where that was not said."""
+        """Must a random operator draw different numbers for each place? Raises RunError if `randomness` is "error"."""
         if not draws(name, args):
             return False
         if self.randomness == "error":
@@ -125,7 +126,7 @@ class Batched(Layer):
         return self.randomness == "different"
 
     def check_target(self, target: Any, name: str) -> None:
-        """Raises DispatchError, in torch's words, for batched values that are written into a tensor from outside, which is not batched."""
+        """Raises DispatchError, in torch's words, for a write of batched values into a tensor from outside that is not batched."""
         if not is_inside(self, root_of(target)):
             kind = name.partition(".")[0]
             raise DispatchError(f"vmap: {kind}(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args "
@@ -133,28 +134,28 @@ class Batched(Layer):
                                 f"being vmapped over in a vmap. Please try to use out-of-place operators instead of {kind}.")
 
     def write_into(self, target: Any, result: Any, name: str) -> Any:
-        """A tensor that was written into has a new value from now on. Raises DispatchError for one from outside that is not batched."""
+        """Give a tensor that was written into its new value. Raises DispatchError for one from outside that is not batched."""
         self.check_target(target, name)
         return write(self, name, target, result)
 
     def laid_out(self, tensor: Any, other: Any) -> Any:
-        """A tensor as the layer below sees it, with the hidden dimension where another has it."""
+        """A tensor as the layer below sees it, with the hidden dimension where `other` has it."""
         whole = self.whole(tensor)
         return whole if other.data == 0 else self.below.call("aten::movedim", (whole, 0, other.data), {})
 
     def custom_vjp(self, forward: Callable[..., Any], backward: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, Any]:
-        """Hand down both functions, made to work on whole batches."""
+        """As the layer below, with both functions converted to functions of whole batches."""
         if not any(self.owns(value) for value in tensors_in(list(args))):
             return self.below.custom_vjp(forward, backward, args)
         fronts = [map_tensors(self.whole, arg) for arg in args]
         output, saved = self.below.custom_vjp(self.for_batches(forward), self.for_batches(backward), fronts)
         boxed = self.boxed(output)
-        known = zip(tensors_in([output, fronts]), tensors_in([boxed, list(args)]), strict=True)     # what is both is an operand
+        known = zip(tensors_in([output, fronts]), tensors_in([boxed, list(args)]), strict=True)     # operands win over equal results
         return boxed, self.boxed(saved, {id(below): box for below, box in known})
 
     # -- branches and loops
     def branch(self, condition: Any, then: Branch, otherwise: Branch, args: list[Any]) -> list[Any]:
-        """If the condition is batched both functions run, and each place takes the results of the function that its condition chooses."""
+        """If the condition is batched, both functions run, and each place takes the results of the one that its condition chooses."""
         if not self.owns(condition):
             dims = self.dims_of(args)
             results = self.below.branch(condition, self.batchwise(then, dims), self.batchwise(otherwise, dims), self.opened(args))
@@ -163,18 +164,18 @@ class Batched(Layer):
             return either(self, condition, then(*args), otherwise(*args))
 
     def repeat(self, limit: int | None, condition: Any, body: Branch, args: list[Any], count: int) -> list[Any]:
-        """Rounds go on while the condition holds at any place; a place where it does not hold keeps its values."""
+        """Run rounds while the condition holds at any place; a place where it does not hold keeps its values."""
         condition, below, opened = self.in_rounds(condition, body, args, count)
         return [self.boxed(each) for each in self.below.repeat(limit, condition, below, opened, count + 1)[1:]]
 
     def keep(self, limit: int | None, condition: Any, body: Branch, args: list[Any], count: int) -> tuple[list[Any], Any]:
-        """As `repeat`, with a history. The first value that the loop below carries is the condition."""
+        """As `repeat`, with a history. The loop on the layer below carries the condition as its first value."""
         condition, below, opened = self.in_rounds(condition, body, args, count)
         finals, history = self.below.keep(limit, condition, below, opened, count + 1)
         return [self.boxed(each) for each in finals[1:]], History(self, history)
 
     def unwind(self, history: Any, step: Branch, state: list[Any], args: list[Any]) -> list[Any]:
-        """A place that took no part in a round keeps its state. A history of a layer below is the same for all places."""
+        """A place where the condition did not hold keeps its state in that round. A history of a layer below holds for all places."""
         is_own = history.layer is self
 
         def rounds(*values: Any) -> list[Any]:
@@ -193,7 +194,7 @@ class Batched(Layer):
         return self.below.anywhere(self.below.call("aten::any", (condition.value,), {}) if self.owns(condition) else condition)
 
     def in_rounds(self, condition: Any, body: Branch, args: list[Any], count: int) -> tuple[Any, Branch, list[Any]]:
-        """A loop's condition, body and arguments for the layer below: it carries the places' conditions first."""
+        """A loop's condition, body and arguments for the layer below, where the first carried value is the condition of each place."""
         def rounds(condition: Any, *args: Any) -> list[Any]:
             layer = current()
             after, *results = body(*args)
@@ -210,11 +211,11 @@ class Batched(Layer):
         return self.below.call("aten::any", (opened[0],), {}), below, opened
 
     def elements(self, value: Any) -> Any:
-        """The array below all layers, for a check that raises or passes and decides nothing else."""
+        """The array at the bottom, only for checks that raise or pass: a trace does not note them as decisions."""
         return elements_of(value)
 
     def numbers(self, value: Any) -> Any:
-        """The elements of a tensor as Python numbers, to decide by: a trace that follows decisions notes the question."""
+        """The elements of a tensor as Python numbers, to decide by: a trace that follows decisions notes the decision."""
         return look_at(value).tolist()
 
     def front(self, value: Any) -> Any:
@@ -222,11 +223,12 @@ class Batched(Layer):
         return map_tensors(self.whole, value)
 
     def dims_of(self, args: Sequence[Any]) -> list[int | None]:
-        """Where values, in lists and tuples too, have the hidden dimension; None for those that have none."""
+        """The position of the hidden dimension in each tensor, in lists and tuples too; None for those without one."""
         return [each.data if self.owns(each) else None for each in flatten(list(args))[0]]
 
     def batchwise(self, function: Branch, dims: Sequence[int | None], more: int | None = None) -> Branch:
-        """A function of batched arguments as one of the layer below. dims: where they are; `more`: where tensors in front of those are."""
+        """A function of batched tensors as a function of tensors of the layer below. dims: the position of the hidden dimension in each of
+        the last arguments; more: that in all arguments before those."""
         def run(*values: Any) -> list[Any]:
             layer = Batched(current(), self.length, self.name, self.randomness)
             leaves, shape = flatten(list(values))
@@ -238,7 +240,7 @@ class Batched(Layer):
         return run
 
     def for_batches(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A function of single places as one of whole batches, on whatever layer is on top when it runs."""
+        """A function of one place as a function of whole batches, which runs on the layer that is on top then."""
         def new_fn(*args: Any) -> Any:
             layer = Batched(current(), self.length, self.name, self.randomness)
             with pushed(layer):
@@ -247,11 +249,11 @@ class Batched(Layer):
         return new_fn
 
     def boxed(self, value: Any, known: Mapping[int, Any] = NOTHING) -> Any:
-        """Tensors, in lists and tuples too, whose first dimension is the hidden one. known: boxes that some have, by the tensor's id."""
+        """Box tensors, in lists and tuples too, whose first dimension is the hidden one. known: existing boxes, by id of the tensor."""
         return map_tensors(lambda each: known[id(each)] if id(each) in known else self.box(each), value)
 
     def whole(self, value: Any) -> Any:
-        """A tensor as the layer below sees it, with the hidden dimension first; expanded when it had none."""
+        """A tensor as the layer below sees it, with the hidden dimension first; expanded if it has none."""
         if self.owns(value):
             return value.value if value.data == 0 else self.below.call("aten::movedim", (value.value, value.data, 0), {})
         return self.rules.expanded(value, self.length, self.below.apply)

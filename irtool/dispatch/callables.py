@@ -1,4 +1,4 @@
-"""What transformations take for a function: functions, and graphs, modules of one graph and executors, as functions of tensors."""
+"""The arguments of transformations: functions; and graphs, modules of one graph and executors as functions of tensors."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +29,7 @@ from irtool.ops.tensor import Tensor, wrapped
 
 
 def as_function(where: str, function: Any) -> Callable[..., Any]:
-    """A function as it is, a graph as a function of tensors. Raises RunError for a module of several graphs, and for what is neither."""
+    """A function unchanged, a graph as a function of tensors. Raises RunError for a module of several graphs, and for any other value."""
     graph = graph_of(where, function)
     if graph is not None:
         return function_of(graph)
@@ -38,7 +38,7 @@ def as_function(where: str, function: Any) -> Callable[..., Any]:
 
 
 def graph_of(where: str, function: Any) -> Graph | None:
-    """The graph that a graph, a module of one or an executor is; None for a function. Raises RunError for a module of several."""
+    """The graph of a graph, a module of one graph or an executor; None for a function. Raises RunError for a module of several."""
     if isinstance(function, Module):
         if len(function.graphs) != 1:
             names = ", ".join(function.names()) or "none"
@@ -47,12 +47,12 @@ def graph_of(where: str, function: Any) -> Graph | None:
         return function.graph()
     if isinstance(function, Graph):
         return function
-    graph = getattr(function, "graph", None) if callable(function) else None     # an executor: it runs the graph that it names
+    graph = getattr(function, "graph", None) if callable(function) else None     # an executor
     return graph if isinstance(graph, Graph) else None
 
 
 def loses_gradient(tensor: Tensor) -> str:
-    """The layer of those that know the tensor that goes past gradients that nodes own, as messages call it; empty where none does."""
+    """The name, for messages, of the tensor's layer under which gradients that nodes have of their own would be lost; else empty."""
     from irtool.dispatch.autograd import Autograd
     from irtool.dispatch.tracer import Tracer
 
@@ -64,12 +64,12 @@ def loses_gradient(tensor: Tensor) -> str:
 
 
 def function_of(graph: Graph) -> Callable[..., Any]:
-    """A graph as a function of tensors: its operations go to the layer on top, whatever that is; control flow runs by concrete values.
+    """A graph as a function of tensors: its operations go to the layer on top; control flow runs by concrete values.
 
-    Branches and loops whose conditions a layer hides (batched, traced) are run by the layers (`irtool.dispatch.control_flow`).
+    Branches and loops whose conditions are undecided (batched, traced) are run by the layers (`irtool.dispatch.control_flow`).
 
-    Writes into tensors are taken out of the graph where that can be had, as differentiation does. Arguments go by position or by the
-    names of the inputs. Gives the graph's output, a tuple of them when there are several. Raises RunError for arguments that do not fit.
+    The graph is functionalised as far as possible, as for differentiation. The function takes arguments by position or by the names of the
+    inputs. It returns the graph's output, or a tuple of several. It raises RunError for arguments that do not fit.
     """
     warn_of_rounded(graph)
     inputs = tuple(graph.inputs)
@@ -99,7 +99,7 @@ def function_of(graph: Graph) -> Callable[..., Any]:
 
 
 def may_vary(function: Callable[..., Any], place: int, value: Any) -> bool:
-    """Can an argument of a function have a gradient? Of a graph, numbers, indices and None that it takes can not."""
+    """Can an argument of a function have a gradient? Not if the function is a graph's and its input is a number, an index or None."""
     numbers = getattr(function, NUMBERS_OF, None)
     if numbers is None:
         return True
@@ -108,7 +108,7 @@ def may_vary(function: Callable[..., Any], place: int, value: Any) -> bool:
 
 
 def in_order(inputs: Sequence[Value], args: Sequence[Any], named: Mapping[str, Any], graph: Graph) -> list[Any]:
-    """One argument per input, by position and by name (`%x.1` is x too). Raises RunError for too many, too few, and names of none."""
+    """One argument per input, by position and by name (`%x.1` is also `x`). Raises RunError for a wrong number of arguments or name."""
     values = dict(enumerate(args))
     names = Names(inputs) if named else None
     for name, value in named.items():
@@ -133,7 +133,7 @@ def in_order(inputs: Sequence[Value], args: Sequence[Any], named: Mapping[str, A
 
 
 def taken(value: Any, declared: Value) -> Any:
-    """An argument as the graph takes it: numbers where it declares numbers. Raises RunError for what does not fit."""
+    """An argument converted to the declared type of its input. Raises RunError if it does not fit."""
     from irtool.accepted_values import accept
 
     if not any(True for _ in tensors_in([value])):
@@ -142,7 +142,7 @@ def taken(value: Any, declared: Value) -> Any:
 
 
 def fitted(value: Any, type: Type, name: str) -> Any:
-    """The same of what is, or holds, tensors."""
+    """The same for tensors and containers of tensors."""
     if isinstance(type, OptionalType):
         return fitted(value, type.element, name)
     if isinstance(value, list | tuple):
@@ -162,11 +162,11 @@ def fitted(value: Any, type: Type, name: str) -> Any:
 
 NUMBERS = frozenset(("int", "float", "bool", "complex", "str"))
 NUMBERS_OF = "places_of_numbers"
-"""The attribute of a graph's function that says which of its inputs are numbers."""
+"""The attribute, of the function made from a graph, with the positions of inputs that are numbers."""
 
 
 def given_back(value: Any, type: Type) -> Any:
-    """A result as a function gives it: a number that stands for a tensor as a tensor."""
+    """A result converted for the caller: a number becomes a tensor if the output's type is Tensor."""
     if isinstance(type, TensorType) and isinstance(value, bool | int | float | complex):
         return Tensor(as_array(value, dtype_named(type.dtype) if type.dtype is not None else None))
     return value

@@ -1,7 +1,7 @@
-"""Functions that read tensors of the function around them, as functions that are given these tensors.
+"""Closure conversion: functions that read tensors of surrounding functions become functions that take these tensors as arguments.
 
-A branch that a layer runs below itself must see its tensors as the layer below does. What a function reads of its surroundings lies in
-the cells of its closure, in its defaults, and in those of functions there: all these are looked through.
+A layer that runs a branch on the layer below must open the boxes of all tensors that the branch reads. Such tensors are in the cells of
+the function's closure, in its defaults, and in those of functions that it reads in turn: all these are searched.
 """
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Function = Callable[..., Any]
 
 
 class Lifted:
-    """Functions, and the tensors in boxes of layers that they read around them."""
+    """Functions, and the boxed tensors that they read from outside."""
 
     def __init__(self, functions: Sequence[Function]) -> None:
         self.functions = list(functions)
@@ -25,16 +25,16 @@ class Lifted:
         for function in self.functions:
             read.update((id(value), value) for value in around(function, seen))
         self.tensors: list[Any] = list(read.values())
-        """What is read, each tensor once."""
+        """The tensors read, each once."""
 
     def function(self, which: int, values: Sequence[Any]) -> Function:
-        """One of the functions, that reads `values` instead."""
+        """A copy of one of the functions that reads `values` instead of `tensors`."""
         instead = {id(tensor): value for tensor, value in zip(self.tensors, values, strict=True)}
         return exchanged(self.functions[which], instead, {}) if instead else self.functions[which]
 
 
 def around(value: Any, seen: set[int]) -> Iterator[Boxed]:
-    """The boxes that a function's closure and defaults hold; those of a value in it."""
+    """The boxes in a value: for a function, those in its closure and defaults."""
     if isinstance(value, Boxed):
         yield value
     elif isinstance(value, FunctionType | partial | list | tuple | dict):
@@ -46,7 +46,7 @@ def around(value: Any, seen: set[int]) -> Iterator[Boxed]:
 
 
 def held(value: Any) -> list[Any]:
-    """What a function, list, tuple or dict holds."""
+    """The values that a function, list, tuple or dict refers to."""
     if isinstance(value, partial):
         return [value.func, *value.args, *value.keywords.values()]
     if isinstance(value, FunctionType):
@@ -56,7 +56,7 @@ def held(value: Any) -> list[Any]:
 
 
 def is_filled(cell: CellType) -> bool:
-    """Has the variable of a cell a value?"""
+    """Has a cell a value?"""
     try:
         cell.cell_contents  # noqa: B018  asking is what raises
     except ValueError:
@@ -65,7 +65,7 @@ def is_filled(cell: CellType) -> bool:
 
 
 def exchanged(value: Any, instead: dict[int, Any], copies: dict[int, Any]) -> Any:
-    """A copy of a value with other tensors in it; the value where it holds none of them. copies: the copies so far, by id of the value."""
+    """A copy of a value with tensors replaced; the value itself if it contains none of them. copies: the copies so far, by id."""
     if isinstance(value, Boxed):
         return instead.get(id(value), value)
     if not isinstance(value, FunctionType | partial | list | tuple | dict):
@@ -73,13 +73,13 @@ def exchanged(value: Any, instead: dict[int, Any], copies: dict[int, Any]) -> An
     if id(value) not in copies:
         if not any(id(each) in instead for each in around(value, set())):
             return value
-        copies[id(value)] = None      # of a list that holds itself
+        copies[id(value)] = None      # ends the recursion for a list that contains itself
         copies[id(value)] = copied(value, instead, copies)
     return copies[id(value)]
 
 
 def copied(value: Any, instead: dict[int, Any], copies: dict[int, Any]) -> Any:
-    """A copy of a function, list, tuple or dict, with other tensors in it."""
+    """A copy of a function, list, tuple or dict, with tensors replaced."""
     def other(each: Any) -> Any:
         return exchanged(each, instead, copies)
     if isinstance(value, dict):

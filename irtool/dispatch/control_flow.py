@@ -1,8 +1,8 @@
-"""Branches and loops whose conditions are tensors that a layer cannot look at: batched ones, and traced ones.
+"""Branches and loops of graphs whose conditions are *undecided*: tensors whose elements a layer hides, batched or traced ones.
 
-A graph under layers decides by concrete values where it can. Where the condition is batched or traced, the layers are asked
-(`Layer.branch`, `Layer.repeat`): a batch does both branches and takes of each what holds, a trace writes an If or a Loop down. Branches
-are functions of the values they read, run on whatever layer stands on top when they run.
+A graph under layers decides by concrete values if it can. If the condition is undecided, the layers run the branch or loop
+(`Layer.branch`, `Layer.repeat`): a batch runs both branches and selects, a trace records an If or a Loop. A block becomes a function of
+the values that it reads, which runs on the layer that is on top then.
 """
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from irtool.ops.tensor import Tensor
 
 Apply = Callable[..., Any]
 LOGIC = {"aten::__not__": "aten::logical_not", "aten::__and__": "aten::logical_and", "aten::__or__": "aten::logical_or"}
-"""Operators on bools, and those that do the same on tensors."""
+"""Operators on bools -> the same on tensors."""
 DECIDES = ("aten::Bool", "aten::is_nonzero")
 
 
 def is_undecided(value: Any) -> bool:
-    """Is it a tensor in a box of a layer that hides its elements?"""
+    """Is a value a tensor in a box of a layer that hides its elements?"""
     while isinstance(value, Boxed):
         if value.layer.hides_elements:
             return True
@@ -34,7 +34,7 @@ def is_undecided(value: Any) -> bool:
 
 
 def only_controls(value: Value) -> bool:
-    """Is a bool only decided by: in branches, loops, and bools of bools?"""
+    """Is a bool used only as a condition of branches and loops, or in operators on bools of which the same is true?"""
     for user, _ in value.uses:
         is_result = user.kind == "prim::Return" and user.owner_block.owning_node is not None
         if not (user.kind in IF_KINDS or user.kind in LOOP_KINDS or is_result or user.kind in LOGIC and only_controls(user.output)):
@@ -50,17 +50,17 @@ def as_condition(value: Any, apply: Apply) -> Any:
 
 
 def logic(kind: str, values: Sequence[Any], apply: Apply) -> Any:
-    """An operator on bools, of which some are undecided: a 0-d bool tensor."""
+    """The result, a 0-d bool tensor, of an operator on bools some of which are undecided."""
     return apply(LOGIC[kind], [truth(value, apply) for value in values])
 
 
 def truth(value: Any, apply: Apply) -> Any:
-    """A bool as a 0-d tensor; a tensor as it is."""
+    """A bool as a 0-d tensor; a tensor unchanged."""
     return value if isinstance(value, Tensor) else apply("aten::scalar_tensor", [bool(value), 11, None, None, None])
 
 
 def reads(node: Node) -> list[Value]:
-    """Outer values that a node's blocks read, in order."""
+    """The outer values that a node's blocks read, in order."""
     operands: dict[Value, None] = {}
     inside: set[Block] = set()
     stack = list(node.blocks)
@@ -74,7 +74,7 @@ def reads(node: Node) -> list[Value]:
 
 
 def refuse_effects(node: Node) -> None:
-    """Raise UnsupportedError when the blocks of a node do more than compute, or give what shares memory that is written elsewhere."""
+    """Raise UnsupportedError if the blocks of a node have side effects, or return values whose memory is written elsewhere."""
     for block in node.blocks:
         for inner in block.walk():
             if node_may_write(inner) or facts_of(inner.kind).is_random or inner.kind in ("prim::RaiseException", "prim::Print"):
@@ -96,14 +96,14 @@ def refuse_effects(node: Node) -> None:
 
 
 class Control:
-    """What a walk asks when it comes to a branch or a loop: does the layers' part, or says that there is none."""
+    """The control flow of a walk over a graph (`irtool.interpret.walk`): lets the layers run branches and loops that are undecided."""
 
     def __init__(self, apply: Apply, caller: Callable[[Apply], Any]) -> None:
         self.layer: Layer = apply.__self__       # type: ignore[attr-defined]
         self.caller = caller
 
     def branch(self, walk: Walk, step: Step, condition: Any) -> list[Any] | None:
-        """The results of an If whose condition is undecided; None for any other."""
+        """The results of an If, if its condition is undecided; else None."""
         if not is_undecided(condition):
             return None
         refuse_effects(step.node)
@@ -113,7 +113,7 @@ class Control:
         return self.layer.branch(condition, then, otherwise, [walk.env[value] for value in read])
 
     def repeat(self, walk: Walk, step: Step, rounds: Rounds, condition: Any, carried: list[Any]) -> list[Any] | None:
-        """The values that a Loop carries at its end, whose condition is undecided; None for any other."""
+        """The final carried values of a Loop, if its condition is undecided; else None."""
         if not is_undecided(condition):
             return None
         refuse_effects(step.node)
@@ -129,7 +129,7 @@ class Control:
         return self.layer.repeat(limit, condition, body, args, count)
 
     def function(self, walk: Walk, block: Block, read: list[Value], count: int = 0, bools: Sequence[int] = ()) -> Callable[..., list[Any]]:
-        """A block as a function of what it carries and reads. bools: those of its results that become tensors, as others are."""
+        """A block as a function of its inputs and of the outer values that it reads. bools: positions of results to convert to tensors."""
         def run(*args: Any) -> list[Any]:
             apply = current().apply
             inner = Walk(self.caller(apply), None, walk.closed, Control(apply, self.caller))
@@ -141,7 +141,7 @@ class Control:
 
 
 def merged(a: Any, b: Any, tensors: Callable[[Any, Any], Any], what: str) -> Any:
-    """Two results made one: tensors by a function, everything else must be the same. Raises UnsupportedError."""
+    """Merge two results: tensors by a function; anything else must be equal. Raises UnsupportedError if it is not."""
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         return tensors(a, b)
     if isinstance(a, list | tuple) and type(a) is type(b) and len(a) == len(b):
@@ -152,7 +152,7 @@ def merged(a: Any, b: Any, tensors: Callable[[Any, Any], Any], what: str) -> Any
 
 
 def either(layer: Layer, condition: Any, first: Sequence[Any], second: Sequence[Any]) -> list[Any]:
-    """Of two lists of results the one or the other, place by place."""
+    """The results of one function or the other, chosen for each place by the condition."""
     def taken(a: Any, b: Any) -> Any:
         return layer.call("aten::where", (condition, a, b), {})
 
@@ -165,7 +165,7 @@ def either(layer: Layer, condition: Any, first: Sequence[Any], second: Sequence[
 
 
 def holds_anywhere(layer: Layer, condition: Any) -> bool | None:
-    """Does a condition hold at any place of a batch? None where no layer can say."""
+    """Does a condition hold at any place of a batch? None: no layer can decide."""
     return layer.anywhere(condition) if isinstance(condition, Tensor) else bool(condition)
 
 

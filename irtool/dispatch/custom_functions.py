@@ -1,6 +1,6 @@
-"""Functions with a gradient of their own in graphs: a trace writes a node that holds both, a layer runs it as it runs the function.
+"""`custom_vjp` functions in graphs: a trace records a node with the graphs of forward and backward; a layer runs the node as the function.
 
-See `irtool.ir.custom` for the node.
+`irtool.ir.custom` defines the node.
 """
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 class Part:
-    """A second graph of a trace: while a function is written into it, the trace's operations go there."""
+    """A second graph of a trace: while a function is recorded in it, the trace's operations become its nodes."""
 
     def __init__(self, tracer: Tracer) -> None:
         self.tracer = tracer
         self.graph = Graph(LATEST)
 
     def write(self, function: Callable[..., list[Any]], samples: Sequence[tuple[Tensor, Any]]) -> list[Any]:
-        """Run a function on samples (tensor, type) and write its operations down; gives its results, which become the graph's."""
+        """Run a function on samples (tensor, type) and record its operations. Returns its results, which are the graph's outputs."""
         tracer = self.tracer
         outer = tracer.graph, tracer.build, tracer.constants, tracer.numbers
         tracer.graph, tracer.build, tracer.constants, tracer.numbers = self.graph, Builder(self.graph), {}, {}
@@ -42,7 +42,7 @@ class Part:
         return results
 
     def take_in(self) -> list[Value]:
-        """Turn the values of surrounding graphs that this graph reads into inputs; gives these values."""
+        """Turn the values of surrounding graphs that this graph reads into inputs; returns these values."""
         graph = self.graph
         readers = [*graph.walk(), *[block.return_node for block in graph.walk_blocks()]]
         outer_values = dict.fromkeys(value for node in readers for value in node.inputs if value.node.graph is not graph)
@@ -53,14 +53,14 @@ class Part:
         return list(outer_values)
 
     def give(self, values: Sequence[Value]) -> None:
-        """Add results: values of surrounding graphs, which become inputs if they are none yet."""
+        """Add outputs: values of surrounding graphs, which become inputs too."""
         self.graph.block.set_outputs([*self.graph.outputs, *values])
 
 
 def record_custom(tracer: Tracer, forward: Callable[..., Any], backward: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, Any]:
-    """Write the node for a function of a trace's tensors; gives (output, saved) as the function does. Raises RunError.
+    """Record the node for a function of a trace's tensors; returns (output, saved) as `forward` does. Raises RunError.
 
-    Other values of the trace that the two functions read become operands, without a gradient.
+    Other values of the trace that the two functions read become operands without a gradient.
     """
     from irtool.dispatch.tracer import type_of
 
@@ -68,7 +68,7 @@ def record_custom(tracer: Tracer, forward: Callable[..., Any], backward: Callabl
     places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
     operands = [tracer.operand(leaves[place]) for place in places]
     ahead = Part(tracer)
-    traced: dict[str, Any] = {}     # what forward gives: leaves and shapes of output and saved
+    traced: dict[str, Any] = {}     # leaves and shapes of the output and of the saved values
 
     def run_forward(*boxes: Any) -> list[Any]:
         filled = list(leaves)
@@ -113,20 +113,20 @@ def record_custom(tracer: Tracer, forward: Callable[..., Any], backward: Callabl
     boxed = [Boxed(tracer, value, defined) for value, defined in zip(values, node.outputs, strict=False)]
     known = {inner: leaves[place] for inner, place in zip(ahead.graph.inputs, places, strict=False)}
     for value, box in zip(ahead.graph.outputs, boxed, strict=False):
-        known.setdefault(value, box)        # what is saved of operands and results is those
+        known.setdefault(value, box)        # saved operands and results keep their boxes
     saved = iter(ahead.graph.outputs[count:])
     saved_leaves = [known[next(saved)] if isinstance(each, Tensor) else each for each in saved_leaves]
     return unflatten(traced["output_shape"], boxed[:count]), unflatten(traced["saved_shape"], saved_leaves)
 
 
 def spread_gradients(gradients: Any, args: Sequence[Any]) -> list[Any]:
-    """One gradient, or None, for each tensor in the arguments of a function, of what its backward gave. Raises RunError."""
+    """The result of a function's backward as one gradient, or None, for each tensor in the arguments. Raises RunError."""
     grads = gradients_as_arguments(gradients, args)
     return [one for one, leaf in zip(flatten(grads)[0], flatten(list(args))[0], strict=True) if isinstance(leaf, Tensor)]
 
 
 def gradients_as_arguments(gradients: Any, args: Sequence[Any]) -> list[Any]:
-    """What the backward of a function gave, in trees as its arguments are, dicts by key; None for what has no gradient. Raises RunError."""
+    """The result of a function's backward in the trees of its arguments, dicts by key; None: no gradient. Raises RunError."""
     grads = list(gradients) if isinstance(gradients, list | tuple) else [gradients]
     if len(grads) != len(args):
         raise RunError(f"the backward of a custom_vjp gave {len(grads)} gradients for {len(args)} arguments")
@@ -143,7 +143,7 @@ def gradients_as_arguments(gradients: Any, args: Sequence[Any]) -> list[Any]:
 
 
 def check_gradient(grad: Any, arg: Any) -> None:
-    """Raises RunError for a gradient that is no tensor, or has not the shape of its argument; None has no shape."""
+    """Raises RunError for a gradient that is neither None nor a tensor of its argument's shape."""
     if isinstance(arg, Tensor) and not isinstance(grad, Tensor | None):
         raise RunError(f"the backward of a custom_vjp gave {type(grad).__name__} for a gradient, expected a tensor or None")
     if isinstance(grad, Tensor) and isinstance(arg, Tensor) and list(grad.shape) != list(arg.shape):
@@ -152,7 +152,7 @@ def check_gradient(grad: Any, arg: Any) -> None:
 
 
 def run_custom(node: Node, values: Sequence[Any], layer: Layer) -> list[Any]:
-    """The results of a node on a layer, with its own gradient. Raises RunError for a node that does not fit together."""
+    """The results of a node on a layer, with the node's gradient. Raises RunError if the node's graphs do not fit each other."""
     from irtool.dispatch.recipes import interpreted
 
     parts = custom_parts(node)
@@ -172,7 +172,7 @@ def run_custom(node: Node, values: Sequence[Any], layer: Layer) -> list[Any]:
 
 
 class Whole:
-    """The nodes that a walk of a graph under layers runs as a whole, though they own a graph."""
+    """The set of nodes that a walk runs as a whole, though they have inner graphs."""
 
     def __contains__(self, node: object) -> bool:
         return isinstance(node, Node) and node.kind == CUSTOM_VJP

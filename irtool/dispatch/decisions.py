@@ -1,4 +1,4 @@
-"""What a trace was decided by: the outcome of a question about elements or numbers, and the line of the user's code that asked it."""
+"""Decisions of a trace: a question about elements or numbers, its outcome, and the line of the user's code that asked."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -9,8 +9,8 @@ from irtool.ir.graph import Value
 
 
 class Decision:
-    """A question that a trace asked. step: the number of the arguments' numbers (`Steps`) that answers it, or -1; output: the value of the
-    graph that does, or None."""
+    """A question and its outcome. The answer in a later run is a number computed from the arguments' numbers (step: its position in
+    `Steps`, else -1), or a value of the graph (output, else None)."""
 
     __slots__ = ("question", "outcome", "place", "step", "output")
 
@@ -23,12 +23,12 @@ class Decision:
 
     @property
     def form(self) -> Any:
-        """What two traces that asked alike have in common."""
+        """A key that is equal for the same question of two traces."""
         return self.question, self.step, self.place
 
     @property
     def key(self) -> Any:
-        """The outcome, to look it up."""
+        """The outcome as a key of a dict."""
         return key_of(self.outcome)
 
     def __repr__(self) -> str:
@@ -36,7 +36,7 @@ class Decision:
 
 
 def key_of(outcome: Any) -> Any:
-    """An outcome as traces are looked up by it: NaNs are alike, zeros of different signs are not, nor are 1, 1.0 and True."""
+    """An outcome as a key of a dict: NaNs are equal; zeros of different signs are not, nor are 1, 1.0 and True."""
     if isinstance(outcome, float):
         return outcome.__class__, "nan" if outcome != outcome else outcome.hex()
     if isinstance(outcome, complex):
@@ -47,29 +47,29 @@ def key_of(outcome: Any) -> Any:
 
 
 class Steps:
-    """How numbers follow from the numbers among the arguments: Python functions of earlier ones, in order."""
+    """The computation of numbers from the numbers among the arguments: a list of steps, each a Python function of earlier ones."""
 
     def __init__(self) -> None:
         self.functions: list[tuple[Callable[..., Any] | None, tuple[Any, ...]]] = []
 
     def argument(self, place: int) -> int:
-        """One more number: the leaf at a place of the arguments."""
+        """Add a step: the leaf at a place of the arguments. Returns its position."""
         return self.add(None, (place,))
 
     def add(self, function: Callable[..., Any] | None, operands: tuple[Any, ...]) -> int:
-        """One more number: a function of numbers (`Earlier`) and constants."""
+        """Add a step: a function of earlier steps (`Earlier`) and constants. Returns its position."""
         self.functions.append((function, operands))
         return len(self.functions) - 1
 
 
 class Earlier(int):
-    """The number of an earlier step, as an operand of one."""
+    """The position of an earlier step, as an operand of a step."""
 
     __slots__ = ()
 
 
 class Answers:
-    """The numbers of `Steps` for one call's arguments, computed as far as they are asked for. Raises what the functions raise."""
+    """The numbers of `Steps` for one call's arguments, each computed when first read. Raises the functions' errors."""
 
     __slots__ = ("steps", "leaves", "values")
 

@@ -1,8 +1,8 @@
-"""Functions as a trace runs them: `int(x)` and `float(x)` of tensors and traced numbers stay in the trace.
+"""Copies of functions for tracing, in which `int(x)` and `float(x)` of tensors and traced numbers stay in the trace.
 
-Python's `int(x)` always gives a plain number, so a trace would lose what it is made of. A trace runs a copy of the user's function that
-calls `to_int` where the function calls the builtin `int`, and so for `float`, `type` and the module `math`; nothing else differs, and
-a function without these names runs as it is. Where a copy cannot be made, the numbers are decided by, which is right too.
+Python's `int(x)` always returns a plain number, whose origin a trace cannot know. So a trace runs a copy of the user's function that calls
+`to_int` instead of the builtin `int`, and similarly for `float`, `type` and the module `math`. A function without these names runs
+itself. If a copy is impossible, each such number becomes a decision, which is correct too, but needs more variants.
 """
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from irtool.dispatch.traced_numbers import MATHEMATICS, class_of, to_float, to_i
 from irtool.ir.callers import is_ours
 
 CALLED: dict[str, Any] = {"int": to_int, "float": to_float, "type": class_of}
-"""Builtins that are replaced where they are called."""
+"""Builtins that are replaced in calls."""
 MOST_CONSTANTS = 255
 
 
 def followed(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function as a trace runs it: a copy, of it and of functions that it calls, where something is replaced; else the function."""
+    """The function that a trace runs: a copy, if something is replaced in it or in functions that it calls; else the function."""
     copy: Callable[..., Any] = _followed(function, {})
     return copy
 
@@ -59,7 +59,7 @@ def _followed(function: Any, known: dict[int, Any]) -> Any:
 
 
 def _cell(cell: CellType, known: dict[int, Any]) -> CellType:
-    """A variable of an outer function; of a function that is replaced, a variable with the copy."""
+    """A cell of a closure; if it contains a function that is replaced, a new cell with the copy."""
     try:
         content = cell.cell_contents
     except ValueError:      # not set yet
@@ -71,7 +71,7 @@ def _cell(cell: CellType, known: dict[int, Any]) -> CellType:
 
 
 def replaced(code: CodeType, names: dict[str, Any], known: dict[int, Any]) -> CodeType:
-    """Code that loads what traces call instead; the same code where there is nothing to replace, or it is laid out otherwise."""
+    """A code object that loads the replacements; the same code object if it has nothing to replace, or an unknown layout."""
     if not IS_KNOWN:
         return code
     constants = [replaced(each, names, known) if isinstance(each, CodeType) else each for each in code.co_consts]
@@ -96,13 +96,13 @@ def replaced(code: CodeType, names: dict[str, Any], known: dict[int, Any]) -> Co
 
 
 NULL_FIRST = sys.version_info < (3, 13)
-"""Does a call find NULL below the function, or above it?"""
+"""Does a call of this Python expect NULL below the function on the stack (else above it)?"""
 IS_KNOWN = (3, 11) <= sys.version_info < (3, 14)
-"""Is the code of this Python laid out as is assumed here? Where that was not tried, nothing is replaced."""
+"""Is the bytecode of this Python known here? If not, nothing is replaced."""
 
 
 def substitute(name: str, is_call: bool, names: dict[str, Any], known: dict[int, Any]) -> Any:
-    """What a global name stands for in a trace; None for what it stands for anyway."""
+    """The replacement of a global name; None: it is not replaced."""
     meaning = names.get(name)
     if meaning is None:
         return CALLED.get(name) if is_call and name not in names and CALLED.get(name) and hasattr(builtins, name) else None

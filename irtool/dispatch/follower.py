@@ -1,9 +1,9 @@
-"""A trace that knows what it was decided by: the layer that `irtool.jit` traces with.
+"""The tracer of `irtool.jit`: a trace that notes its decisions.
 
-Where Python asks for elements of a traced tensor (`if x.sum() > 0`, `range(int(n))`) the trace goes on with what they are, and notes the
-question with its outcome: a `Decision`, whose value becomes an output of the graph, so that each run can be asked the same. What only
-computes stays in the graph: `x.sum().item()` is a `Number`. The sizes of tensors that depend on elements (`x[x > 0]`) are decisions too,
-once somebody asks for them.
+Where Python asks for elements of a traced tensor (`if x.sum() > 0`, `range(int(n))`), the trace continues with the elements of this call,
+and notes the question with its outcome: a `Decision`. The value asked for becomes an output of the graph, so that each run can compare its
+answer. Numbers that are only computed with stay in the graph: `x.sum().item()` is a `Number`. Sizes that depend on elements (`x[x > 0]`)
+become decisions when they are read.
 """
 from __future__ import annotations
 
@@ -40,22 +40,22 @@ from irtool.ops.tensor import Tensor
 from irtool.ops.tensor_facts import BY_NAME
 
 MOST_ELEMENTS = 256
-"""That one decision is taken by."""
+"""The largest number of elements in one decision."""
 DIVISIONS = (operator.truediv, operator.floordiv, operator.mod)
 LARGEST = 1 << 62
 """Whole numbers beyond this are not computed in a graph, whose ints have 64 bits."""
 NUMBERS = {"aten::item": None, "aten::Int": int, "aten::Float": float, "aten::ScalarImplicit": None, "aten::IntImplicit": int,
            "aten::FloatImplicit": float}
-"""Operators that make a number of a tensor's element, and of which class."""
+"""Operators that convert a tensor to a number -> the class of the number."""
 PYTHON_NUMBERS = frozenset(("int", "float", "bool", "Scalar"))
-"""Types of arguments for which a tensor may stand."""
+"""Types of arguments that accept a tensor of one element instead of a number."""
 
 Because = tuple[Number, ...] | None
-"""What the sizes of a tensor depend on: numbers of the arguments; None for elements."""
+"""What the sizes of a tensor depend on: these numbers among the arguments; None: elements."""
 
 
 class Follower(Tracer):
-    """Records a graph, and the decisions it holds for."""
+    """Records a graph, and the decisions that it depends on."""
 
     follows = True
 
@@ -64,26 +64,26 @@ class Follower(Tracer):
         self.whole = self.graph
         self.steps = Steps()
         self.decisions: list[Decision] = []
-        self.known: dict[Any, Any] = {}             # what was decided, by the source of it
-        self.taken: dict[int, Value] = {}           # inputs of the graph that are numbers, by step
-        self.outside: dict[int, tuple[Any, Value]] = {}     # those that are tensors and arrays from outside of the function, by id
-        self.inputs: list[Any] = []                 # both, in order: the number of a step, or what is from outside
-        self.varying: dict[Value, Because] = {}     # tensors whose sizes are not those of this trace in every run
-        self.watched: list[tuple[Boxed, Any]] = []  # the arguments, each with a view of its memory as it was at first
-        self.written: set[int] = set()              # those that were written into
+        self.known: dict[Any, Any] = {}             # source of a number -> its outcome, once decided
+        self.taken: dict[int, Value] = {}           # position of a number in the steps -> its input of the graph
+        self.outside: dict[int, tuple[Any, Value]] = {}     # id of a tensor or array from outside -> itself and its input
+        self.inputs: list[Any] = []                 # these inputs in order: position of a step, or the outer tensor
+        self.varying: dict[Value, Because] = {}     # tensors whose sizes may differ in other runs
+        self.watched: list[tuple[Boxed, Any]] = []  # the arguments, each with its first view
+        self.written: set[int] = set()              # the arguments that were written into
 
     # -- numbers
     def argument(self, value: Any, place: int) -> Number:
-        """The number at a place of the arguments."""
+        """The traced number for a number at a place of the arguments."""
         return Number(self, value, Earlier(self.steps.argument(place)))
 
     def computed(self, function: Callable[..., Any], operands: tuple[Any, ...], question: str = "") -> Any:
-        """What a Python function gives of numbers: a Number, or a decision. Raises what the function raises."""
+        """The result of a Python function of numbers: a Number, or the outcome of a decision. Raises the function's errors."""
         operands = tuple([self.known[each.source] if type(each) is Number and each.source in self.known else each for each in operands])
         numbers = [each for each in operands if type(each) is Number]
         values = [each.value if type(each) is Number else each for each in operands]
         result = function(*values)
-        if not numbers or not self.is_alive:        # outside they are what they were
+        if not numbers or not self.is_alive:        # after the trace, numbers are plain
             return result
         if all(each.is_of_arguments for each in numbers):
             step = Earlier(self.steps.add(function, tuple([each.source if type(each) is Number else each for each in operands])))
@@ -94,13 +94,13 @@ class Follower(Tracer):
         return self.answered(result, value, question.format(*map(text_of, operands)))
 
     def answered(self, result: Any, source: Earlier | Value, question: str) -> Any:
-        """A number of the trace; anything else is decided."""
+        """A result as a number of the trace; a result that is no number becomes a decision."""
         if isinstance(result, int | float | np.integer | np.floating) and not isinstance(result, bool):
             return Number(self, result, source)
         return self.decide(question, result, source)
 
     def computed_in_graph(self, function: Callable[..., Any], operands: Sequence[Any], values: list[Any], result: Any) -> Value | None:
-        """The value of a node; None where graphs compute otherwise than Python does."""
+        """The result of a new node for a function of numbers; None if graphs compute the function differently from Python."""
         kind, type = KINDS.get(function, ("", None))
         classes = {each.__class__ for each in values}
         if not kind or not classes <= {int, float}:
@@ -118,7 +118,7 @@ class Follower(Tracer):
         return self.build.node(kind, nodes, output_types=[type]).output
 
     def is_below(self, value: Value, number: float) -> bool:
-        """Decide if a float of the graph is one of a whole number that a graph can compute with."""
+        """Decide whether a float of the graph is smaller than a bound, so that a graph can convert it to an int."""
         square = self.build.node("aten::mul", (value, value), output_types=[FLOAT]).output
         small = self.build.node("aten::lt", (square, self.operand(float(LARGEST) ** 2)), output_types=[BOOL]).output
         return bool(self.decide("a whole number has fewer than 63 bits", number * number < float(LARGEST) ** 2, small))
@@ -136,12 +136,12 @@ class Follower(Tracer):
         return Number(self, kind(number.value), value.output)
 
     def tensor_of(self, number: Number, dtype: str) -> Any:
-        """A 0-d tensor of a number."""
+        """A number as a 0-d tensor."""
         return current().call("aten::scalar_tensor", (number,), {"dtype": BY_NAME[dtype]})
 
     # -- decisions
     def decide(self, question: str, outcome: Any, source: Earlier | Value) -> Any:
-        """Note a decision; gives its outcome. Raises UnsupportedError inside a block, whose values no run can be asked for."""
+        """Note a decision; returns its outcome. Raises UnsupportedError inside a block, whose values cannot be outputs of the graph."""
         if source in self.known:
             return self.known[source]
         if not self.is_alive:
@@ -157,11 +157,11 @@ class Follower(Tracer):
         return outcome
 
     def decide_number(self, number: Number) -> Any:
-        """The number, which every run of the trace has."""
+        """The plain number, which becomes a decision."""
         return self.decide(text_of(number), number.value, number.source)
 
     def look(self, tensor: Boxed) -> Any:
-        """A tensor's elements, which every run of the trace has. Raises UnsupportedError for many."""
+        """A tensor's elements, which become a decision. Raises UnsupportedError for more than MOST_ELEMENTS."""
         self.settle(tensor)
         flat = self.apply("aten::reshape", [tensor, [-1]])
         if flat.value.array.size > MOST_ELEMENTS:
@@ -175,13 +175,13 @@ class Follower(Tracer):
 
     # -- sizes
     def shape(self, tensor: Boxed) -> list[int]:
-        """The sizes of one of its tensors, which every run of the trace has."""
+        """The sizes of a tensor of the trace; those that may vary become a decision."""
         if self.varying:
             self.settle(tensor)
         return tensor.value.shape
 
     def settle(self, tensor: Any) -> None:
-        """From now on a tensor's sizes are those of this trace."""
+        """Make a tensor's sizes a decision, if they may vary."""
         if not self.owns(tensor) or tensor.data not in self.varying:
             return
         because = self.varying.pop(tensor.data)
@@ -194,7 +194,7 @@ class Follower(Tracer):
 
     def note_sizes(self, name: str, kind: str, args: Sequence[Any], sizing: list[Number], outputs: Sequence[Value],
                    results: Sequence[Any]) -> None:
-        """Do the sizes of results depend on elements or on numbers?"""
+        """Note the results of an operation whose sizes depend on elements, or on numbers among the arguments."""
         if kind == "aten::slice" and sizing and all(each.is_of_arguments for each in sizing) and self.owns(args[0]) \
                 and args[0].data not in self.varying:
             length = self.computed(slice_length, (args[0].value.shape[args[1]], *args[2:]))
@@ -214,7 +214,7 @@ class Follower(Tracer):
 
     # -- operations
     def apply(self, name: str, args: list[Any]) -> Any:
-        """Do the operation, and write it down if it is about the trace's tensors or numbers. Raises UnsupportedError."""
+        """Run the operation, and record it if an operand is a tensor or number of the trace. Raises UnsupportedError."""
         schema = overload(name).schema
         kind = schema.kind
         sizing: list[Number] = []
@@ -226,7 +226,7 @@ class Follower(Tracer):
                 self.settle(each)
         is_own = any(self.owns(each) or self.is_from_outside(each) for each in tensors_in(args)) or any(True for _ in numbers_in(args))
         if schema.is_mutable and not self.owns(args[0]):
-            self.constants.clear()      # which have other elements from now on
+            self.constants.clear()      # a write may have changed their elements
             if is_own:
                 take_in(self, args[0])
         result = self.below.apply(name, plain(self.opened(args)))
@@ -237,9 +237,9 @@ class Follower(Tracer):
         return self.recorded(name, kind, args, result, sizing)
 
     def recorded(self, name: str, kind: str, args: list[Any], result: Any, sizing: list[Number]) -> Any:
-        """The node of an operation, whose results may have sizes of their own in each run."""
+        """Record an operation whose results may have different sizes in each run."""
         if name == "aten::tensor_split.tensor_indices_or_sections" and self.owns(args[1]) and not args[1].ndim:
-            self.look(args[1])      # which says how many results there are
+            self.look(args[1])      # the number of results depends on it
         if isinstance(result, list) and kind not in ("aten::where", "aten::nonzero_numpy") or kind == "aten::tensor_split":
             for each in tensors_in(args):
                 self.settle(each)
@@ -251,7 +251,7 @@ class Follower(Tracer):
         return boxed
 
     def asked(self, kind: str, args: list[Any], result: Any) -> Any:
-        """What an operator gives that makes no tensor: a number, or a decision."""
+        """The result of an operator that returns no tensor: a number, or the outcome of a decision."""
         if kind in SIZE_QUESTIONS or kind in DTYPE_QUESTIONS or result is None or isinstance(result, str):
             return result
         operands = [self.operand(arg) for arg in args]
@@ -265,11 +265,11 @@ class Follower(Tracer):
         raise UnsupportedError(f"{kind} gives {type(result).__name__} made of elements, which irtool.jit cannot follow", code="E0507")
 
     def allowed(self, kind: str, argument: Argument, value: Any, sizing: list[Number]) -> Any:
-        """An argument with those of its numbers decided that say what the operator does. sizing: gets those that sizes depend on."""
+        """An argument in which numbers that a graph cannot vary are decided. sizing: numbers that sizes depend on are appended to it."""
         place = kind, argument.name
         declared = argument.type.element if isinstance(argument.type, OptionalType) else argument.type
         if any(True for _ in tensors_in([value])) and str(getattr(declared, "element", declared).key) in PYTHON_NUMBERS:
-            value = map_tensors(self.as_number, value)      # a 0-d tensor that stands for a number
+            value = map_tensors(self.as_number, value)      # a 0-d tensor in place of a number
         if type(value) is not Number and not isinstance(value, list | tuple):
             return value
         if isinstance(value, list | tuple):
@@ -289,11 +289,11 @@ class Follower(Tracer):
         return value.decided()
 
     def as_number(self, tensor: Tensor) -> Any:
-        """The element of a tensor, which may have one alone, as a number."""
+        """The only element of a tensor, as a number."""
         return self.apply("aten::item", [tensor])
 
     def check_write(self, kind: str, schema: Any, args: Sequence[Any]) -> None:
-        """Note which arguments are written into. Raises UnsupportedError for what no run of the graph could write into."""
+        """Note which arguments are written into. Raises UnsupportedError for a write that no run of the graph could repeat."""
         target = args[0]
         places = [place for place, argument in enumerate(schema.arguments) if argument.alias is not None and argument.alias.is_write]
         if places != [0]:
@@ -312,13 +312,13 @@ class Follower(Tracer):
                 self.written.add(place)
 
     def watch(self, box: Boxed) -> Boxed:
-        """Notice writes into an argument."""
+        """Remember an argument, so that writes into it are noticed."""
         self.watched.append((box, box.value.array.view()))
         return box
 
     # -- operands
     def operand(self, value: Any, argument: Argument | None = None) -> Value:
-        """Numbers of the trace are values too."""
+        """As `Tracer.operand`; a number of the trace has a value of the graph too."""
         if type(value) is Number:
             if value.source in self.known:
                 return super().operand(self.known[value.source], argument)
@@ -334,15 +334,15 @@ class Follower(Tracer):
         return super().operand(value, argument)
 
     def is_from_outside(self, tensor: Any) -> bool:
-        """Is it a tensor that was there before the function was called, and is no argument?"""
+        """Was a tensor made before the function was called, without being an argument?"""
         return not isinstance(tensor, Boxed) and tensor.born <= self.start
 
     def constant(self, tensor: Tensor) -> Value:
-        """A tensor from outside is an input: each run sees what it holds then. One that was made inside is a constant."""
+        """An input of the graph for a tensor from outside, since later runs read its current elements; a constant for any other."""
         return self.outer(tensor) if self.is_from_outside(tensor) else super().constant(tensor)
 
     def outer(self, held: Any) -> Value:
-        """The input of the graph that a tensor, or an array, from outside is."""
+        """The input of the graph for a tensor or array from outside."""
         entry = self.outside.get(id(held))
         if entry is None:
             value = self.whole.block.add_input(self.whole.fresh_id(), type_of(held if isinstance(held, Tensor) else Tensor(held)))
@@ -351,7 +351,7 @@ class Follower(Tracer):
         return entry[1]
 
     def number_input(self, number: Number) -> Value:
-        """The input of the graph that a number of the arguments is. NumPy's become Python's."""
+        """The input of the graph for a number among the arguments. NumPy scalars become Python numbers."""
         if isinstance(number.value, np.generic):
             return self.operand(self.computed(operator.methodcaller("item"), (number,)))
         step = int(number.source)       # type: ignore[arg-type]
@@ -362,7 +362,7 @@ class Follower(Tracer):
 
 
 def slice_length(size: int, start: int | None, end: int | None, step: int) -> int:
-    """How many items a slice has."""
+    """The number of items of a slice."""
     return len(range(*slice(start, end, step).indices(size)))
 
 
@@ -379,13 +379,13 @@ def text_of(value: Any) -> str:
 
 
 def check_bits(number: int) -> None:
-    """Raises RunError for a number that no tensor can have."""
+    """Raises RunError for a number that does not fit into 64 bits."""
     if not -2**63 <= number < 2**64:
         raise RunError(f"{number if abs(number) < 10**30 else 'a number'} is too big for an integer of 64 bits")
 
 
 def numbers_in(value: Any) -> Iterator[Number]:
-    """The numbers of a trace in a value, in order."""
+    """The traced numbers in a value, in order."""
     if type(value) is Number:
         yield value
     elif isinstance(value, list | tuple):
@@ -394,7 +394,7 @@ def numbers_in(value: Any) -> Iterator[Number]:
 
 
 def plain(value: Any) -> Any:
-    """A value with what the numbers of a trace are in this trace."""
+    """A value with its traced numbers replaced by their values in this trace."""
     if type(value) is Number:
         number = value.value.item() if isinstance(value.value, np.generic) else value.value
         if isinstance(number, int):

@@ -1,4 +1,4 @@
-"""Batching node by node, with loops and branches that no batched value decides, and numbers that are not batched, left where they are."""
+"""Batching a graph node by node: loops and branches whose conditions are not batched, and numbers, stay as they are."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from irtool.ir.types import TensorType, tensor_type
 
 
 class Blocks:
-    """A graph on its way to one that works on a batch: which of its values have the dimension in front."""
+    """A graph while it is batched, and the values that have the batch dimension, always as their first."""
 
     def __init__(self, graph: Graph, length: int, randomness: str) -> None:
         self.graph = graph
@@ -26,7 +26,7 @@ class Blocks:
         self.batched: set[Value] = set()
 
     def run(self, dims: Sequence[int | None]) -> None:
-        """Batch the graph in place. Raises PassError, and leaves it half done, where a node cannot be batched by itself."""
+        """Batch the graph in place. Raises PassError, and leaves the graph half done, if a node cannot be batched by itself."""
         build = Builder(self.graph).before(self.graph.block.return_node.next)
         for value, dim in zip(self.graph.inputs, dims, strict=True):
             if dim is None:
@@ -62,17 +62,17 @@ class Blocks:
                     node.destroy()
 
     def reads(self, node: Node, batched: set[Value]) -> bool:
-        """Does the node, or one in its blocks, read what is batched?"""
+        """Does the node, or one in its blocks, read a batched value?"""
         return any(self.holds(value, batched) for value in node.inputs) or any(
             self.reads(inner, batched) for block in node.blocks for inner in (*block, block.return_node))
 
     def holds(self, value: Value, batched: set[Value]) -> bool:
-        """Is the value batched, or a list that was just made of such?"""
+        """Is the value batched, or a list constructed of batched values?"""
         return value in batched or value.node.kind in CONSTRUCTS and any(self.holds(each, batched) for each in value.node.inputs)
 
     # -- plain nodes
     def node(self, node: Node) -> None:
-        """One operator, traced by itself on inputs of the types that it reads."""
+        """Batch one operator: trace it alone, on inputs of its operands' types, and insert the trace."""
         from irtool.dispatch.graph_functions import sample_inputs, trace_vmap
 
         if node.blocks or node_may_write(node) or facts_of(node.kind).is_random or facts_of(node.kind).side_effects:
@@ -98,7 +98,7 @@ class Blocks:
         node.destroy()
 
     def bring(self, node: Node, value: Value, alone: Graph, mapping: Mapping, outer: list[Value]) -> None:
-        """An operand into the graph of one node: tensors as inputs without the dimension, constants and lists as they are."""
+        """Add an operand to the graph of one node: tensors become inputs without the batch dimension, constants and lists are copied."""
         if value in mapping:
             return
         if isinstance(value.type, TensorType) and not is_constant(value):
@@ -115,7 +115,7 @@ class Blocks:
 
     # -- branches and loops
     def branch(self, node: Node) -> None:
-        """An If whose condition is not batched: a result is batched where one of the two is."""
+        """Batch an If whose condition is not batched: a result is batched if it is in one of the branches."""
         self.refuse_batched(node, node.inputs[:1], "the condition")
         for block in node.blocks:
             self.block(block)
@@ -125,7 +125,7 @@ class Blocks:
                 self.join(value, [(block.return_node, place) for block in node.blocks])
 
     def loop(self, node: Node) -> None:
-        """A Loop whose count and conditions are not batched: what is carried is batched where it is so in any round."""
+        """Batch a Loop whose count and conditions are not batched: a carried value is batched if it is in any round."""
         (body,) = node.blocks
         self.refuse_batched(node, node.inputs[:2], "the count or the condition")
         carried = body.inputs[1:]
@@ -149,13 +149,13 @@ class Blocks:
                 self.join(node.outputs[place], [(body.return_node, place + 1)], carried[place])
 
     def spread(self, block: Block, batched: set[Value]) -> None:
-        """Add what may become batched in a block: everything that is made of what is."""
+        """Add the values of a block that are computed from batched values."""
         for node in block:
             if self.reads(node, batched):
                 batched.update(node.outputs)
 
     def join(self, result: Value, ends: list[tuple[Node, int]], carried: Value | None = None) -> None:
-        """A result of a node with blocks that is batched, from what its blocks give. Raises PassError where their shapes differ."""
+        """Set the type of a batched result of a node with blocks, from the blocks' results. Raises PassError if their shapes differ."""
         for end, slot in ends:
             end.replace_input(slot, self.in_front(end.inputs[slot], end))
         shapes = {self.shape_of(value) for value in [*(end.inputs[slot] for end, slot in ends), *([carried] if carried else [])]}
@@ -167,7 +167,7 @@ class Blocks:
 
     # -- values
     def in_front(self, value: Value, user: Node) -> Value:
-        """The value with the dimension in front: itself, or expanded for its user."""
+        """The value with the batch dimension: itself, or expanded in front of its user."""
         if value in self.batched:
             return value
         if not isinstance(value.type, TensorType):
@@ -180,7 +180,7 @@ class Blocks:
         return expanded
 
     def shape_of(self, value: Value) -> tuple[int, ...]:
-        """The sizes that a value's type says. Raises PassError where it does not."""
+        """The sizes in a value's type. Raises PassError if it has none."""
         type = value.type
         if not isinstance(type, TensorType) or type.shape is None or type.dtype is None:
             self.refuse(value.node, f"the type of %{value.name} does not say its sizes, dtype")
@@ -192,7 +192,7 @@ class Blocks:
         return tensor_type(value.type.dtype, shape, contiguous_strides(tuple(shape)), False, "cpu")
 
     def refuse_batched(self, node: Node, values: Sequence[Value], what: str) -> None:
-        """Raises PassError where one of the values is batched."""
+        """Raises PassError if one of the values is batched."""
         if any(self.holds(value, self.batched) for value in values):
             self.refuse(node, f"{what} of {node.kind} is batched")
 
@@ -202,7 +202,7 @@ class Blocks:
 
 
 def item_of(node: Node) -> Value | None:
-    """What a node chooses of a list that was just made, by a constant index: a batched list is never changed, since writes are refused."""
+    """The element that a node reads, at a constant index, of a constructed list; batched lists never change, since that is refused."""
     if node.kind != "aten::__getitem__" or len(node.inputs) != 2 or node.inputs[0].node.kind != "prim::ListConstruct":
         return None
     items, index = node.inputs[0].node.inputs, constant(node.inputs[1])

@@ -28,21 +28,21 @@ NAMES: dict[str, Callable[..., Any]] = {
 }
 MAX_DEPTH = 32
 MOST_ELEMENTS = 1 << 26
-"""Of a tensor of which only the type is known; larger ones are not made to try operators on."""
+"""The largest tensor, in elements, that is allocated from a type to try operators on."""
 
 
 def tape_gradients(graph: Graph, inputs: Sequence[Any], wrt: Sequence[int], cotangents: Sequence[Any], seed: int = 0) -> list[Any]:
-    """Gradients of the inputs named by `wrt` by a tape: arrays, or None where no gradient can reach.
+    """Gradients of the inputs named by `wrt`, by a tape: arrays of the inputs' shapes and dtypes, or None where no gradient can reach.
 
-    inputs: values as graphs take them; cotangents: arrays, one per output, tensors in tuples and lists one by one; None takes no part.
-    Raises RunError for another number of cotangents.
+    inputs: values as graphs take them; cotangents: arrays, one per tensor of the outputs, those of tuples and lists in order; None: takes
+    no part. Raises RunError for another number of cotangents.
     """
     from irtool.accepted_values import accept
 
     tape = Autograd(current())
     values = [wrapped(accept(value, declared)) for value, declared in zip(inputs, graph.inputs, strict=True)]
     operands = [tape.variable(value) if place in wrt else value for place, value in enumerate(values)]
-    wanted = [map_tensors(tape.snapshot, operands[place]) for place in wrt]       # the graph may write into it
+    wanted = [map_tensors(tape.snapshot, operands[place]) for place in wrt]       # the graph may write into the operand
     with pushed(tape), seeded(seed):
         outputs = flatten(function_of(graph)(*operands))[0]
     if len(outputs) != len(cotangents):
@@ -52,7 +52,7 @@ def tape_gradients(graph: Graph, inputs: Sequence[Any], wrt: Sequence[int], cota
 
 
 def logged(graph: Graph, inputs: Sequence[Any], write: Callable[[str], None], seed: int = 0) -> list[Any]:
-    """Run a graph on values under a Logger, which writes a line per operation on tensors; gives the outputs."""
+    """Run a graph on values under a Logger, which calls `write` with a line per operation on tensors; returns the outputs."""
     from irtool.accepted_values import accept, delivered
 
     fresh_labels()
@@ -66,7 +66,7 @@ def logged(graph: Graph, inputs: Sequence[Any], write: Callable[[str], None], se
 def transformed(function: Callable[..., Any], text: str) -> Callable[..., Any]:
     """A function transformed as a text says: `grad(0)`, `vmap(grad(0))`, `vmap(grad(argnums=(0, 1)), in_dims=(0, None))`.
 
-    The innermost transformation is of the function itself; each one outside takes what is in its parentheses first. Raises PipelineError.
+    The innermost transformation is applied to the function, each outer one to the result of the inner one. Raises PipelineError.
     """
     try:
         tree = ast.parse(text.strip(), mode="eval").body
@@ -99,7 +99,7 @@ def _build(function: Callable[..., Any], tree: ast.expr, text: str, depth: int) 
 
 
 def trace_transformed(graph: Graph, text: str, inputs: Sequence[Any]) -> Graph:
-    """The graph of a transformed graph, traced on inputs that it takes."""
+    """The graph of a graph transformed as a text says, traced on inputs of the transformed graph."""
     from irtool.dispatch.tracer import trace
 
     names = [value.name if not value.name.isdecimal() else "" for value in graph.inputs]
@@ -108,9 +108,9 @@ def trace_transformed(graph: Graph, text: str, inputs: Sequence[Any]) -> Graph:
 
 # -- vmap by itself
 def in_dims_of(text: str, graph: Graph, what: str = "in-dims") -> list[int | None]:
-    """`0,None,1` as one dimension, or None, per input of a graph; a single one is for all tensors. Raises PipelineError.
+    """`0,None,1` as one dimension, or None, per input of a graph; a single entry holds for all tensors. Raises PipelineError.
 
-    what: how messages call the text.
+    what: the name of the text in messages.
     """
     words = [word.strip() for word in text.split(",")]
     dims: list[int | None] = []
@@ -129,7 +129,7 @@ def in_dims_of(text: str, graph: Graph, what: str = "in-dims") -> list[int | Non
 
 
 def check_size(value: Value, length: int) -> None:
-    """Raises PassError for a type whose sizes nobody should ask memory for: operators are tried on such tensors."""
+    """Raises PassError for a type of more than MOST_ELEMENTS elements, since operators are tried on allocated tensors."""
     type = value.type
     if isinstance(type, TensorType) and type.shape is not None and prod(max(size, 1) for size in type.shape) * length > MOST_ELEMENTS:
         message = f"vmap: %{value.name} : {type} has too many elements to be batched by trying: {MOST_ELEMENTS} is the most"
@@ -139,7 +139,7 @@ def check_size(value: Value, length: int) -> None:
 
 
 def sample_inputs(graph: Graph, dims: Sequence[int | None], length: int, what: str = "in-dims") -> list[Any]:
-    """Ones of the shapes that a graph's types say, with a dimension more where one is batched. Raises PipelineError without sizes."""
+    """Arrays of ones in the shapes of a graph's input types, with batch dimensions added. Raises PipelineError for types without sizes."""
     import numpy as np
 
     samples: list[Any] = []

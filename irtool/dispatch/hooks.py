@@ -1,4 +1,4 @@
-"""A layer that shows each operation to functions before and after it is done, which may replace what goes in and what comes out."""
+"""A layer that calls functions before and after each operation, which may replace the operands and the result."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -7,13 +7,13 @@ from typing import Any
 from irtool.dispatch.stack import Layer
 
 Before = Callable[[str, list[Any]], list[Any] | None]
-"""Sees the operator's name, `aten::add.Tensor`, and its operands; may give others."""
+"""Called with the operator's name, `aten::add.Tensor`, and its operands; a returned list replaces them."""
 After = Callable[[str, list[Any], Any], Any]
-"""Sees the name, the operands and the result; may give another (None: it stays)."""
+"""Called with the name, the operands and the result; a returned value other than None replaces the result."""
 
 
 class Hooks(Layer):
-    """Forwards what its functions make of each operation."""
+    """Forwards each operation to the layer below, with its functions called before and after."""
 
     def __init__(self, inner: Layer, before: Before | None = None, after: After | None = None, name: str = "") -> None:
         super().__init__(inner, name)
@@ -25,7 +25,7 @@ class Hooks(Layer):
         return Hooks(inner, self.before, self.after, self.name)
 
     def apply(self, name: str, args: list[Any]) -> Any:
-        """Show, forward, show."""
+        """Run the operation on the layer below, with hooks."""
         if self.before is not None:
             replaced = self.before(name, args)
             args = args if replaced is None else replaced
@@ -36,7 +36,7 @@ class Hooks(Layer):
         return result
 
     def custom_vjp(self, forward: Callable[..., Any], backward: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, Any]:
-        """Forward: what the function does is not seen."""
+        """As the layer below: hooks are not called for the operations of the function."""
         return self.below.custom_vjp(forward, backward, args)
 
 

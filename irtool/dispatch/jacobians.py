@@ -21,7 +21,7 @@ from irtool.ops.tensor import Tensor, next_birth
 def jacrev(func: Function, argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False, chunk_size: int | None = None) -> Function:
     """The Jacobian, of shape outputs + inputs, row by row by reverse differentiation: as torch.func.jacrev. A tuple gives a tuple.
 
-    has_aux: the function gives (output, aux), and the result is (Jacobian, aux). chunk_size: so many rows at a time. Raises RunError.
+    has_aux: the function returns (output, aux), and the result is (Jacobian, aux). chunk_size: rows computed at one time. Raises RunError.
     """
     func = as_function("jacrev", func)
     check_chunk_size("jacrev", chunk_size)
@@ -47,7 +47,7 @@ def jacrev(func: Function, argnums: int | tuple[int, ...] = 0, *, has_aux: bool 
 def jacfwd(func: Function, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, *, randomness: str = "error") -> Function:
     """The Jacobian, of shape outputs + inputs, column by column by forward differentiation: as torch.func.jacfwd. A tuple gives a tuple.
 
-    has_aux: the function gives (output, aux), and the result is (Jacobian, aux). randomness: as for vmap. Raises RunError.
+    has_aux: the function returns (output, aux), and the result is (Jacobian, aux). randomness: as for vmap. Raises RunError.
     """
     func = as_function("jacfwd", func)
     check_choice("jacfwd", "randomness", randomness, RANDOMNESS)
@@ -78,7 +78,7 @@ def jacfwd(func: Function, argnums: int | tuple[int, ...] = 0, has_aux: bool = F
 
 
 def restricted(func: Function, args: Sequence[Any], named: dict[str, Any], argnums: Any, what: str) -> tuple[Function, list[Any]]:
-    """A function of some of its arguments, the others fixed, and those arguments. Raises RunError for one that is not there."""
+    """The function of the arguments `argnums`, with the others fixed, and these arguments. Raises RunError for a missing argument."""
     places = chosen_places(argnums, len(args), f"{what}: argnums")
     operands = [tensors(arg, as_variable) if place in places else tensors(arg) for place, arg in enumerate(args)]
 
@@ -91,16 +91,16 @@ def restricted(func: Function, args: Sequence[Any], named: dict[str, Any], argnu
 
 
 def hessian(func: Function, argnums: int | tuple[int, ...] = 0) -> Function:
-    """Second derivatives, outputs + inputs + inputs: forward over reverse, as torch.func.hessian. A tuple gives tuples in a tuple."""
+    """Second derivatives, of shape outputs + inputs + inputs: forward over reverse, as torch.func.hessian. A tuple gives nested tuples."""
     func = as_function("hessian", func)
     return jacfwd(jacrev(func, argnums), argnums)
 
 
 def unit_rows(tensor: Any) -> Any:
-    """One tensor of its shape per element, with a one there and zeros elsewhere."""
+    """For a tensor of n elements, n tensors of its shape, stacked: number i has a 1 at element i, and zeros elsewhere."""
     size = int(np.prod(tensor.shape, dtype=np.int64))
     rows = Tensor(np.eye(size, dtype=dtype_of(tensor.dtype)))
-    rows.born = next_birth()        # ours, which nobody outside holds: a constant of traces
+    rows.born = next_birth()        # nobody outside refers to it: a constant of traces
     return do("aten::reshape", rows, [size, *tensor.shape])
 
 

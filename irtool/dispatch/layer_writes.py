@@ -1,9 +1,9 @@
-"""Writes into tensors under layers, where values never change: a write gives its target, and all that shares memory with it, new values.
+"""Functionalisation of writes under layers: values never change; a write gives its target, and all tensors that share its memory, new ones.
 
-Views are remembered as they are made: of what, by which operator. A write into a part makes a new whole with the part's elements in their
-places, and every view is taken of it anew; so gradients and batches go through writes as through anything else. (torch calls it
-functionalization.) A tensor that was made inside of a layer may become one of the layer's by what is written into it; one from outside
-may not: whoever holds it there would see values that mean nothing to him.
+A tensor object is a *handle*: a write exchanges the value in it, and all who refer to the handle see the new value. Each view remembers the
+tensor that it views, and the operator. A write into a view computes a new value of the viewed tensor, and from that new values of all
+its views; so layers see only operations that do not write. A write may turn a tensor made inside a transformed function into one of the
+layer's; not so a tensor from outside, where the layer's values have no meaning.
 """
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ from irtool.ops.size_facts import CERTAIN_VIEWS
 from irtool.ops.tensor import Tensor, next_birth
 
 SILENT = ("aten::detach", "aten::data")
-"""Operators whose result shares memory with a tensor, but no gradient: what is written into it is a constant."""
+"""Operators whose result shares the memory of a tensor, but not its gradient: a value written into the result is a constant."""
 WITHOUT_WRITE = {f"aten::__i{name}__": f"aten::__{name}__" for name in "and or xor lshift rshift".split()}
-"""Kinds that write, whose names do not end in `_`, and the kinds that compute the same without writing."""
+"""Kinds that write though their names do not end in `_` -> the kinds that compute the same without writing."""
 VIEWS_AS = {"aten::expand_as": "aten::expand", "aten::view_as": "aten::reshape", "aten::reshape_as": "aten::reshape"}
-"""Views in the sizes of another tensor, and the same in given ones."""
+"""Views in the sizes of another tensor -> the same views by sizes."""
 FILLS = ("aten::zero_", "aten::fill_.Scalar")
-"""Overloads that write one number everywhere: elements that share a place in memory agree on what is written there."""
+"""Overloads that write one number everywhere, and so may write into elements that share a place in memory."""
 
 
 class View:
-    """How a tensor was made of another that shares its memory; at `place` of the results where there are several."""
+    """The operation that made a tensor a view of `whole`: operator, further operands, and the position among its results."""
 
     __slots__ = ("whole", "name", "rest", "place")
 
     def __init__(self, whole: Tensor, name: str, rest: list[Any], place: int) -> None:
         self.whole = whole
-        self.name = "aten::reshape" if name == "aten::view" else name      # of a new whole the elements may stand in another order
+        self.name = "aten::reshape" if name == "aten::view" else name      # a new whole may have other strides
         self.rest = [list(each) if isinstance(each, list) else each for each in rest]
-        if name in VIEWS_AS:        # of the other tensor its sizes alone are asked
+        if name in VIEWS_AS:        # the other tensor matters only by its sizes
             self.name, self.rest = VIEWS_AS[name], [rest[0].shape, *([False] if name == "aten::expand_as" else [])]
         self.place = place
 
@@ -59,7 +59,7 @@ class View:
 
 
 class Links:
-    """What a tensor is a view of, if it is one, and what there may be that are views of it."""
+    """origin: the view that a tensor is (None: no view); parts: weak references to the views of the tensor."""
 
     __slots__ = ("origin", "parts")
 
@@ -70,7 +70,7 @@ class Links:
 
 @cache
 def is_view(name: str) -> bool:
-    """May the results of an operator share memory with its first operand, which it does not write into?"""
+    """May the results of an operator be views of its first operand, without a write?"""
     schema = schema_named(name) or overload(name).schema
     first = schema.arguments[0].alias if schema.arguments else None
     if schema.kind in UNDECLARED:
@@ -88,7 +88,7 @@ def is_write(name: str) -> bool:
 
 @cache
 def without_write(name: str) -> str | None:
-    """For an overload that writes into its first operand, the overload that gives a new tensor instead; None for others."""
+    """For an overload that writes into its first operand, the overload that returns a new tensor instead; None for others."""
     written = overload(name)
     types = [argument.type.text for argument in written.schema.arguments]
     kind, dot, rest = name.partition(".")
@@ -106,7 +106,7 @@ def without_write(name: str) -> str | None:
 
 # -- handles
 def another(tensor: Tensor) -> Tensor:
-    """A handle of the same value, which shares no memory: what is written into the one is not seen by the other."""
+    """A new handle with the same value: a write into one handle does not change the other."""
     handle: Tensor
     if isinstance(tensor, Boxed):
         handle = Boxed(tensor.layer, tensor.value, tensor.data)
@@ -119,7 +119,7 @@ def another(tensor: Tensor) -> Tensor:
 
 
 def become(target: Tensor, other: Tensor) -> None:
-    """A handle has the value of another from now on, in the boxes that has; whoever holds it sees that."""
+    """Give a handle the value, and boxes, of another handle."""
     target.__class__ = other.__class__
     if isinstance(other, Boxed):
         boxed: Any = target
@@ -133,10 +133,9 @@ def become(target: Tensor, other: Tensor) -> None:
 
 
 def remember(layer: Layer, name: str, args: list[Any], results: Any) -> Any:
-    """The results of an operator, and note that they may be views of its first operand.
+    """Note for the results of an operator that they may be views of its first operand; returns the results.
 
-    A view that the layer computes as the operand gets another handle, and so does what the layer below knows as a part of what it has of
-    the operand.
+    A result that is the operand itself gets a new handle, and so does a result that the layer below has noted as a view of its operand.
     """
     whole = args[0]
     if not isinstance(whole, Tensor):
@@ -163,7 +162,7 @@ def remember(layer: Layer, name: str, args: list[Any], results: Any) -> Any:
 
 
 def is_operand(layer: Layer, name: str, operand: Tensor, result: Any) -> bool:
-    """Did an operator have nothing to do, so that it gave its first operand? result: in the layer's boxes, or as the layer below has it."""
+    """Did an operator return its first operand, having nothing to do? result: in a box of the layer, or as the layer below sees it."""
     if name.partition(".")[0] not in OPERAND_ITSELF:
         return False
     if layer.owns(operand) and layer.owns(result):
@@ -173,32 +172,33 @@ def is_operand(layer: Layer, name: str, operand: Tensor, result: Any) -> bool:
 
 @cache
 def may_copy(name: str) -> bool:
-    """May the operator copy where its schema speaks of a view? Others give views even where a layer computes them as copies."""
+    """May an operator that is a view by its schema return a copy (`reshape`)? The result of any other is a view, even if a layer computes
+    a copy."""
     return name.partition(".")[0] not in CERTAIN_VIEWS
 
 
 def shares_memory(view: Tensor, whole: Tensor) -> bool:
-    """Does it, or has the operator made a copy?"""
+    """Does a result share memory with the operand, or is it a copy?"""
     a, b = elements_of(view), elements_of(whole)
     if not isinstance(a, np.ndarray) or not isinstance(b, np.ndarray):
         return True
-    return a.dtype == b.dtype if not a.size else np.may_share_memory(a, b)      # of no elements, only the dtype tells
+    return a.dtype == b.dtype if not a.size else np.may_share_memory(a, b)      # without elements, equal dtypes are taken as a view
 
 
 def root_of(tensor: Tensor) -> Tensor:
-    """What a view of views is a part of, in the end; what is no view is its own root."""
+    """The tensor at the start of a chain of views; a tensor that is no view is its own root."""
     while tensor.links is not None and tensor.links.origin is not None:
         tensor = tensor.links.origin.whole
     return tensor
 
 
 def is_inside(layer: Layer, root: Tensor) -> bool:
-    """Is a tensor one of the layer's, or was it made since the layer is there?"""
+    """Is a tensor in a box of the layer, or was it made since the layer was pushed?"""
     return root.born > layer.start or layer.owns(root)
 
 
 def views_of(whole: Tensor) -> Iterator[Tensor]:
-    """The tensors there are that share memory with a tensor by being views of it, each behind what it is a view of."""
+    """All living views of a tensor, and views of these, each after the tensor that it views."""
     if whole.links is None:
         return
     alive = [view for each in whole.links.parts if (view := each()) is not None]
@@ -209,7 +209,7 @@ def views_of(whole: Tensor) -> Iterator[Tensor]:
 
 
 def take_in(layer: Layer, tensor: Tensor) -> None:
-    """A tensor that was made inside of a trace becomes one of the trace's, and with it what shares its memory."""
+    """Turn a tensor made inside a traced function, and all tensors that share its memory, into tensors of the trace."""
     root = root_of(tensor)
     if not layer.owns(root) and is_inside(layer, root):
         become(root, layer.adopted(root))
@@ -220,13 +220,14 @@ def take_in(layer: Layer, tensor: Tensor) -> None:
 
 # -- arguments
 class Lent:
-    """Arguments that a function sees by handles of its own, made inside of a layer: what it writes into them is handed back."""
+    """Arguments for which a transformed function gets new handles; `hand_back` copies what it wrote into the caller's tensors."""
 
     def __init__(self) -> None:
         self.pairs: list[tuple[Tensor, Tensor, int | None]] = []
 
     def lend(self, tensor: Any, handle: Any = None, dim: int | None = None) -> Any:
-        """The handle of a tensor: `handle`, or a new one if that is None; any other value as it is. dim: the dimension a batch hides."""
+        """The handle for a tensor: `handle`, or a new one if that is None; any other value unchanged. dim: the hidden dimension, under a
+        batch."""
         if not isinstance(tensor, Tensor):
             return tensor
         if handle is None:
@@ -235,7 +236,7 @@ class Lent:
         return handle
 
     def hand_back(self, layer: Layer) -> None:
-        """What was written into the handles goes into the tensors, by the layer that is on top now."""
+        """Copy the values of handles that were written into the caller's tensors, by operations on the layer that is on top now."""
         for tensor, handle, dim in self.pairs:
             root: Any = root_of(handle)
             if (root.value is tensor) if dim is not None and layer.owns(root) else is_same(root, tensor):
@@ -248,7 +249,7 @@ class Lent:
 
 
 def is_same(one: Tensor, other: Tensor) -> bool:
-    """Have two handles one value?"""
+    """Have two handles the same value?"""
     if isinstance(one, Boxed) or isinstance(other, Boxed):
         return isinstance(one, Boxed) and isinstance(other, Boxed) and one.layer is other.layer and one.value is other.value
     return one.array is other.array
@@ -256,9 +257,9 @@ def is_same(one: Tensor, other: Tensor) -> bool:
 
 # -- writes
 def do_write(layer: Layer, name: str, plain: str | None, args: list[Any]) -> Any:
-    """Do an operator that writes into its first operand, which was made inside of a layer; gives that.
+    """Run an operator that writes into its first operand, which was made inside the function; returns the operand.
 
-    plain: the operator that gives a new tensor instead. Raises UnsupportedError where there is none.
+    plain: the operator that returns a new tensor instead. Raises UnsupportedError if there is none.
     """
     target = args[0]
     if plain is not None and is_view(plain):
@@ -275,7 +276,7 @@ def do_write(layer: Layer, name: str, plain: str | None, args: list[Any]) -> Any
 
 
 def refuse_shared_parts(name: str, target: Tensor, operands: list[Any]) -> None:
-    """Refuses operands that are other parts of the tensor that is written into, as a write into arrays does."""
+    """Raises, as a write into arrays does, if an operand is another part of the tensor that is written into."""
     root = root_of(target)
     others = [each for each in tensors_in(operands) if each is not target and root_of(each) is root]
     if others and (target is not root or any(each is not root for each in others)):
@@ -285,7 +286,7 @@ def refuse_shared_parts(name: str, target: Tensor, operands: list[Any]) -> None:
 
 
 def chain_of(tensor: Tensor) -> list[View]:
-    """How a tensor was made of its root, step by step."""
+    """The views from the root of a tensor to the tensor, in order."""
     chain: list[View] = []
     while tensor.links is not None and tensor.links.origin is not None:
         chain.append(tensor.links.origin)
@@ -294,15 +295,17 @@ def chain_of(tensor: Tensor) -> list[View]:
 
 
 def reshapes(layer: Layer, name: str, args: list[Any]) -> bool:
-    """Does an operator change what a tensor shows, which is none of the layer's, but was made inside of it?"""
+    """Does an operator change only the shape of its operand (`t_`), a tensor made inside the function that has no box of the layer?"""
     plain = layer.rules.without_write(name)
     return plain is not None and is_view(plain) and isinstance(args[0], Tensor) and not layer.owns(args[0]) and \
         is_inside(layer, root_of(args[0]))
 
 
 def write(layer: Layer, name: str, target: Tensor, result: Any) -> Any:
-    """`target`, which was made inside of the layer, holds `result` from now on. Raises RunError for a result of another size or kind of
-    numbers, UnsupportedError where a part of something cannot be put back into it."""
+    """Give `target`, which was made inside the function, the value `result`; its aliases get new values too.
+
+    Raises RunError for a result of another shape or kind of dtype, UnsupportedError for a view whose elements cannot be put back.
+    """
     chain, root = chain_of(target)[::-1], root_of(target)
     if result.shape != target.shape:
         raise RunError(f"output with shape {target.shape} doesn't match the broadcast shape {result.shape}")
@@ -312,7 +315,7 @@ def write(layer: Layer, name: str, target: Tensor, result: Any) -> Any:
         result = layer.apply("aten::_to_copy", [result, target.dtype, None, None, None, False, None])
     others = list(views_of(root))
     cut = next((place for place, view in enumerate(chain) if is_unknown_to_tapes(view)), len(chain))
-    head = chain[cut - 1].whole if cut else target      # of the tensors with the target's gradient, what the others are views of
+    head = chain[cut - 1].whole if cut else target      # the root of those views that share the target's gradient
     tapes, every = layer.silent_tapes(False), layer.silent_tapes(True)
     with silence(tapes):
         value = put_back(layer, name, head, chain[:cut][::-1], result) if cut else result
@@ -329,12 +332,12 @@ def write(layer: Layer, name: str, target: Tensor, result: Any) -> Any:
 
 
 def is_unknown_to_tapes(view: View) -> bool:
-    """Is a view a tensor of its own to tapes: a write into the one changes the other's values, but not its gradient?"""
+    """Do tapes treat a view as a separate tensor: does a write into it change the elements of the whole, but not its gradient?"""
     return view.name in SILENT or view.name.startswith("aten::unsafe_")
 
 
 def head_of(tensor: Tensor) -> Tensor:
-    """What a tensor is a view of, as tapes know."""
+    """The root of a tensor's chain of views as tapes see it."""
     while tensor.links is not None and tensor.links.origin is not None and not is_unknown_to_tapes(tensor.links.origin):
         tensor = tensor.links.origin.whole
     return tensor
@@ -342,7 +345,7 @@ def head_of(tensor: Tensor) -> Tensor:
 
 @contextmanager
 def silence(tapes: list[Any]) -> Iterator[None]:
-    """Within the block operations do not go on these tapes."""
+    """A context in which these tapes record nothing."""
     with ExitStack() as stack:
         for tape in tapes:
             stack.enter_context(tape.silently())
@@ -350,17 +353,17 @@ def silence(tapes: list[Any]) -> Iterator[None]:
 
 
 def keeping(before: Tensor, after: Tensor, tapes: list[Any]) -> Tensor:
-    """A new value of a tensor, with what tapes knew of it before, which a write of constants does not change. Without tapes: as it is."""
+    """The new value `after` of a tensor with the variables that `tapes` have for `before`: for them the write is one of constants."""
     if not tapes or not isinstance(before, Boxed):
         return after
     layer = before.layer
     rest = [tape for tape in tapes if tape is not layer]
-    inside = another(layer.laid_out(after, before))     # `after` may be noted as a view itself, which the box is
+    inside = another(layer.laid_out(after, before))     # without the links of `after`, which may be noted as a view
     return Boxed(layer, keeping(before.value, inside, rest), before.data)
 
 
 def put_back(layer: Layer, name: str, root: Any, chain: list[View], part: Any) -> Any:
-    """A whole with another part: what a view of a view of it shows. Raises RunError for a view that shows an element twice."""
+    """`root` with the elements that the last view of a chain shows replaced by `part`. Raises RunError if a view shows an element twice."""
     flat = layer.apply("aten::reshape", [root, [int(np.prod(root.shape, dtype=np.int64))]])
     places = places_of(root, chain, name)
     part = layer.apply("aten::reshape", [part, [len(places)]])
@@ -376,17 +379,17 @@ def put_back(layer: Layer, name: str, root: Any, chain: list[View], part: Any) -
 
 
 def places_of(root: Tensor, chain: list[View], name: str) -> Any:
-    """Which elements of a tensor, in its order, a view of a view of it shows. Raises UnsupportedError where that cannot be told."""
+    """The flat indices of the elements of `root` that the last view of a chain shows. Raises UnsupportedError for an unknown view."""
     return viewed(all_places(root), chain, name).reshape(-1)
 
 
 def all_places(root: Tensor) -> Tensor:
-    """The number of each element of a tensor, in its order."""
+    """The flat index of each element of a tensor, in the tensor's shape."""
     return Tensor(np.arange(int(np.prod(root.shape, dtype=np.int64))).reshape(root.shape))
 
 
 def viewed(places: Any, chain: list[View], name: str) -> Any:
-    """What a view of a view of some places shows. Raises UnsupportedError where that cannot be told."""
+    """A chain of views applied to a tensor of indices. Raises UnsupportedError for an unknown view."""
     try:
         for view in chain:
             places = view.of(places, BACKEND)
@@ -401,7 +404,7 @@ def viewed(places: Any, chain: list[View], name: str) -> Any:
 
 
 def reshaped(layer: Layer, plain: str, target: Tensor, rest: list[Any]) -> Any:
-    """`target` shows what a view of it shows from now on; what shares its memory still does. Raises RunError for detaching a view."""
+    """Turn `target` into a view of itself (`t_`, `detach_`); it still shares memory as before. Raises RunError for detaching a view."""
     is_part = target.links is not None and target.links.origin is not None
     if plain in SILENT and is_part:
         raise RunError("Can't detach views in-place. Use detach() instead.")

@@ -13,7 +13,7 @@ Print = Callable[[str], None]
 
 
 def label(value: Any) -> str:
-    """The name of a value: that of the tensor at the bottom, whatever layers it is in; given when it is first asked for."""
+    """The name of a value: that of the tensor at the bottom below all boxes. New tensors are named when they are first printed."""
     if isinstance(value, Tensor):
         while isinstance(value, Boxed):
             value = value.value
@@ -28,7 +28,7 @@ def label(value: Any) -> str:
 
 
 def fresh_labels() -> None:
-    """From now on names begin with v0 again."""
+    """Start names with v0 again."""
     global _labels
     _labels = count()
 
@@ -42,14 +42,14 @@ def line(layer: Layer, result: Any, text: str) -> str:
 
 
 class Logger(Layer):
-    """Forwards, then prints. Sizes are the layer's below."""
+    """Runs operations on the layer below, and prints them with the sizes that it shows."""
 
     def __init__(self, inner: Layer, name: str = "", write: Print = print) -> None:
         super().__init__(inner, name)
         self.write = write
 
     def again(self, inner: Layer) -> Layer:
-        """A layer that prints as this one does."""
+        """A logger with the same name and function."""
         return Logger(inner, self.name, self.write)
 
     def apply(self, name: str, args: list[Any]) -> Any:

@@ -1,8 +1,9 @@
-"""Gradients of loops whose condition no layer knows: what each round begins with is kept, and the rounds are gone through backwards.
+"""Gradients of loops whose condition is undecided: the carried values of each round are saved, and the rounds differentiated in reverse.
 
-A tape runs a loop round by round where it can be told when to stop: of a batched condition, when it holds nowhere any more. Under a trace
-it cannot: the loop stays a Loop, whose rounds leave what they carry in lists, and the way back is a Loop over them, which runs each
-round again on a tape of its own. So layers have two more methods: `keep` is `repeat` with a History, `unwind` goes back through one.
+A tape runs a loop round by round if a layer can decide when to stop (a batched condition: when it holds at no place). Under a trace
+nobody can: the loop is recorded as a Loop that appends the carried values of each round to lists; the backward pass is a Loop over these
+lists, which runs each round again on a new tape. For this, layers have two more methods: `keep` is `repeat` with a History, and `unwind`
+runs over the rounds of a History.
 """
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class History:
-    """What a loop carried at the beginning of each of its rounds; `record` holds it in a form that only `layer` reads."""
+    """The carried values at the start of each round of a loop. record: these, in a form that only `layer` understands."""
 
     __slots__ = ("layer", "record")
 
@@ -30,9 +31,9 @@ class History:
 
 
 def run_rounds(layer: Layer, limit: int | None, condition: Any, body: Branch, args: Sequence[Any], count: int) -> list[Any] | None:
-    """What a loop carries at its end, run round by round on a layer while its condition holds at any place. None: no layer knows it.
+    """The final carried values of a loop, run round by round on a layer while its condition holds at any place. None: undecided.
 
-    Places where it does not hold keep what they have.
+    A place where the condition does not hold keeps its values.
     """
     carried, rest, done = list(args[:count]), args[count:], 0
     while limit is None or done < limit:
@@ -53,7 +54,7 @@ def run_rounds(layer: Layer, limit: int | None, condition: Any, body: Branch, ar
 
 
 def propagate_rounds(entry: Entry, tape: Autograd, grads: list[Any], layer: Layer) -> Sequence[Any]:
-    """The gradients of a loop's operands from those of what it carries at its end. Operations run on `layer`."""
+    """The gradients of a loop's operands from those of its final carried values. Operations run on `layer`."""
     history, body, count = entry.saved
     args = entry.args if layer is tape else [tape.opened(arg) for arg in entry.args]
     moving = [place for place in range(count) if is_floating(args[place])]
@@ -64,9 +65,9 @@ def propagate_rounds(entry: Entry, tape: Autograd, grads: list[Any], layer: Laye
         return layer.apply("aten::zeros_like", [value, None, None, None, None, None])
 
     def back(*values: Any) -> list[Any]:
-        """One round backwards: the gradients of what it began with, and the sums of gradients of what it reads.
+        """Differentiate one round: returns the gradients of its initial carried values, and the sums of gradients of outer values.
 
-        values: what it began with; the gradients of what it ended with, and the sums so far; what it reads.
+        values: the round's initial carried values; the gradients of its final ones, and the sums so far; the outer values.
         """
         inner = tape.again(current())
         carried, state, others = values[:count], values[count:count + len(moving) + len(read)], values[count + len(moving) + len(read):]

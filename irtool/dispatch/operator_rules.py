@@ -1,6 +1,6 @@
-"""What layers know of operators. Layers ask a table; the one here answers for the library, from the stanzas.
+"""The table in which layers look up facts about operators; the one here answers from the stanzas.
 
-A table of one's own (as in tests, or for teaching) has the same methods: `choose`, `run`, `forward`, `backward`, `add`, `batch`, `spelled`.
+A user's table (in tests, or for teaching) has the same methods: `choose`, `run`, `forward`, `backward`, `add`, `batch`, `spelled`.
 """
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Library:
 
     is_library = True
     constants_on_tape = False
-    """Does a tape note operations none of whose operands is on it?"""
+    """Does a tape record operations none of whose operands is on it?"""
 
     def choose(self, kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> tuple[str, list[Any]]:
-        """The overload that takes the operands, and one value per argument."""
+        """The name of the overload that accepts the operands, and one value per argument of its schema."""
         return choose_overload(kind, args, named)
 
     def run(self, name: str, args: list[Any]) -> Any:
@@ -40,25 +40,25 @@ class Library:
 
     # -- derivatives
     def is_differentiable(self, name: str) -> bool:
-        """Has it a gradient formula? Raises UnsupportedError where there should be one."""
+        """Has an overload a gradient formula? Raises UnsupportedError if its formula is missing."""
         return recipes.recipe_of(name) is not None
 
     def needs_little(self, name: str) -> bool:
-        """Does the gradient need nothing saved but operands, a single result, and facts about them?"""
+        """Does the gradient need only operands, a single result, and their sizes and dtypes?"""
         recipe = recipes.recipe_of(name)
         if recipe is None or recipe.whole is not None or recipe.saving is not None and not recipe.is_later:
             return False
         return len(recipe.schema.returns) == 1
 
     def forward(self, name: str, args: list[Any], apply: Apply) -> tuple[Any, Any]:
-        """The results, and what the gradient needs besides operands and results."""
+        """The results, and other values that the gradient needs."""
         recipe = recipes.recipe_of(name)
         assert recipe is not None
         return recipe.forward(args, apply)
 
     def backward(self, name: str, args: list[Any], results: list[Any], saved: Any, grads: list[Any], apply: Apply,
                  again: bool = False) -> Sequence[Any]:
-        """One gradient per operand. again: what was saved is computed anew by `apply`, so that it can be differentiated too."""
+        """One gradient per operand. again: recompute the saved values by `apply`, so that they can be differentiated in turn."""
         recipe = recipes.recipe_of(name)
         assert recipe is not None
         if again:
@@ -70,19 +70,19 @@ class Library:
         return apply("aten::add.Tensor", [a, b, 1])
 
     def shortcut(self, name: str, args: list[Any]) -> Any:
-        """A result that needs no operation; None when there is none."""
+        """A result that needs no operation; None if one is needed."""
         return None
 
     def without_write(self, name: str) -> str | None:
-        """For an operator that writes into its first operand, the overload that gives a new tensor; None for others."""
+        """For an operator that writes into its first operand, the overload that returns a new tensor; None for others."""
         return without_write(name)
 
     def is_view(self, name: str) -> bool:
-        """May its results share memory with its first operand?"""
+        """May the results of an operator share memory with its first operand?"""
         return is_view(name)
 
     def only_writes(self, name: str) -> bool:
-        """Does it write into its first operand, with no operator that gives a new tensor instead?"""
+        """Does an operator write into its first operand, and has no form that does not write?"""
         if name not in _only_writes:
             first = next(iter(overload(name).schema.arguments), None)
             _only_writes[name] = first is not None and first.alias is not None and first.alias.is_write and self.without_write(name) is None
@@ -90,24 +90,24 @@ class Library:
 
     # -- batches
     def batch(self, name: str) -> Callable[..., Any]:
-        """The batching rule of an overload. Raises UnsupportedError, with the reason, where there is none."""
+        """The batching rule of an overload. Raises UnsupportedError, with the reason, if it has none."""
         return rule_or_refusal(name)
 
     def is_pointwise(self, name: str) -> bool:
-        """Is the batching rule that of pointwise operators, and nothing written?"""
+        """Has an operator the common batching rule of pointwise operators, and does it not write?"""
         return is_pointwise_rule(name) and without_write(name) is None
 
     def expanded(self, value: Any, length: int, apply: Apply) -> Any:
-        """A tensor with a new first dimension, the same `length` times."""
+        """A tensor expanded by a new first dimension of extent `length`."""
         return apply("aten::expand", [apply("aten::unsqueeze", [value, 0]), [length, *value.shape], False])
 
     # -- printing
     def is_logged(self, name: str) -> bool:
-        """Is it printed? Questions about sizes are not."""
+        """Does a logger print an operator? It does not print those that only read sizes."""
         return name.partition(".")[0] not in NOT_LOGGED
 
     def spelled(self, name: str, args: list[Any], label: Callable[[Any], str], is_tape: bool = False) -> str:
-        """The operation as a line shows it: `v0 + v1`, `v0.sum(dim=(0,))`, `where(v0, v1, v2)`."""
+        """The text of an operation: `v0 + v1`, `v0.sum(dim=(0,))`, `where(v0, v1, v2)`."""
         kind = name.partition(".")[0]
         if kind in SIGNS and (len(args) == 2 or args[2] == 1):
             return f"{label(args[0])} {SIGNS[kind]} {label(args[1])}"

@@ -1,7 +1,7 @@
-"""Gradient formulas as layers run them: forward on the layer below, with what must be kept; backward on whichever layer.
+"""Gradient formulas as tapes run them: the forward half on the layer below, the backward half on any layer.
 
-The operation itself is done in one piece; what its formula keeps besides operands and results is a graph of its own, run behind it. A
-formula that draws random numbers is run whole instead, since result and what is kept must be of one draw.
+The forward half is the operation itself, then a graph that computes the values that the formula saves besides operands and results. If the
+formula draws random numbers, its whole graph runs instead, since result and saved values must come from one draw.
 """
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ Apply = Callable[..., Any]
 
 
 class Recipe:
-    """How one overload is differentiated."""
+    """The gradient formula of one overload, prepared for tapes."""
 
     __slots__ = ("schema", "formula", "saving", "wanted", "is_whole", "whole", "count", "is_later", "plans")
 
     def __init__(self, schema: Schema, formula: Formula) -> None:
         self.schema = schema
         self.formula = formula
-        self.plans: dict[Block, Plan] = {}      # of its graphs, which never change
+        self.plans: dict[Block, Plan] = {}      # cached by `walk`; the formula's graphs never change
         self.count = len(formula.backward.inputs) - 1
         self.is_whole = any(map(is_unsteady, formula.graph.walk()))
         self.whole = formula.split()[0] if self.is_whole else None
@@ -51,12 +51,12 @@ class Recipe:
         places.update((value, ("extra", i)) for i, value in enumerate(extra))
         self.wanted = [places[value] for value in saved]
         self.saving = _slice(formula, extra) if extra and not self.is_whole else None
-        """The graph that computes what is saved besides operands and results; None where nothing is."""
+        """The graph that computes saved values besides operands and results; None: there are none."""
         self.is_later = self.saving is not None and all(node.kind in NO_ELEMENTS_ASKED for node in self.saving.walk())
-        """Does `saving` compute only sizes and dtypes, which the backward can as well ask for when it needs them?"""
+        """Does `saving` compute only sizes and dtypes, which the backward half can compute when it needs them?"""
 
     def forward(self, args: list[Any], apply: Apply) -> tuple[Any, Any]:
-        """The results, and what is saved besides operands and results."""
+        """The results, and other saved values."""
         if self.whole is not None:
             *results, saved = interpreted(self.whole, list(args), apply, self.plans)[0]
             return (tuple(results) if len(results) > 1 else results[0]), saved
@@ -66,13 +66,13 @@ class Recipe:
         return result, self.saved(args, result if isinstance(result, tuple) else (result,), None, apply)
 
     def saved(self, args: Sequence[Any], results: Sequence[Any], saved: Any, apply: Apply) -> Any:
-        """What is saved besides operands and results, computed by `apply`."""
+        """The saved values besides operands and results, computed by `apply`."""
         if self.saving is None:
             return saved
         return interpreted(self.saving, [*args, *results], apply, self.plans)
 
     def backward(self, args: Sequence[Any], results: Sequence[Any], saved: Any, grads: Sequence[Any], apply: Apply) -> Sequence[Any]:
-        """One gradient per operand, None where there is none."""
+        """One gradient per operand; None: no gradient."""
         if self.is_later and saved is None:
             saved = self.saved(args, results, None, apply)
         if self.is_whole:
@@ -91,7 +91,7 @@ class Recipe:
         return [self.fitted(grad if turned else conjugated(grad, apply), arg, apply) for grad, arg in zip(gradients, args, strict=True)]
 
     def fitted(self, grad: Any, arg: Any, apply: Apply) -> Any:
-        """A gradient in the dtype of its operand; of what is real, its real part."""
+        """A gradient converted to the dtype of its operand; for a real operand, the real part."""
         if isinstance(grad, list | tuple):
             return [self.fitted(each, one, apply) for each, one in zip(grad, arg, strict=True)]
         if grad is None or not isinstance(arg, Tensor) or grad.dtype == arg.dtype:
@@ -102,7 +102,7 @@ class Recipe:
 
 
 def filled(grad: Any, result: Any, apply: Apply) -> Any:
-    """The gradient of a list, with zeros for the tensors that have none; None where none of them has one."""
+    """The gradient of a list, with zeros for tensors without one; None if no tensor has a gradient."""
     if not isinstance(grad, list | tuple):
         return grad
     if all(each is None for each in grad):
@@ -112,7 +112,8 @@ def filled(grad: Any, result: Any, apply: Apply) -> Any:
 
 
 def conjugated(grad: Any, apply: Apply) -> Any:
-    """Formulas multiply by the plain derivative; a complex gradient is the conjugate of what they make of the conjugate."""
+    """The conjugate of a gradient. Formulas multiply by the derivative; torch's gradient is the conjugate of their result for the
+    conjugate of the cotangent."""
     return map_tensors(lambda each: apply("aten::conj_physical", [each]) if dtype_of(each.dtype).kind == "c" else each, grad)
 
 
@@ -125,7 +126,7 @@ def _slice(formula: Formula, values: list[Value]) -> Graph:
         if node in needed:
             before = dict(mapping)
             clone_node(node, mapping, graph.block, graph)
-            mapping.update((value, before[value]) for value in node.outputs if value in before)     # a result is an input already
+            mapping.update((value, before[value]) for value in node.outputs if value in before)     # results are inputs of the slice
     graph.block.set_outputs([mapping[value] for value in values])
     return graph
 
@@ -134,7 +135,7 @@ _recipes: dict[str, Recipe | None] = {}
 
 
 def recipe_of(name: str) -> Recipe | None:
-    """The recipe of an overload; None for one that has no gradient. Raises UnsupportedError where there should be one."""
+    """The recipe of an overload; None if it has no gradient. Raises UnsupportedError if its formula is missing."""
     if name not in _recipes:
         schema = overload(name).schema
         formula = formula_of(schema)
@@ -143,12 +144,12 @@ def recipe_of(name: str) -> Recipe | None:
 
 
 def interpreted(graph: Graph, values: list[Any], apply: Apply, plans: dict[Block, Plan] | None = None) -> list[Any]:
-    """The outputs of a graph whose operations are done by `apply` of a layer. plans: as `walk` takes them."""
+    """The outputs of a graph whose operations run by `apply`, a layer's method. plans: as for `walk`."""
     return walk(graph, values, caller(apply), closed=WHOLE, control=Control(apply, caller), plans=plans)
 
 
 def caller(apply: Apply) -> Callable[[Node, list[Any]], Sequence[Any]]:
-    """What runs the nodes of a graph (`irtool.interpret.walk`) by doing its operations with `apply`."""
+    """The function with which `irtool.interpret.walk` runs the nodes of a graph by a layer's `apply`."""
     def call(node: Node, values: list[Any]) -> Sequence[Any]:
         kind = node.kind
         if kind in DECIDES and is_undecided(values[0]) and only_controls(node.output):
@@ -164,7 +165,7 @@ def caller(apply: Apply) -> Callable[[Node, list[Any]], Sequence[Any]]:
             if plan is None:
                 raise UnsupportedError(f"{kind} is not supported here yet", code="E0501")
             if plan.overload.op.family in PYTHON or kind in ("aten::__is__", "aten::__isnot__"):
-                if any(isinstance(value, Tensor) for value in values):      # tensors as they are: keys of a dict, members of a list
+                if any(isinstance(value, Tensor) for value in values):      # tensors as elements of lists and keys of dicts
                     return _results(node, plan.overload.op.kernel(np, *plan.arguments(values)))
                 return call_node(node, values)
             return _results(node, apply(plan.overload.schema.name, list(plan.arguments(values))))
@@ -172,7 +173,7 @@ def caller(apply: Apply) -> Callable[[Node, list[Any]], Sequence[Any]]:
             return run_custom(node, values, apply.__self__)     # type: ignore[attr-defined]
         if kind in OTHERS:
             return (OTHERS[kind](apply, values),)
-        if kind in HANDING_ON and values:       # as they are: a list may change under one of its names
+        if kind in HANDING_ON and values:       # the same objects, since a list may have aliases
             return call_node(node, values)
         if kind in HANDING_ON or not any(True for _ in tensors_in(values)):
             return [wrapped(each) for each in call_node(node, values)]
@@ -181,7 +182,7 @@ def caller(apply: Apply) -> Callable[[Node, list[Any]], Sequence[Any]]:
 
 
 def added(a: Any, b: Any, apply: Apply) -> Any:
-    """The sum of two gradients, of lists one by one; None is undefined."""
+    """The sum of two gradients, element by element for lists; None is an undefined gradient."""
     if a is None or b is None:
         return b if a is None else a
     if isinstance(a, list):
@@ -190,13 +191,13 @@ def added(a: Any, b: Any, apply: Apply) -> Any:
 
 
 OTHER_SPACES = frozenset(each.partition("::")[0] for each in OPS) - {"aten", "prim", "irtool"}
-"""Name spaces of operators beside torch's own: `quantized`."""
+"""Namespaces of operators besides `aten` and `prim`: `quantized`, say."""
 PYTHON = frozenset(("list", "dict", "scalar", "string"))
-"""Families of operators on Python values, which hand on tensors that are in them."""
+"""Families of operators on Python values, which forward tensors in containers."""
 
 
 def _reduced(apply: Apply, values: list[Any]) -> Any:
-    """The sum of products of the first half with the second."""
+    """The sum of the products of the first half of the values with the second."""
     half = len(values) // 2
     products = [apply("aten::mm", [a, b]) for a, b in zip(values[:half], values[half:], strict=True)]
     return reduce(lambda a, b: apply("aten::add.Tensor", [a, b, 1]), products)
@@ -209,11 +210,11 @@ OTHERS: dict[str, Callable[[Apply, list[Any]], Any]] = {
     "prim::VarStack": lambda apply, values: apply("aten::stack", [values[:-1], values[-1]]),
     "prim::MMTreeReduce": _reduced,
 }
-"""Kinds that are operators under another name."""
+"""Kind -> a function that runs it by other operators."""
 
 
 def wrapped_call(node: Node, values: list[Any]) -> Any:
-    """A node that looks at facts of arrays (`prim::dtype`, `prim::device`), on the arrays at the bottom."""
+    """Run a node that reads facts of arrays (`prim::dtype`, `prim::device`) on the arrays at the bottom."""
     from irtool.dispatch.stack import elements_of
 
     results = call_node(node, [map_tensors(elements_of, value) for value in values])

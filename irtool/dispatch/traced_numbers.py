@@ -1,11 +1,11 @@
-"""Python numbers inside a trace: what is computed of them is noted, what is decided by them is asked for at each run.
+"""Python numbers inside a trace of `irtool.jit`: arithmetic is recorded, and other uses become decisions.
 
-A number among the arguments, or one that a tensor gave (`x.sum().item()`), is a `Number`. Arithmetic makes further ones. Whatever needs to
-know the number itself (a branch, `range`, a list's index, a function of another library) gets it, and the trace notes the decision: of a
-comparison its outcome, of everything else the very number.
+A number among the arguments, or one read from a tensor (`x.sum().item()`), is a `Number`; so is a result of arithmetic. Code that needs the
+plain number (a branch, `range`, an index of a list, a function of another library) gets the number, and the trace notes a decision: for a
+comparison its outcome, for all other uses the number.
 
-A number of the arguments alone is computed as Python does, before the graph runs (`irtool.dispatch.decisions.Steps`), one that
-depends on elements by nodes of the graph.
+Numbers that depend on arguments alone are computed by Python, before the graph runs (`irtool.dispatch.decisions.Steps`); numbers that
+depend on elements are computed by nodes of the graph.
 """
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from irtool.dispatch.follower import Follower
 
 Source = Earlier | Value
-"""Where a number comes from: a step of the arguments' numbers, or a value of the graph."""
+"""What computes a number in later runs: a step from the arguments' numbers, or a value of the graph."""
 
 
 class Number:
-    """A Python number of a trace. value: what it is in this trace. It says that it is of that number's class."""
+    """A number of a trace. value: the plain number in this trace, whose class `__class__` names."""
 
     __slots__ = ("tracer", "value", "source")
 
@@ -42,15 +42,15 @@ class Number:
 
     @property
     def is_of_arguments(self) -> bool:
-        """Does it depend on no element?"""
+        """Does the number depend on arguments alone, and on no elements?"""
         return type(self.source) is Earlier
 
     def decided(self) -> Any:
-        """The number itself, which is from now on a constant of the trace."""
+        """The plain number, which becomes a decision: from now on it is a constant of the trace."""
         return self.tracer.decide_number(self)
 
     def tensor(self, dtype: str | None = None) -> Any:
-        """A 0-d tensor of it, in a dtype, else in that which NumPy gives it."""
+        """The number as a 0-d tensor of a dtype; None: NumPy's dtype for it."""
         return self.tracer.tensor_of(self, dtype or np.asarray(self.value).dtype.name)
 
     def __repr__(self) -> str:
@@ -130,12 +130,12 @@ class Number:
         return other // self, other % self
 
     def applied(self, function: Callable[..., Any], *operands: Any) -> Any:
-        """What a function gives of numbers."""
+        """The result of a function of this number and further operands."""
         return self.tracer.computed(function, operands)
 
 
 def is_number(value: Any) -> bool:
-    """Is it a number, Python's, NumPy's or a trace's?"""
+    """Is a value a number of Python, NumPy or a trace?"""
     return type(value) is Number or isinstance(value, int | float | complex | np.number)
 
 
@@ -159,9 +159,9 @@ for _each in COMPARISONS:
 KINDS: dict[Any, tuple[str, Type | None]] = {
     **{each.function: (each.kind, FLOAT if each.sign == "/" else None) for each in ARITHMETIC if each.sign != "**"},
     **{each.function: (each.kind, BOOL) for each in COMPARISONS}, operator.neg: ("aten::neg", None), math.sqrt: ("aten::sqrt", FLOAT)}
-"""Functions of numbers that graphs have, and the type of the result; None: float if an operand is one, else int."""
+"""Function of numbers -> kind of the node, and type of the result; None: float if an operand is a float, else int."""
 MAY_OVERFLOW = (operator.add, operator.sub, operator.mul, operator.neg)
-"""What leaves the 64 bits that a graph's ints have."""
+"""Functions whose results may exceed the 64 bits of ints in graphs."""
 
 
 def type_of_number(value: Any) -> Type:
@@ -169,14 +169,14 @@ def type_of_number(value: Any) -> Type:
     return BOOL if isinstance(value, bool) else INT if isinstance(value, int) else FLOAT
 
 
-# -- functions that Python itself would answer with a plain number
+# -- replacements of builtins that always return plain numbers
 def to_int(value: Any = 0, *rest: Any, **named: Any) -> Any:
-    """`int(...)`: of a trace's numbers and tensors it stays one of its numbers."""
+    """`int(...)`; for numbers and tensors of a trace, a number of the trace."""
     return _converted(int, "aten::Int", value, rest, named)
 
 
 def to_float(value: Any = 0.0, *rest: Any) -> Any:
-    """`float(...)`, the same."""
+    """`float(...)`; for numbers and tensors of a trace, a number of the trace."""
     return _converted(float, "aten::Float", value, rest, {})
 
 
@@ -193,12 +193,12 @@ def _converted(kind: type, operator_kind: str, value: Any, rest: tuple[Any, ...]
 
 
 def class_of(value: Any) -> Any:
-    """`type(...)`: of a trace's number the class that the number is of."""
+    """`type(...)`; for a number of a trace, the class of the plain number."""
     return type(value.value) if type(value) is Number else type(value)
 
 
 class Mathematics:
-    """The module `math`, whose functions of a trace's numbers give such numbers."""
+    """The module `math`, whose functions of a trace's numbers return numbers of the trace."""
 
     def __getattr__(self, name: str) -> Any:
         from irtool.dispatch.stack import Boxed

@@ -1,9 +1,8 @@
-"""A layer that writes down what goes through it, as a graph, and does it too.
+"""The tracer: a layer that records operations as nodes of a graph, and also runs them on the layer below.
 
-Each operation on its tensors becomes a node; so does one that makes a tensor from nothing. Sizes and numbers that a function asks its
-tensors for are those of the trace: they become constants, as in torch.jit.trace. A branch of a Python function on the elements of a tensor
-is decided by this trace's elements, and warned about; branches and loops of a graph stay If and Loop. Types are complete: dtype, sizes,
-strides, device.
+Each operation on its tensors becomes a node, and so does one that makes a tensor from nothing. Sizes and numbers that the function reads
+from tensors become constants of the graph, as in torch.jit.trace. If Python branches on elements of a tensor, the trace follows the branch
+of this run, with a warning; branches and loops of a graph stay If and Loop. Types are complete: dtype, sizes, strides, device.
 """
 from __future__ import annotations
 
@@ -40,11 +39,11 @@ INPUT_NAME = re.compile(r"[\w.]+")
 
 
 class TraceWarning(UserWarning):
-    """The trace holds for other inputs only if they decide alike."""
+    """The trace holds only for inputs for which Python takes the same branches."""
 
 
 class Tracer(Layer):
-    """Records a graph. The values are computed on the layer below."""
+    """Records a graph; the values are computed on the layer below."""
 
     hides_elements = True
 
@@ -56,15 +55,15 @@ class Tracer(Layer):
         self.numbers: dict[Any, Value] = {}
 
     def input(self, value: Tensor, name: str = "") -> Boxed:
-        """One more input of the graph."""
+        """Add an input to the graph; returns the tensor in a box."""
         inner = self.graph.block.add_input(name or self.graph.fresh_id(), type_of(value))
         return Boxed(self, value, inner)
 
     def apply(self, name: str, args: list[Any]) -> Any:
-        """Do the operation, and write it down if it is about the trace's tensors."""
+        """Run the operation, and record it if an operand is a tensor of the trace, or it makes a tensor from nothing."""
         is_own = any(self.owns(each) for each in tensors_in(args))
         if args and isinstance(args[0], Tensor) and not self.owns(args[0]) and is_write(name):
-            self.constants.clear()      # which have other elements from now on
+            self.constants.clear()      # a write may have changed their elements
             if reshapes(self, name, args):
                 return do_write(self, name, self.rules.without_write(name), args)
             if is_own:
@@ -80,11 +79,11 @@ class Tracer(Layer):
         return self.record(name, args, result)
 
     def adopted(self, tensor: Any) -> Boxed:
-        """A tensor that was made inside of the trace as one of the trace's: each run begins with a copy of its elements."""
+        """A tensor made inside the function as a tensor of the trace: each run starts with a copy of its elements."""
         return Boxed(self, another(tensor), self.build.call("aten::clone", self.constant(tensor), None, type=type_of(tensor)))
 
     def custom_vjp(self, forward: Callable[..., Any], backward: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, Any]:
-        """Write a node that holds both functions (`irtool.ir.custom`), so that the graph is differentiated by `backward`."""
+        """Record a node with both functions (`irtool.ir.custom`), so that the graph's gradient is that of `backward`."""
         if any(self.owns(each) for each in flatten(list(args))[0]):
             return record_custom(self, forward, backward, args)
         with pushed(self):
@@ -93,7 +92,7 @@ class Tracer(Layer):
 
     # -- branches and loops
     def branch(self, condition: Any, then: Branch, otherwise: Branch, args: list[Any]) -> list[Any]:
-        """An If of both functions' blocks; both run on this trace's values. Decided where the condition is none of the trace's."""
+        """Record an If with a block for each function; both run on this trace's values. A condition from outside the trace is decided."""
         if not self.owns(condition):
             with pushed(self):
                 return (then if elements_of(condition) else otherwise)(*args)
@@ -106,9 +105,9 @@ class Tracer(Layer):
         return results
 
     def block_of(self, node: Node, function: Branch, args: Sequence[Any], inputs: Sequence[tuple[Type, Tensor]] = ()) -> list[Any]:
-        """One more block of a node, with what a function does written into it. Gives the function's results.
+        """Add a block to a node, and record a function in it. Returns the function's results.
 
-        inputs: what a loop's block takes besides the number of the round; its function says first whether to go on.
+        inputs: for a loop, the carried values, which follow the number of the round; the function's first result is the condition.
         """
         block = node.add_block()
         outer, constants, numbers = self.build, dict(self.constants), dict(self.numbers)
@@ -126,28 +125,28 @@ class Tracer(Layer):
         return results
 
     def decided(self, condition: Any) -> Value:
-        """The graph's value of type bool for a condition."""
+        """The value of the graph, of type bool, for a condition."""
         if isinstance(condition, bool):
             return self.operand(condition)
         return self.build.node("aten::Bool", (self.operand(condition),), output_types=[BOOL]).output
 
     def joined(self, node: Node, values: Sequence[Any], taken: int) -> Boxed:
-        """One more result of a node with blocks, of a type that all of `values` have; `values[taken]` is what it is in this trace."""
+        """Add a result to a node with blocks, of a type common to `values`, one per block; `values[taken]` is its value in this trace."""
         opened = self.opened(list(values))
         output = node.add_output(self.graph.fresh_id(), common_type(*opened))
         return Boxed(self, opened[taken], output)
 
     def anywhere(self, condition: Any) -> bool | None:
-        """None for a condition of the trace, which the trace leaves open."""
+        """As the layer below; None for a condition of the trace, which stays undecided."""
         return None if self.owns(condition) else self.below.anywhere(condition)
 
     def repeat(self, limit: int | None, condition: Any, body: Branch, args: list[Any], count: int) -> list[Any]:
-        """A Loop of the function's block. Raises UnsupportedError for what is carried and is no tensor but changes."""
+        """Record a Loop. Raises UnsupportedError for a carried value that changes and is no tensor."""
         final = self.below.repeat(limit, self.opened(condition), body, self.opened(args), count)
         return self.loop(limit, condition, body, args, final)
 
     def keep(self, limit: int | None, condition: Any, body: Branch, args: list[Any], count: int) -> tuple[list[Any], Any]:
-        """As `repeat`, with a history: each round first appends the values that it begins with to lists."""
+        """As `repeat`, with a history: each round first appends its carried values to lists."""
         final, below = self.below.keep(limit, self.opened(condition), body, self.opened(args), count)
         lists = [self.build.construct_list((), tensor_type()) if isinstance(arg, Tensor) else None for arg in args[:count]]
 
@@ -161,7 +160,7 @@ class Tracer(Layer):
         return results, History(self, (below, lists, begun, [common_type(*each) for each in zip(begun, final, strict=True)]))
 
     def loop(self, limit: int | Value | None, condition: Any, body: Branch, args: list[Any], final: list[Any]) -> list[Any]:
-        """Write a Loop; gives its results. It carries the first len(final) of `args`; final: their values behind the loop in this trace."""
+        """Record a Loop that carries the first len(final) of `args`; returns its results. final: their values after this run's loop."""
         count = len(final)
         moving = [place for place in range(count) if isinstance(args[place], Tensor)]
         opened = self.opened(args)
@@ -186,7 +185,7 @@ class Tracer(Layer):
         return results
 
     def unwind(self, history: Any, step: Branch, state: list[Any], args: list[Any]) -> list[Any]:
-        """Write a Loop over the lists of the history, from their end."""
+        """Record a Loop over the lists of the history, the last round first."""
         if history.layer is not self:
             raise DispatchError(f"a loop of {history.layer} is gone back through in a trace that it is none of")
         below, lists_by_place, samples, types = history.record
@@ -206,7 +205,7 @@ class Tracer(Layer):
         return results
 
     def record(self, name: str, args: list[Any], result: Any) -> Any:
-        """Write a node; gives its results in boxes."""
+        """Record a node; returns its results in boxes."""
         schema = overload(name).schema
         operands = [self.operand(arg, argument) for arg, argument in zip(args, schema.arguments, strict=True)]
         if schema.is_mutable:
@@ -216,13 +215,13 @@ class Tracer(Layer):
                                                                     for each, returned in zip(outputs, schema.returns, strict=True)])
         traced: Any = args[0] if args else None
         if self.owns(traced) and traced.data.node.owner_block is self.build.block and is_operand(self, name, traced, result):
-            traced.data = node.output       # in a run with other dtypes it may be another tensor
+            traced.data = node.output       # for other dtypes the result may be a new tensor
             return traced
         boxed = [self.boxed(value, each) for value, each in zip(node.outputs, outputs, strict=True)]
         return tuple(boxed) if len(schema.returns) > 1 else boxed[0]
 
     def record_write(self, schema: Any, operands: list[Value], args: list[Any], result: Any) -> Any:
-        """An operator that writes into its first operand: from now on that is its result."""
+        """Record an operator that writes into its first operand, whose value is the node's result from then on."""
         node = self.build.node(schema.kind, operands, output_types=[type_of(result, schema.returns[0].type)] if schema.returns else [])
         if self.owns(args[0]) and isinstance(result, Tensor):
             args[0].data = node.outputs[0]
@@ -230,7 +229,7 @@ class Tracer(Layer):
         return self.boxed(node.outputs[0], result)
 
     def boxed(self, value: Value, result: Any) -> Any:
-        """A result of a node; a list of tensors is taken apart."""
+        """A result of a node in a box; a list of tensors is unpacked by a node."""
         if isinstance(result, Tensor):
             return Boxed(self, result, value)
         if isinstance(result, list) and result and all(isinstance(each, Tensor) for each in result):
@@ -239,7 +238,7 @@ class Tracer(Layer):
         return result
 
     def operand(self, value: Any, argument: Argument | None = None) -> Value:
-        """The value of the graph for an argument: a traced tensor's own, else a constant."""
+        """The value of the graph for an argument: that of a traced tensor, else a constant."""
         if self.owns(value):
             traced: Value = value.data
             return traced
@@ -259,7 +258,7 @@ class Tracer(Layer):
         if isinstance(declared, OptionalType) and value is not None:
             declared = declared.element
         if isinstance(declared, ListType) and not isinstance(value, list | tuple):
-            declared = None     # a number that stands for a list of it
+            declared = None     # a number in place of a list
         if isinstance(declared, ListType) and not value:
             return self.build.construct_list([], declared.element)
         if value is None or declared is not None and (declared.key in ("Scalar", "Any") or isinstance(declared, TensorType)):
@@ -270,7 +269,7 @@ class Tracer(Layer):
         return self.numbers[key]
 
     def constant(self, tensor: Tensor) -> Value:
-        """A tensor from outside, with its elements. Raises DispatchError for one of another trace or transformation."""
+        """A constant with the elements of a tensor from outside. Raises DispatchError for a tensor of another trace or transformation."""
         if isinstance(tensor, Boxed):
             raise DispatchError(f"a value of another trace ({tensor.layer}) is used in this one" if isinstance(tensor.layer, Tracer) else
                                 f"incompatible dispatcher trees: a tensor of {tensor.layer} is used in a trace below it")
@@ -283,7 +282,7 @@ class Tracer(Layer):
         return entry[1]
 
     def finish(self, results: Sequence[Any]) -> Graph:
-        """The graph, with its outputs. No more is written down."""
+        """The graph, with its outputs; recording ends."""
         self.graph.block.set_outputs([self.operand(each) for each in results])
         self.is_alive = False
         remove_dead_nodes(self.graph)
@@ -291,7 +290,7 @@ class Tracer(Layer):
 
 
 def type_of(value: Any, declared: Type | None = None) -> Type:
-    """The complete type of a tensor; for everything else what is declared."""
+    """The complete type of a tensor; for any other value the declared type."""
     if isinstance(value, Tensor):
         array = elements_of(value)
         shape = tuple(value.shape)
@@ -303,16 +302,16 @@ def type_of(value: Any, declared: Type | None = None) -> Type:
 
 
 def common_type(*values: Any) -> Type:
-    """The complete type of tensors that have one, else that of any tensor."""
+    """The complete type of tensors if all have the same, else Tensor."""
     types = {type_of(each).text: type_of(each) for each in values} if isinstance(values[0], Tensor) else {}
     return next(iter(types.values())) if len(types) == 1 else tensor_type()
 
 
 def trace(function: Callable[..., Any], args: Sequence[Any], names: Sequence[str] = ()) -> Graph:
-    """The graph of what a function does with its arguments: arrays and tensors, in lists, tuples and dicts too, are inputs.
+    """The graph of the operations that a function runs on its arguments, with types of dtype, sizes, strides and device.
 
-    Everything else among them is a constant of the function. Results are taken out of their lists, tuples and dicts. Raises RunError for a
-    function that gives no tensor, and for names that are not different.
+    Arrays and tensors among the arguments, in lists, tuples and dicts too, are inputs, called `names`; all other arguments are constants.
+    Outputs are the tensors in the result, in order. Raises RunError for a function that returns no tensor, and for equal names.
     """
     from irtool.dispatch.callables import as_function
     from irtool.dispatch.transforms import tensors
@@ -326,7 +325,7 @@ def trace(function: Callable[..., Any], args: Sequence[Any], names: Sequence[str
 
 
 def check_names(leaves: Sequence[Any], names: Sequence[str]) -> None:
-    """Raises RunError for names that no text can hold, that are not different, or that are more than there are values."""
+    """Raises RunError for names that the grammar does not allow, that are equal, or that are more than there are values."""
     for name in names:
         if not isinstance(name, str) or name and not INPUT_NAME.fullmatch(name):
             raise RunError(f"trace: {str(name)[:40]!r} is no name of an input; expected letters, digits, '_' and '.'")
@@ -338,11 +337,11 @@ def check_names(leaves: Sequence[Any], names: Sequence[str]) -> None:
 
 def record(function: Callable[..., Any], leaves: Sequence[Any], shape: Any, names: Sequence[str] = (),
            where: str = "trace") -> tuple[Graph, Any]:
-    """As `trace`, for arguments taken apart into `leaves` and `shape`: tensors are inputs. Gives the shape of the result too."""
+    """As `trace`, for arguments flattened into `leaves` and `shape`, of which tensors are inputs. Also returns the shape of the result."""
     layer = Tracer(current())
     operands = []
     for place, leaf in enumerate(leaves):
-        if type(leaf) is Tensor:        # the function may write into it
+        if type(leaf) is Tensor:        # the function may write into the tensor
             leaf = Tensor(leaf.array.copy("K"))
         operands.append(layer.input(leaf, names[place] if place < len(names) else "") if isinstance(leaf, Tensor) else leaf)
     with pushed(layer):

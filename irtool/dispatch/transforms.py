@@ -1,13 +1,13 @@
-"""Transformations of functions: grad, vmap and what they make together. Signatures are torch.func's.
+"""Transformations of functions: grad, vmap, and those composed of them. Signatures are torch.func's.
 
     irtool.grad(f, argnums=0)(x)            irtool.vmap(f, in_dims=0, out_dims=0)(xs)
     vjp(f, *primals) -> (outputs, function of cotangents)       jvp(f, primals, tangents) -> (outputs, tangents)
     linearize(f, *primals) -> (outputs, function of tangents)
 
-Functions take NumPy arrays (or tensors) and see `irtool.Tensor`; results are tensors, and np.asarray makes arrays of them. Graphs,
-modules of one graph and executors are functions too (`irtool.dispatch.callables`). Arguments and results may be lists, tuples and dicts;
-arguments by name go to the function as they are. Each call makes layers of its own, so transformations nest in any order. Jacobians are
-in `irtool.dispatch.jacobians`.
+Transformed functions take NumPy arrays or tensors; the function itself sees `irtool.Tensor`s. Results are tensors, which np.asarray
+converts to arrays. Graphs, modules of one graph and executors are functions too (`irtool.dispatch.callables`). Arguments and results may
+be lists, tuples and dicts; arguments by name are passed on unchanged. Each call pushes new layers, so transformations nest in any order.
+Jacobians are in `irtool.dispatch.jacobians`.
 """
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ Function = Callable[..., Any]
 
 
 def as_tensor(value: Any) -> Any:
-    """Arrays as tensors; everything else as it is."""
+    """An array as a tensor; any other value unchanged."""
     if type(value) is Number and isinstance(value.value, np.generic):
         return value.tensor()
     return Tensor(value) if isinstance(value, np.ndarray | np.generic) else value
 
 
 def as_variable(value: Any) -> Any:
-    """Arrays and numbers that are not whole as tensors."""
+    """An array, float or complex number as a tensor; any other value unchanged."""
     if type(value) is Number and isinstance(value.value, float):
         return value.tensor(None if isinstance(value.value, np.generic) else "float32")
     if isinstance(value, float | complex) and not isinstance(value, np.generic):
@@ -50,18 +50,18 @@ def as_variable(value: Any) -> Any:
 
 
 def tensors(tree: Any, convert: Callable[[Any], Any] = as_tensor) -> Any:
-    """The same tree with tensors for arrays."""
+    """A tree with its leaves converted, by default arrays to tensors."""
     leaves, shape = flatten(tree)
     return unflatten(shape, [convert(leaf) for leaf in leaves])
 
 
 def do(kind: str, *args: Any, **named: Any) -> Any:
-    """An operation on the layer on top."""
+    """Run an operation on the layer on top."""
     return current().call(kind, args, named)
 
 
 def chosen_places(argnums: Any, count: int, what: str = "argnums") -> list[int]:
-    """The arguments that `argnums`, an int or a tuple of them, names. Raises RunError for any that is not there, or is there twice."""
+    """The positions of the arguments that `argnums`, an int or a tuple of ints, names. Raises RunError for a missing or repeated one."""
     wanted = argnums if isinstance(argnums, tuple) else (argnums,)
     if not wanted:
         raise RunError("argnums must be non-empty")
@@ -77,13 +77,13 @@ def chosen_places(argnums: Any, count: int, what: str = "argnums") -> list[int]:
 
 
 def check_chunk_size(where: str, chunk_size: Any) -> None:
-    """Raises RunError for what is neither None nor a positive number."""
+    """Raises RunError for a value that is neither None nor a positive int."""
     if chunk_size is not None and not (is_whole(chunk_size) and chunk_size > 0):
         raise RunError(f"{where}: chunk_size should be None or greater than 0. (got {chunk_size!r})")
 
 
 def what_is(value: Any) -> str:
-    """What a value is, for messages: tensors by their shape."""
+    """A description of a value for messages: tensors by their shape."""
     return f"a tensor of shape {value.shape}" if isinstance(value, Tensor) else type(value).__name__
 
 
@@ -93,7 +93,7 @@ def keys_of(shape: Any) -> str:
 
 
 def with_aux(result: Any, has_aux: bool, what: str) -> tuple[Any, Any]:
-    """What a function gave, and what it gave beside it. Raises RunError when that should be there and is not."""
+    """(output, aux) of a function's result; aux is None without has_aux. Raises RunError if has_aux is set and the result is no pair."""
     if not has_aux:
         return result, None
     if not isinstance(result, tuple) or len(result) != 2:
@@ -104,7 +104,7 @@ def with_aux(result: Any, has_aux: bool, what: str) -> tuple[Any, Any]:
 
 # -- gradients
 class Recorded:
-    """A function that ran under a tape of its own: its result, and what its gradient is asked with."""
+    """One run of a function under a new tape: its result, and the tape's variables for its arguments."""
 
     def __init__(self, function: Function, args: Sequence[Any], which: Sequence[int], named: dict[str, Any] | None = None,
                  where: str = "grad") -> None:
@@ -121,14 +121,14 @@ class Recorded:
                 actual = leaves[0].array.dtype.name if type(leaves[0]) is Tensor else type(leaves[0]).__name__
                 raise RunError(f"{where}: only tensors of floating point numbers have gradients, argument {place} is {actual}")
             boxed = [self.layer.variable(leaf) if is_floating(leaf) else lent.lend(leaf) for leaf in leaves]
-            self.variables.append((leaves, shape, [self.layer.snapshot(each) for each in boxed]))       # the function may write into it
+            self.variables.append((leaves, shape, [self.layer.snapshot(each) for each in boxed]))       # against writes
             operands[place] = unflatten(shape, boxed)
         with pushed(self.layer):
             self.result = called(where, function, operands, tensors(named or {}, taken))
         lent.hand_back(self.layer)
 
     def gradients(self, outputs: Sequence[Any], seeds: Sequence[Any], unused: str) -> list[Any]:
-        """Trees of gradients, one per argument asked for. unused: "zeros" or "none" for what the outputs do not depend on."""
+        """Trees of gradients, one per argument in `which`. unused: "zeros" or "none", for tensors that the outputs do not depend on."""
         wanted = [each for _, _, boxed in self.variables for each in boxed]
         gradients = iter(self.layer.gradients(outputs, seeds, [each if self.layer.owns(each) else None for each in wanted]))
         trees = []
@@ -141,21 +141,22 @@ class Recorded:
         return trees
 
     def opened(self, value: Any) -> Any:
-        """A result without the tape's boxes."""
+        """A result with the tape's boxes opened."""
         leaves, shape = flatten(value)
         return unflatten(shape, [self.layer.opened(as_tensor(leaf)) for leaf in leaves])
 
     def close(self) -> None:
-        """From now on its tensors are of the past."""
+        """End the run: later uses of the tape's tensors are errors."""
         self.layer.is_alive = False
         self.layer.tape.clear()
 
 
 def value_and_grad(func: Function, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, unused: str = "zeros") -> Function:
-    """A function that gives (value, gradient), the other way round than torch.func.grad_and_value.
+    """A function that returns (value, gradient): the order is the reverse of torch.func.grad_and_value.
 
-    The function must give a scalar tensor (with has_aux: a tuple of it and something else, given beside the value). argnums: which; a
-    tuple gives a tuple. unused: "zeros" (as torch.func) or "none" for arguments the result does not depend on. Raises RunError.
+    func must return a scalar tensor; with has_aux (scalar, aux), and the value is then (scalar, aux). argnums: the arguments to
+    differentiate for; a tuple gives a tuple of gradients, each in the argument's tree, shapes and dtypes. unused: gradients of arguments
+    that the result does not depend on are "zeros", as in torch.func, or None ("none"). Raises RunError.
     """
     func = as_function("grad", func)
     check_choice("grad", "unused", unused, ("zeros", "none"))
@@ -180,7 +181,7 @@ def value_and_grad(func: Function, argnums: int | tuple[int, ...] = 0, has_aux: 
 
 
 def grad_and_value(func: Function, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Function:
-    """A function that gives (gradient, value): as torch.func.grad_and_value. With has_aux (gradient, (value, aux))."""
+    """A function that returns (gradient, value), as torch.func.grad_and_value; with has_aux (gradient, (value, aux))."""
     inner = value_and_grad(func, argnums, has_aux)
 
     @wraps(func)
@@ -190,7 +191,7 @@ def grad_and_value(func: Function, argnums: int | tuple[int, ...] = 0, has_aux: 
 
 
 def grad(func: Function, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, unused: str = "zeros") -> Function:
-    """A function that gives the gradient of a scalar function; with has_aux (gradient, aux). As torch.func.grad; see value_and_grad."""
+    """A function that returns the gradient of a scalar function; with has_aux (gradient, aux). As torch.func.grad; see value_and_grad."""
     inner = value_and_grad(func, argnums, has_aux, unused)
 
     @wraps(func)
@@ -201,10 +202,10 @@ def grad(func: Function, argnums: int | tuple[int, ...] = 0, has_aux: bool = Fal
 
 
 def vjp(func: Function, *primals: Any, has_aux: bool = False, unused: str = "zeros") -> Any:
-    """(outputs, function of cotangents), with has_aux and what the function gave besides: as torch.func.vjp.
+    """(outputs, function of cotangents), with has_aux (outputs, function, aux): as torch.func.vjp.
 
-    The function of cotangents, which stand in a tree as the outputs do, gives a tuple with a gradient per primal, None for what a graph
-    takes and that has none. Raises RunError.
+    The function takes cotangents in the tree of the outputs, and returns a tuple with a gradient per primal, in its shape and dtype; None
+    for a number or index among the inputs of a graph. Raises RunError.
     """
     func = as_function("vjp", func)
     pulled = pulled_back(func, primals, has_aux, unused)
@@ -216,7 +217,7 @@ def vjp(func: Function, *primals: Any, has_aux: bool = False, unused: str = "zer
 
 
 def pulled_back(func: Function, primals: Sequence[Any], has_aux: bool = False, unused: str = "zeros") -> tuple[Any, Function, Any]:
-    """The same of a function whose results may be whole numbers too, which have no gradients; the third is None where there is no aux."""
+    """The same for a function whose results may also be integers, which have no gradient; the third result is None without has_aux."""
     places = [place for place, primal in enumerate(primals) if may_vary(func, place, primal)]
     recorded = Recorded(func, primals, places, where="vjp")
     result, aux = with_aux(recorded.result, has_aux, "vjp")
@@ -244,7 +245,8 @@ def pulled_back(func: Function, primals: Sequence[Any], has_aux: bool = False, u
 
 # -- tangents
 class Linearized:
-    """A function at a point, and how it moves: its vjp differentiated with respect to the cotangent, in which that is linear."""
+    """A function at a point, and its tangents. Its vjp is linear in the cotangent: differentiating the vjp with respect to the cotangent
+    gives the jvp."""
 
     def __init__(self, func: Function, primals: Sequence[Any], has_aux: bool = False, strict: bool = False) -> None:
         self.outer = outer = Autograd(current())
@@ -252,17 +254,17 @@ class Linearized:
         with pushed(outer):
             outputs, back, aux = pulled_back(func, primals, has_aux, "none")
             leaves, self.shape = flatten(outputs)
-            self.dual = [outer.variable(do("aten::ones_like", leaf)) for leaf in leaves]      # a formula may ask where a gradient is zero
+            self.dual = [outer.variable(do("aten::ones_like", leaf)) for leaf in leaves]      # not zeros: a formula may test for those
             self.pulled, self.wanted = flatten(back(unflatten(self.shape, self.dual)))
         self.points = flatten([tensors(primal, as_variable) for primal in primals])[0]
         self.leaves = [outer.opened(leaf) for leaf in leaves]
         self.outputs = unflatten(self.shape, self.leaves)
-        self.aux = unflatten((flat_aux := flatten(aux))[1], [outer.opened(each) for each in flat_aux[0]])      # None where there is none
+        self.aux = unflatten((flat_aux := flatten(aux))[1], [outer.opened(each) for each in flat_aux[0]])      # None without has_aux
         if strict and all(each is None for each in self.pulled):
             raise RunError("jvp: the output of the function is independent of the inputs. This is not allowed with strict=True")
 
     def __call__(self, tangents: Sequence[Any]) -> Any:
-        """The tangents of the outputs. Raises RunError for tangents that do not fit the primals."""
+        """The tangents of the outputs, for tangents in the trees of the primals. Raises RunError if they do not fit."""
         seeds = aligned(tuple(tensors(each, as_variable) for each in tangents), self.wanted)
         if seeds is None:
             raise RunError(f"expected {len(self.wanted)} tangents, got {len(tangents)}" if len(tangents) != len(self.wanted) else
@@ -279,9 +281,9 @@ class Linearized:
 
 
 def jvp(func: Function, primals: Sequence[Any], tangents: Sequence[Any], *, strict: bool = False, has_aux: bool = False) -> Any:
-    """(outputs, their tangents), with has_aux and what the function gave besides: as torch.func.jvp.
+    """(outputs, their tangents), with has_aux (outputs, tangents, aux): as torch.func.jvp.
 
-    strict: an output that does not depend on the primals is a RunError, otherwise its tangents are zeros.
+    strict: raise RunError for an output that does not depend on the primals; else its tangents are zeros.
     """
     if not isinstance(primals, list | tuple) or not isinstance(tangents, list | tuple):
         raise RunError(f"jvp: expected a tuple of primals and one of tangents, got {type(primals).__name__} and {type(tangents).__name__}")
@@ -295,17 +297,17 @@ def jvp(func: Function, primals: Sequence[Any], tangents: Sequence[Any], *, stri
 
 
 def linearize(func: Function, *primals: Any) -> tuple[Any, Function]:
-    """(outputs, function of tangents): as torch.func.linearize. The function runs once, its tangents as often as they are asked for."""
+    """(outputs, function of tangents): as torch.func.linearize. func runs once; the returned function may be called many times."""
     func = as_function("linearize", func)
     linear = Linearized(func, primals)
     return linear.outputs, lambda *tangents: linear(tangents)
 
 
 def custom_vjp(forward: Function, backward: Function) -> Function:
-    """A function with a gradient of one's own, under every transformation.
+    """A function with a user's gradient, which all transformations use.
 
-    forward(*args) gives (output, saved); backward(gradient, saved) one gradient per argument (None where there is none), a list of them.
-    What is saved of arguments and output can be differentiated again. A trace keeps both (`irtool.ir.custom`).
+    forward(*args) returns (output, saved); backward(gradient, saved) returns a list with a gradient, or None, per argument. Saved arguments
+    and outputs can be differentiated again. A trace records both functions (`irtool.ir.custom`).
     """
     check_function("custom_vjp: forward", forward)
     check_function("custom_vjp: backward", backward)
@@ -329,11 +331,12 @@ def custom_vjp(forward: Function, backward: Function) -> Function:
 
 # -- batches
 def vmap(func: Function, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *, chunk_size: int | None = None) -> Function:
-    """The function done for every place of a dimension at once: as torch.func.vmap.
+    """The function run for every place of a dimension at once: as torch.func.vmap.
 
-    in_dims: which dimension of each argument is hidden, None for none: an int for all, or one per argument (trees as the arguments).
-    out_dims: where the dimension goes in each result, None for a result that has none. randomness: "error", "same" or "different".
-    chunk_size: so many places at a time. Raises RunError for extents that differ, no argument to batch, or a result that is no tensor.
+    in_dims: the dimension to hide of each argument, None for an argument that is the same for all places; an int for all arguments, or one
+    per argument (trees as the arguments). out_dims: the position of the dimension in each result; None for a result without it.
+    randomness: "error", "same" or "different" random numbers for the places. chunk_size: the number of places run at one time.
+    Raises RunError for extents that differ, no argument to batch, or a result that is no tensor.
     """
     func = as_function("vmap", func)
     check_chunk_size("vmap", chunk_size)
@@ -348,7 +351,7 @@ def vmap(func: Function, in_dims: Any = 0, out_dims: Any = 0, randomness: str = 
         length = extent_of(leaves, dims)
 
         def once(args_of_chunk: list[Any], size: int) -> tuple[list[Any], list[Any], Any]:
-            """Results with the dimension where it belongs, where that is, and the tree they stand in."""
+            """The results of one chunk, the position of the dimension in each, and their tree."""
             layer, lent = Batched(current(), size, randomness=randomness), Lent()
             boxed = [leaf if dim is None else lent.lend(leaf, layer.box(leaf, dim), dim)
                      for leaf, dim in zip(args_of_chunk, dims, strict=True)]
@@ -373,7 +376,7 @@ def vmap(func: Function, in_dims: Any = 0, out_dims: Any = 0, randomness: str = 
 
 def in_chunks(once: Callable[[list[Any], int], tuple[list[Any], list[Any], Any]], leaves: Sequence[Any], dims: Sequence[int | None],
               length: int, chunk_size: int, randomness: str) -> Any:
-    """So many places at a time, put together again. The `same` random numbers are those of every chunk."""
+    """Run `chunk_size` places at a time, and concatenate the results. Random numbers that are the `same` are so for all chunks."""
     outcomes = []
     random = generator()
     state = random.bit_generator.state
@@ -390,7 +393,7 @@ def in_chunks(once: Callable[[list[Any], int], tuple[list[Any], list[Any], Any]]
 
 
 def extent_of(leaves: Sequence[Any], dims: Sequence[int | None]) -> int:
-    """The extent of the dimensions to hide. Raises RunError when they differ, or when there is none."""
+    """The extent of the dimensions to hide. Raises RunError if they differ, or if there is none."""
     extent: int | None = None
     for leaf, dim in zip(leaves, dims, strict=True):
         if dim is None:
@@ -409,7 +412,7 @@ def extent_of(leaves: Sequence[Any], dims: Sequence[int | None]) -> int:
 
 
 def unhidden(layer: Batched, value: Any, dim: Any) -> Any:
-    """A result as the layer below sees it, with the hidden dimension at `dim`. Raises RunError for what is no tensor."""
+    """A result as the layer below sees it, with the hidden dimension at `dim`. Raises RunError for a result that is no tensor."""
     if not isinstance(value, Tensor):
         raise RunError(f"vmap: the function must give tensors, it gave {type(value).__name__}")
     if dim is None:

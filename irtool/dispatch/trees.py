@@ -1,4 +1,4 @@
-"""Lists, tuples and dicts of values, taken apart and put together."""
+"""Trees: nested lists, tuples and dicts of values (leaves), flattened and rebuilt."""
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -8,20 +8,20 @@ from irtool.ir.errors import RunError
 
 
 class Leaf:
-    """Where a value stands in a tree."""
+    """Marks the place of a leaf in the shape of a tree."""
 
 
 LEAF = Leaf()
 
 
 def flatten(tree: Any) -> tuple[list[Any], Any]:
-    """The values in a tree, in order (dicts by insertion), and its shape."""
+    """The leaves of a tree, in order (dicts by insertion), and its shape: the tree with `Leaf` for each leaf."""
     leaves: list[Any] = []
     return leaves, _taken(tree, leaves)
 
 
 def _taken(node: Any, leaves: list[Any]) -> Any:
-    """The shape of a tree, whose values go to `leaves`. (No closure that names itself: it would keep arrays until the next collection.)"""
+    """The shape of a tree; appends its leaves to `leaves`. (A closure that refers to itself would keep arrays alive until a collection.)"""
     if isinstance(node, tuple) and hasattr(node, "_fields"):
         return type(node)(*[_taken(each, leaves) for each in node])
     if isinstance(node, list | tuple):
@@ -33,7 +33,7 @@ def _taken(node: Any, leaves: list[Any]) -> Any:
 
 
 def unflatten(shape: Any, leaves: list[Any]) -> Any:
-    """A tree of a shape with these values."""
+    """The tree of a shape with these leaves."""
     return _built(shape, iter(leaves))
 
 
@@ -48,9 +48,9 @@ def _built(node: Any, leaves: Iterator[Any]) -> Any:
 
 
 def aligned(tree: Any, shape: Any) -> list[Any] | None:
-    """The values of a tree in the order of a shape it has: dicts by key, lists and tuples by place; None for a part stands for all of it.
+    """The leaves of a tree in the order of a shape: dicts by key, lists and tuples by place; a None stands for a whole subtree.
 
-    So many values in a flat list or tuple are taken as they are. None where the two do not fit.
+    A flat list or tuple of as many values as the shape has leaves is accepted too. None if tree and shape do not fit.
     """
     leaves: list[Any] = []
     if _aligned(tree, shape, leaves):
@@ -75,7 +75,8 @@ def _aligned(node: Any, shape: Any, leaves: list[Any]) -> bool:
 
 
 def spread(prefix: Any, tree: Any, what: str) -> list[Any]:
-    """One entry of `prefix`, an int, None or a tree of them, for each value of a tree. Raises RunError where the two do not fit."""
+    """The entry of `prefix` (an int, None, or a tree of these, perhaps less deep) for each leaf of a tree. Raises RunError if they do not
+    fit."""
     def walk(entry: Any, node: Any) -> Iterator[Any]:
         if entry is None or isinstance(entry, int) and not isinstance(entry, bool):
             yield from [entry] * len(flatten(node)[0])

@@ -1,7 +1,7 @@
-"""`torch.no_grad()`, `enable_grad()`, `set_grad_enabled(...)`: do operations go on a tape?
+"""`torch.no_grad()`, `enable_grad()`, `set_grad_enabled(...)`: switch the recording of the innermost tape.
 
-Outside transformations nothing does, and they change nothing. Inside, they are about the innermost tape alone, as torch.func has it: what
-is done without gradients inside `grad(f)` is a constant to that gradient, and none to one around it.
+Outside transformations they have no effect. Inside, they affect the innermost tape only, as in torch.func: the result of an operation in a
+`no_grad` inside `grad(f)` is a constant to that gradient, but not to the gradient of an outer `grad`.
 """
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from irtool.dispatch.stack import Layer, current
 
 
 class GradMode(ContextDecorator):
-    """Within the block, or the function that it decorates, operations go on the innermost tape or not."""
+    """A context, or decorator, in which the innermost tape records (`records`) or not."""
 
     def __init__(self, records: bool) -> None:
         self.records = records
-        self.left: list[tuple[Autograd | None, bool]] = []      # per block that is open: the tape, and what was so before
+        self.left: list[tuple[Autograd | None, bool]] = []      # per open context: the tape, and its mode before
 
     def __enter__(self) -> None:
         tape = innermost_tape()
@@ -32,14 +32,14 @@ class GradMode(ContextDecorator):
 
 
 class no_grad(GradMode):        # named as torch names it
-    """Operations within are constants to the innermost gradient."""
+    """A context in which results are constants to the innermost gradient."""
 
     def __init__(self) -> None:
         super().__init__(False)
 
 
 class enable_grad(GradMode):
-    """Operations within are differentiated, inside a `no_grad` too."""
+    """A context in which operations are differentiated, inside a `no_grad` too."""
 
     def __init__(self) -> None:
         super().__init__(True)
@@ -51,13 +51,13 @@ def set_grad_enabled(mode: bool) -> GradMode:
 
 
 def is_grad_enabled() -> bool:
-    """Do operations go on the innermost tape? Where there is none: True, as torch says."""
+    """Does the innermost tape record? Without a tape True, as in torch."""
     tape = innermost_tape()
     return tape is None or tape.records
 
 
 def innermost_tape() -> Autograd | None:
-    """The tape that is nearest to the top, but for one that a tangent is made with: torch gives tangents inside no_grad, too."""
+    """The topmost tape that is not one of `jvp`, whose tangents torch computes inside no_grad too; None: no such tape."""
     layer: Layer | None = current()
     while layer is not None and not isinstance(layer, Autograd):
         layer = layer.inner

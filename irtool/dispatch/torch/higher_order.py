@@ -1,8 +1,8 @@
 """Control flow by name: `torch.cond`, `while_loop`, `scan` and `map`, with torch's signatures, under every layer.
 
-Where a condition can be looked at, they are what Python does: a branch, a loop. Where a layer hides it (a batch, a trace) the layers are
-asked (`Layer.branch`, `Layer.repeat`): a batch computes both branches and selects, a trace writes an If or a Loop. Functions may read
-tensors around them (`irtool.dispatch.closure_conversion`). They must not write into what they are given, as in torch.
+If the condition has a concrete value, Python branches or loops. If a layer hides it (a batch, a trace), the layers run the control flow
+(`Layer.branch`, `Layer.repeat`): a batch computes both branches and selects, a trace records an If or a Loop. Functions may read tensors
+of surrounding functions (`irtool.dispatch.closure_conversion`). As in torch, they must not write into their arguments.
 """
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Function = Callable[..., Any]
 def cond(pred: Any, true_fn: Function, false_fn: Function, operands: Sequence[Any] = ()) -> Any:
     """`true_fn(*operands)` if `pred` holds, else `false_fn(*operands)`, as torch.cond. pred: a bool, a number, or a tensor of one element.
 
-    Both functions give tensors in the same tree, of the same shapes and dtypes. Raises RunError where they do not, and for a `pred` of
+    Both functions return tensors in the same tree, of the same shapes and dtypes. Raises RunError if they do not, and for a `pred` of
     several elements.
     """
     functions = [as_function("cond", true_fn), as_function("cond", false_fn)]
@@ -53,9 +53,9 @@ def cond(pred: Any, true_fn: Function, false_fn: Function, operands: Sequence[An
 
 
 def while_loop(cond_fn: Function, body_fn: Function, carried_inputs: Sequence[Any]) -> Any:
-    """`carried = body_fn(*carried)` while `cond_fn(*carried)` holds, as torch.while_loop; gives what is carried at the end, in a tuple.
+    """`carried = body_fn(*carried)` while `cond_fn(*carried)` holds, as torch.while_loop; returns the final carried values, in a tuple.
 
-    carried_inputs: a tuple of tensors and ints, in lists and dicts too; body_fn gives a tuple of the same tree, shapes and dtypes. In a
+    carried_inputs: a tuple of tensors and ints, in lists and dicts too; body_fn returns a tuple of the same tree, shapes and dtypes. In a
     trace an int becomes a tensor of int64 without dimensions. Raises RunError for other trees, and a condition of several elements.
     """
     condition_of, body = as_function("while_loop", cond_fn), as_function("while_loop", body_fn)
@@ -73,7 +73,7 @@ def while_loop(cond_fn: Function, body_fn: Function, carried_inputs: Sequence[An
 
 
 def undecided_rounds(condition: Any, condition_of: Function, body: Function, leaves: list[Any], shape: Any) -> list[Any]:
-    """What a loop carries at its end, whose condition only the layers know."""
+    """The final carried values of a loop whose condition is undecided."""
     lifted, count = Lifted([condition_of, body]), len(leaves)
 
     def round(*values: Any) -> list[Any]:
@@ -86,10 +86,10 @@ def undecided_rounds(condition: Any, condition_of: Function, body: Function, lea
 
 
 def scan(combine_fn: Function, init: Any, xs: Any, *, dim: int = 0, reverse: bool = False) -> tuple[Any, Any]:
-    """(carry at the end, what each step gave, stacked along a new first dimension) of `carry, y = combine_fn(carry, x)`, as torch's scan.
+    """(final carry, all y stacked along a new first dimension) of `carry, y = combine_fn(carry, x)` for each slice x, as torch's scan.
 
-    x: the slices of the tensors of `xs` (a tree) along `dim`, from the end if `reverse`, whose results then stand from the end too.
-    Raises RunError for tensors of different extents along it, none of them, and for a carry whose tree changes.
+    x: a slice of each tensor of `xs` (a tree) along `dim`. reverse: begin with the last slice; the order of the results stays that of the
+    slices. Raises RunError for tensors of different extents along `dim`, for no tensors, and for a carry whose tree changes.
     """
     check_flag("scan", "reverse", reverse)
     combine = as_function("scan", combine_fn)
@@ -110,7 +110,7 @@ def scan(combine_fn: Function, init: Any, xs: Any, *, dim: int = 0, reverse: boo
 
 
 def map_slices(f: Function, xs: Any, *args: Any) -> Any:
-    """`f(x, *args)` of each slice of the tensors of `xs` (a tree) along the first dimension, stacked: torch's map. Raises RunError."""
+    """`f(x, *args)` for each slice x of the tensors of `xs` (a tree) along the first dimension, stacked: torch's map. Raises RunError."""
     function = as_function("map", f)
     leaves, shape = flatten(tensors(xs))
     count = extent("map: xs", leaves, 0)
@@ -123,7 +123,7 @@ def map_slices(f: Function, xs: Any, *args: Any) -> Any:
 
 def in_steps(step: Callable[[list[Any], list[Any]], tuple[list[Any], list[Any], Any]], carry: list[Any], leaves: list[Any], dim: int,
              places: range) -> tuple[list[Any], list[Any], Any]:
-    """The carry at the end, results stacked in order of their places, and their tree. In a trace: a Loop behind the first step."""
+    """The final carry, the results stacked in order of their places, and their tree. In a trace, steps after the first are a Loop."""
     def parts(place: int) -> list[Any]:
         return [leaf.select(dim, place) for leaf in leaves]
     carry, first, shape = step(carry, parts(places[0]))
@@ -137,7 +137,7 @@ def in_steps(step: Callable[[list[Any], list[Any]], tuple[list[Any], list[Any], 
 
 def traced_steps(step: Function, carry: list[Any], first: list[Any], leaves: list[Any], dim: int,
                  places: range) -> tuple[list[Any], list[Any]]:
-    """The same from the second step on, as a loop that carries the place, and puts results into tensors that hold all of them."""
+    """The same from the second step on, as a loop that carries the place, and scatters results into tensors for all places."""
     count, carry_count = len(places), len(carry)
     stacks = [torch.select_scatter(torch.zeros([count, *each.shape], dtype=each.dtype), each, 0, places[0]) for each in first]
 
@@ -154,21 +154,21 @@ def traced_steps(step: Function, carry: list[Any], first: list[Any], leaves: lis
 
 
 def stacked(values: list[Any]) -> Any:
-    """Results of steps along a new first dimension. Raises RunError for what is no tensor."""
+    """The results of steps stacked along a new first dimension. Raises RunError for a result that is no tensor."""
     if not all(isinstance(each, Tensor) for each in values):
         raise RunError(f"a step gives {type(values[0]).__name__}, expected tensors")
     return torch.stack(values)
 
 
 def operands_of(where: str, name: str, values: Any) -> Any:
-    """Arguments in a tuple or list, arrays as tensors. Raises RunError for anything else."""
+    """A tuple or list of arguments, with arrays converted to tensors. Raises RunError for any other value."""
     if not isinstance(values, list | tuple):
         raise RunError(f"{where}: expected {name} in a tuple, got {type(values).__name__}")
     return tensors(values)
 
 
 def one_condition(what: str, value: Any) -> Any:
-    """A condition. Raises RunError for a tensor of several elements, and for what is neither tensor nor number."""
+    """A condition. Raises RunError for a tensor of several elements, and for a value that is neither tensor nor number."""
     if isinstance(value, Tensor):
         if value.numel() != 1:
             raise RunError(f"{what} is a tensor of shape {list(value.shape)}, expected one element")
@@ -179,7 +179,7 @@ def one_condition(what: str, value: Any) -> Any:
 
 
 def carried_again(results: Any, shape: Any) -> list[Any]:
-    """What a round gives, taken apart. Raises RunError where its tree is not that of what is carried."""
+    """The leaves of a round's results. Raises RunError if their tree is not that of the carried values."""
     if not isinstance(results, list | tuple):
         raise RunError(f"while_loop: body_fn gives a {type(results).__name__}, expected a tuple of as many values as are carried")
     leaves, result_shape = flatten(type(shape)(results))
@@ -188,18 +188,18 @@ def carried_again(results: Any, shape: Any) -> list[Any]:
 
 
 def as_before(new: Any, old: Any) -> Any:
-    """A number of a round as the tensor that it was before."""
+    """A result of a round; a number is converted to a tensor if the carried value was one."""
     return torch.scalar_tensor(new, dtype=old.dtype) if isinstance(old, Tensor) and not isinstance(new, Tensor) else new
 
 
 def same_tree(what: str, *shapes: Any) -> None:
-    """Raise RunError for trees that differ."""
+    """Raise RunError if trees differ."""
     if any(each != shapes[0] for each in shapes):
         raise RunError(f"{what} {' and '.join(map(words, shapes))}, expected the same lists, tuples and dicts of tensors")
 
 
 def words(shape: Any) -> str:
-    """A tree in a message."""
+    """A tree as text, for messages."""
     if isinstance(shape, dict):
         return "{" + ", ".join(f"{key!r}: {words(each)}" for key, each in shape.items()) + "}"
     if isinstance(shape, list | tuple):
@@ -208,7 +208,7 @@ def words(shape: Any) -> str:
 
 
 def extent(what: str, leaves: list[Any], dim: int) -> int:
-    """How many slices tensors have along a dimension. Raises RunError where they have none, or not all as many."""
+    """The number of slices of tensors along a dimension. Raises RunError if tensors lack the dimension, or differ in it."""
     if not leaves or not all(isinstance(leaf, Tensor) and leaf.ndim for leaf in leaves):
         raise RunError(f"{what}: expected tensors of at least one dimension")
     extents = {leaf.size(dim) for leaf in leaves}
@@ -218,7 +218,7 @@ def extent(what: str, leaves: list[Any], dim: int) -> int:
 
 
 def loop_writer(layer: Layer | None) -> Tracer | None:
-    """The topmost trace that is going on, if loops can be written down there: second derivatives go through rounds alone."""
+    """The topmost trace that is still recording, if a loop can be recorded there: not for second derivatives, which need single rounds."""
     tapes = 0
     while layer is not None and not isinstance(layer, Tracer):
         tapes += isinstance(layer, Autograd)
@@ -227,10 +227,10 @@ def loop_writer(layer: Layer | None) -> Tracer | None:
 
 
 def traced(tracer: Tracer, value: Any) -> Any:
-    """A constant of a trace as one of its values, so that what a loop makes of it is not decided."""
+    """A constant as a value of the trace, so that a loop can carry it without decisions."""
     if type(value) in (bool, int):
         value = Tensor(np.array(value))
-        value.born = next_birth()       # its elements are nobody else's
+        value.born = next_birth()       # nobody else refers to its elements
     return Boxed(tracer, value, tracer.operand(value)) if type(value) is Tensor else value
 
 

@@ -1,4 +1,4 @@
-"""`torch.svd_lowrank`, `torch.pca_lowrank` and `torch.unravel_index`: functions of torch's that are no operators."""
+"""`torch.svd_lowrank`, `torch.pca_lowrank` and `torch.unravel_index`: functions of torch that are no operators."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -15,12 +15,12 @@ BOOL = BY_NAME["bool"]
 
 
 def do(name: str, *args: Any, **named: Any) -> Any:
-    """An operator."""
+    """Run an operator."""
     return call(f"aten::{name}", args, named)
 
 
 def basis(a: Any, count: int, rounds: int, mean: Any) -> Any:
-    """Orthonormal columns that nearly span what `a - mean` gives: random ones, through it and back, a few times."""
+    """Orthonormal columns, `count` of them, that nearly span the range of `a - mean`: randomised subspace iteration."""
     def through(matrix: Any, of_mean: Any, columns: Any) -> Any:
         product = do("matmul", matrix, columns)
         return do("linalg_qr", product if of_mean is None else product - do("matmul", of_mean, columns))[0]
@@ -32,7 +32,7 @@ def basis(a: Any, count: int, rounds: int, mean: Any) -> Any:
 
 
 def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None) -> tuple[Any, Any, Any]:
-    """U, S and V of the singular values that are largest, q of them, of matrices `A - M`. The random start follows the seed."""
+    """U, S and V for the q largest singular values of matrices `A - M`, as torch.svd_lowrank. The random start follows the seed."""
     count, rounds = 6 if q is None else q, 2 if niter is None else niter
     mean = None if M is None else do("broadcast_to", M, list(A.shape))
     is_wide = A.shape[-2] < A.shape[-1]
@@ -48,7 +48,7 @@ def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None)
 
 
 def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 2) -> tuple[Any, Any, Any]:
-    """The same of matrices whose columns have their mean taken off (unless center is False). Raises RunError for q out of range."""
+    """The same for matrices with the mean of each column subtracted (unless center is False). Raises RunError for q out of range."""
     least = min(A.shape[-2], A.shape[-1])
     count = min(6, least) if q is None else q
     if not 0 <= count <= least:
@@ -59,7 +59,7 @@ def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 
 
 
 def unravel_index(indices: Any, shape: int | Sequence[int]) -> tuple[Any, ...]:
-    """The places of elements that are numbered through, one tensor per dimension of `shape`. Raises RunError for other than integers."""
+    """The coordinates of flat indices, one tensor per dimension of `shape`. Raises RunError for indices that are no integers."""
     indices = indices if isinstance(indices, Tensor) else Tensor(indices)
     if indices.is_floating_point() or indices.is_complex() or indices.dtype == BOOL:
         raise RunError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")

@@ -3,8 +3,8 @@
     from irtool import torch
     torch.nn.functional.cross_entropy(torch.linalg.solve(a, b), target)
 
-`torch.linalg`, `torch.fft` and `torch.special` are the operators with these prefixes. `torch.nn.functional` are the functions that
-TorchScript source calls by that name (`irtool.torchscript.nn_functional`), run as Python, and operators where there is none.
+`torch.linalg`, `torch.fft` and `torch.special` are the operators with these prefixes. `torch.nn.functional` contains the functions that
+TorchScript source calls by these names (`irtool.torchscript.nn_functional`), run as Python; other names in it are operators.
 """
 from __future__ import annotations
 import __future__
@@ -27,11 +27,11 @@ from irtool.ops.tensor_methods import refuse_gradient
 
 PREFIXES = ("linalg", "fft", "special")
 VARIADIC = ("broadcast_tensors", "block_diag", "cartesian_prod", "chain_matmul", "meshgrid")
-"""Operators on a list of tensors that torch's functions take one by one."""
+"""Operators on a list of tensors whose torch functions take the tensors one by one."""
 
 
 class Torch(Functions):
-    """What `torch.` means."""
+    """The namespace `irtool.torch`."""
 
     def __getattr__(self, name: str) -> Any:
         if name in ABSENT:
@@ -59,11 +59,12 @@ class Torch(Functions):
 
     @property
     def jit(self) -> Any:
-        """torch.jit: only `annotate`, which gives the value."""
+        """torch.jit: only `annotate`, which returns the value."""
         return JIT
 
     def tensor(self, data: Any, dtype: int | None = None, device: str | None = None, requires_grad: bool = False) -> Any:
-        """A tensor of numbers, or of lists of them: Python's are float32 and complex64. Raises RunError for what is not made of numbers."""
+        """A tensor of numbers, or of nested lists of numbers. Without `dtype` Python's floats become float32, complex numbers complex64.
+        Raises RunError for other data."""
         refuse_gradient(requires_grad, "tensor")
         if type(data) is Number:
             known = data.tensor("float32" if type(data.value) is float and dtype is None else None)
@@ -72,7 +73,7 @@ class Torch(Functions):
             return data.clone() if dtype is None else data.to(dtype, copy=True)
         try:
             tensor = Tensor(np.array(data))
-            tensor.born = next_birth()        # its elements are nobody else's
+            tensor.born = next_birth()        # nobody else refers to its elements
         except ValueError as error:
             raise RunError(f"tensor: expected numbers, or lists of them of equal length, got {str(data)[:40]}") from error
         if tensor.array.dtype.kind not in "bifc" and tensor.array.dtype.name != "uint8":
@@ -82,38 +83,38 @@ class Torch(Functions):
         return tensor if dtype is None else tensor.to(dtype)
 
     def asarray(self, data: Any, dtype: int | None = None, device: str | None = None) -> Any:
-        """A tensor on an array's own elements, or of numbers."""
+        """A tensor that shares the memory of an array; for numbers as `tensor`."""
         tensor = data if isinstance(data, Tensor) else Tensor(data) if isinstance(data, np.ndarray) else self.tensor(data)
         return tensor if dtype is None else tensor.to(dtype)
 
     def from_numpy(self, array: Any) -> Any:
-        """A tensor on an array's own elements. Raises RunError for what is no array."""
+        """A tensor that shares the memory of an array. Raises RunError for any other value."""
         if not isinstance(array, np.ndarray):
             raise RunError(f"from_numpy: expected a NumPy array, got {type(array).__name__}")
         return Tensor(array)
 
     def einsum(self, equation: str, *operands: Any) -> Any:
-        """A sum of products, as Einstein wrote it: einsum("ij,jk->ik", a, b)."""
+        """A sum of products in Einstein's notation: einsum("ij,jk->ik", a, b)."""
         return call("aten::einsum", (equation, tensors_of(operands)), {})
 
     def tensordot(self, a: Any, b: Any, dims: Any = 2) -> Any:
-        """Sum over the last `dims` dimensions of a and the first of b, or over those that two lists name."""
+        """A sum of products over the last `dims` dimensions of a and the first of b, or over those that two lists name."""
         summed, others = (list(range(a.dim() - dims, a.dim())), list(range(dims))) if isinstance(dims, int) else dims
         return a.tensordot(b, list(summed), list(others))
 
 
 def is_of_python(data: Any) -> bool:
-    """Are the numbers in (lists of) them Python's own, not NumPy's?"""
+    """Are all numbers in nested lists Python's, and none NumPy's?"""
     return all(map(is_of_python, data)) if isinstance(data, list | tuple) else type(data) in (bool, int, float, complex)
 
 
 def tensors_of(args: Sequence[Any]) -> list[Any]:
-    """Tensors that are given one by one, or as one list."""
+    """The tensors of arguments: the arguments, or the only argument if that is a list."""
     return list(args[0]) if len(args) == 1 and isinstance(args[0], list | tuple) else list(args)
 
 
 def taking_one_by_one(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of a list of tensors as one of tensors."""
+    """A function of a list of tensors as a function that takes them one by one."""
     @wraps(function)
     def variadic(*args: Any, **named: Any) -> Any:
         return function(tensors_of(args), **named)
@@ -121,7 +122,7 @@ def taking_one_by_one(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Modules:
-    """torch.nn. Raises NameMissing for modules, which this package has none of."""
+    """torch.nn. Raises NameMissing for modules, since irtool has none."""
 
     def __getattr__(self, name: str) -> Any:
         if name == "functional":
@@ -133,7 +134,7 @@ class Modules:
 
 
 class Jit:
-    """torch.jit. Raises NameMissing for what compiles and traces, which this package does elsewhere."""
+    """torch.jit. Raises NameMissing for `script` and `trace`, which names irtool's functions for that."""
 
     def annotate(self, type: Any, value: Any) -> Any:
         """The value."""
@@ -144,9 +145,9 @@ class Jit:
 
 
 class Prefixed:
-    """Operators whose names begin alike: `torch.linalg.solve` is aten::linalg_solve."""
+    """Operators with a common prefix: `torch.linalg.solve` is aten::linalg_solve."""
 
-    _prefix = ""        # of a copy that is still to be filled, which Python asks for its methods
+    _prefix = ""        # for a copy that Python makes without `__init__`
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
@@ -187,7 +188,7 @@ class Functional:
 
 @cache
 def functions() -> dict[str, Callable[..., Any]]:
-    """The functions of torch.nn.functional that TorchScript source is given, as Python functions."""
+    """The functions of torch.nn.functional that TorchScript source can call, as Python functions by name."""
     from irtool.torchscript.nn_functional import SOURCE
     from irtool.torchscript.nn_functional_more import HELPERS
     from irtool.torchscript.nn_functional_more import SOURCE as MORE
@@ -197,16 +198,16 @@ def functions() -> dict[str, Callable[..., Any]]:
 
 
 def executed(source: str, filename: str) -> dict[str, Callable[..., Any]]:
-    """The functions of a text of ours that is TorchScript and Python."""
+    """The functions of an irtool source that is both TorchScript and Python."""
     provided = {"Tensor": Tensor, "torch": torch, "math": math, "List": list, "Optional": Optional, "F": FUNCTIONAL}
     space: dict[str, Any] = dict(provided)
     exec(compile(source, filename, "exec", __future__.annotations.compiler_flag, dont_inherit=True), space)     # noqa: S102
-    space |= {"reduction_number": reduction_number, "sizes_of": sizes_of}       # the one says what is expected, the other takes a number
+    space |= {"reduction_number": reduction_number, "sizes_of": sizes_of}       # the first has better errors, the second takes a number too
     return {name: each for name, each in space.items() if callable(each) and name not in provided}
 
 
 def sizes_of(sizes: Any, count: int) -> list[int]:
-    """One number per dimension."""
+    """Sizes as one number per dimension."""
     return [sizes] * count if isinstance(sizes, int) else list(sizes)
 
 

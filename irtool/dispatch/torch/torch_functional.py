@@ -1,4 +1,4 @@
-"""`irtool.torch.nn.functional`, where it is neither an operator nor a function that TorchScript source is given."""
+"""Functions of `irtool.torch.nn.functional` that are neither operators nor functions that TorchScript source can call."""
 from __future__ import annotations
 
 import math
@@ -9,37 +9,37 @@ from irtool.ir.errors import RunError, did_you_mean
 from irtool.ops.tensor import call
 
 MODES = {"nearest": (1, 2, 3), "linear": (1,), "bilinear": (2,), "bicubic": (2,), "trilinear": (3,)}
-"""How many dimensions each mode of `interpolate` resizes."""
+"""Mode of `interpolate` -> the numbers of dimensions that it can resize."""
 REDUCTIONS = ("none", "mean", "sum")
 GRID_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
 PADDINGS = {"zeros": 0, "border": 1, "reflection": 2}
 
 
 def do(name: str, *args: Any) -> Any:
-    """An operator."""
+    """Run an operator."""
     return call(f"aten::{name}", args, {})
 
 
 def number_of(what: str, word: Any, numbers: dict[str, int]) -> int:
-    """What an operator calls a word. Raises RunError for a word that is none of them."""
+    """The number by which operators mean a word. Raises RunError for a word that is not in `numbers`."""
     if word not in numbers:
         raise RunError(f"{what}={word!r}; expected {', '.join(map(repr, numbers))}{did_you_mean(str(word), numbers)}")
     return numbers[word]
 
 
 def reduction_number(reduction: str) -> int:
-    """What operators call a reduction. Raises RunError."""
+    """The number by which operators mean a reduction. Raises RunError for an unknown one."""
     return number_of("reduction", reduction, {word: number for number, word in enumerate(REDUCTIONS)})
 
 
 def reduced(loss: Any, reduction: str) -> Any:
-    """Elements of a loss, their mean or sum."""
+    """The elements of a loss, or their mean or sum."""
     number = reduction_number(reduction)
     return loss if number == 0 else do("mean" if number == 1 else "sum", loss)
 
 
 def interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None) -> Any:
-    """Resize the dimensions behind the first two. mode: nearest, linear, bilinear, bicubic or trilinear."""
+    """Resize the dimensions after the first two. mode: nearest, linear, bilinear, bicubic or trilinear."""
     count = input.dim() - 2
     if mode not in MODES:
         raise RunError(f"interpolate: mode is {mode!r}, expected nearest, linear, bilinear, bicubic or trilinear"
@@ -53,7 +53,7 @@ def interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: st
 
 
 def pool(name: str, count: int) -> Any:
-    """A function that gives the largest of each window, and with `return_indices` where that is."""
+    """A function: max pooling over `count` dimensions; with `return_indices` it also returns the flat indices of the maxima."""
     def maximum(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
                 return_indices: bool = False) -> Any:
         lists = [[each] * count if isinstance(each, int) else list(each) for each in (kernel_size, padding, dilation)]
@@ -64,7 +64,7 @@ def pool(name: str, count: int) -> Any:
 
 
 def adaptive_pool(name: str, count: int) -> Any:
-    """The same for windows that follow from the size of the output."""
+    """The same for windows computed from the size of the output."""
     def maximum(input: Any, output_size: Any, return_indices: bool = False) -> Any:
         sizes = [output_size] * count if isinstance(output_size, int) else list(output_size)
         results = do(name, input, sizes)
@@ -74,18 +74,18 @@ def adaptive_pool(name: str, count: int) -> Any:
 
 
 def grid_sample(input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None) -> Any:
-    """Elements at the places that a grid says, from -1 to 1."""
+    """Sample images at the coordinates in a grid, from -1 to 1."""
     return do("grid_sampler", input, grid, number_of("grid_sample: mode", mode, GRID_MODES),
               number_of("grid_sample: padding_mode", padding_mode, PADDINGS), bool(align_corners))
 
 
 def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any:
-    """The grid that `grid_sample` takes, of affine matrices."""
+    """The grid for `grid_sample` of affine matrices."""
     return do("affine_grid_generator", theta, list(size), bool(align_corners))
 
 
 def gumbel_softmax(logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Any:
-    """A sample of the Gumbel-softmax distribution; hard: one-hot, with the gradient of the soft one."""
+    """A sample of the Gumbel-softmax distribution; hard: one-hot, with the gradient of the soft sample."""
     noise = -do("log", do("exponential", do("empty_like", logits)))
     soft = do("softmax", (logits + noise) / tau, dim)
     if not hard:
@@ -97,20 +97,20 @@ def gumbel_softmax(logits: Any, tau: float = 1, hard: bool = False, eps: float =
 
 def poisson_nll_loss(input: Any, target: Any, log_input: bool = True, full: bool = False, size_average: Any = None, eps: float = 1e-8,
                      reduce: Any = None, reduction: str = "mean") -> Any:
-    """The loss of a Poisson distribution."""
+    """The negative log likelihood of a Poisson distribution."""
     return do("poisson_nll_loss", input, target, log_input, full, eps, reduction_number(reduction))
 
 
 def gaussian_nll_loss(input: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> Any:
-    """The loss of a normal distribution whose variances are given."""
+    """The negative log likelihood of normal distributions with means `input` and variances `var`."""
     least = do("clamp_min", do("detach", var), eps)
-    var = var + (least - do("detach", var))      # bounded below, and its gradient goes through
+    var = var + (least - do("detach", var))      # bounded below; the gradient ignores the bound
     loss = 0.5 * (do("log", var) + (input - target) ** 2 / var)
     return reduced(loss + 0.5 * math.log(2 * math.pi) if full else loss, reduction)
 
 
 def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Any:
-    """Divided by what neighbouring channels say."""
+    """Divide each element by a norm over neighbouring channels."""
     square = do("unsqueeze", input * input, 1)
     rest = [0] * (2 * (input.ndim - 2))
     padded = do("constant_pad_nd", square, [*rest, size // 2, (size - 1) // 2], 0.0)
@@ -119,18 +119,18 @@ def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float 
 
 
 def upsample_nearest(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
-    """Resize: each element is the nearest one."""
+    """Resize by the nearest element."""
     return interpolate(input, size, scale_factor, "nearest")
 
 
 def upsample_bilinear(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
-    """Resize two dimensions, corners on corners."""
+    """Resize two dimensions by bilinear interpolation with aligned corners."""
     return interpolate(input, size, scale_factor, "bilinear", True)
 
 
 def triplet_margin_with_distance_loss(anchor: Any, positive: Any, negative: Any, *, margin: float = 1.0, swap: bool = False,
                                       distance_function: Callable[[Any, Any], Any] | None = None, reduction: str = "mean") -> Any:
-    """How much nearer than `margin` the negative is, compared with the positive; distances by a function of two tensors."""
+    """The loss max(0, d(anchor, positive) - d(anchor, negative) + margin), for a distance d of two tensors (by default Euclidean)."""
     reduction_number(reduction)
     if margin <= 0:
         raise RunError(f"margin must be greater than 0, got {margin}")
@@ -153,4 +153,4 @@ FUNCTIONS = {
     **{f"max_pool{count}d": pool(f"max_pool{count}d", count) for count in (1, 2, 3)},
     **{f"adaptive_max_pool{count}d": adaptive_pool(f"adaptive_max_pool{count}d", count) for count in (1, 2, 3)},
 }
-"""Looked up first."""
+"""Functions by name; they take precedence over operators."""

@@ -1,6 +1,6 @@
-"""Names of `irtool.torch` that are no operators: numbers, dtypes, random numbers, what asks about tensors, gradients and transformations.
+"""Names of `irtool.torch` that are no operators: numbers, dtypes, random numbers, questions about tensors, gradients, transformations.
 
-What torch has and this package has not is an error that says where to look instead.
+A name that torch has and irtool lacks is an error that says where to look instead.
 """
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ ABSENT = {"compile": "see irtool.jit", "optim": "update parameters with what irt
 
 # -- random numbers
 class Generator(np.random.Generator):
-    """A source of random numbers, for the operators' `generator`."""
+    """A random generator, for the argument `generator` of operators."""
 
     def __init__(self, device: str = "cpu") -> None:
         super().__init__(np.random.PCG64(0))
 
     def manual_seed(self, seed: int) -> Generator:
-        """From now on the numbers that belong to a seed. Raises RunError for what is none."""
+        """Start the random numbers of a seed. Raises RunError for an invalid seed."""
         check_seed("manual_seed", seed)
         refuse_in_jit("Generator.manual_seed")
         self.bit_generator.state = np.random.PCG64(seed).state
@@ -51,7 +51,7 @@ class Generator(np.random.Generator):
 
 
 def refuse_in_jit(name: str) -> None:
-    """Raises UnsupportedError inside a jitted function, which would do it when it is traced and never again."""
+    """Raises UnsupportedError inside a jitted function, where the call would have an effect only while tracing."""
     layer: Layer | None = current()
     while layer is not None:
         if layer.follows:
@@ -60,7 +60,7 @@ def refuse_in_jit(name: str) -> None:
 
 
 def manual_seed(seed: int) -> np.random.Generator:
-    """From now on operators draw the numbers that belong to a seed (they are not torch's). Raises RunError for what is none."""
+    """Let operators draw the random numbers of a seed (not torch's numbers). Raises RunError for an invalid seed."""
     check_seed("manual_seed", seed)
     refuse_in_jit("manual_seed")
     return reseed(seed)
@@ -68,29 +68,29 @@ def manual_seed(seed: int) -> np.random.Generator:
 
 # -- questions
 def is_tensor(value: Any) -> bool:
-    """Is it a tensor?"""
+    """Is a value a tensor?"""
     return isinstance(value, Tensor)
 
 
 def get_default_dtype() -> int:
-    """Of Python's numbers with a fraction: float32."""
+    """The dtype of Python's floats: float32."""
     return BY_NAME["float32"]
 
 
 def set_default_dtype(dtype: int) -> None:
-    """Raises RunError for any other than the default, which is fixed: it is what graphs are run with."""
+    """Raises RunError for any dtype but float32: the default is fixed."""
     if dtype != BY_NAME["float32"]:
         raise RunError("set_default_dtype: the default is float32, in graphs too; say dtype=torch.float64 where tensors are made")
 
 
 def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: int | None = None) -> Any:
-    """The norm of all elements, or over dimensions."""
+    """The norm of all elements, or over the dimensions `dim`, as torch.norm."""
     return input.norm(p, dim, keepdim, dtype)
 
 
 def stft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Any = None, center: bool = True,
          pad_mode: str = "reflect", normalized: bool = False, onesided: bool | None = None, return_complex: bool | None = None) -> Any:
-    """The short-time Fourier transform, of windows around each place if `center`, as torch's own function pads for them."""
+    """The short-time Fourier transform; center: pad the input so that each window is centred, as torch.stft does."""
     if center:
         rows = input if input.ndim > 1 else input.unsqueeze(0)
         rows = call("aten::pad", (rows, [n_fft // 2, n_fft // 2], pad_mode), {})
@@ -99,14 +99,14 @@ def stft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int 
 
 
 def plain(tensor: Any) -> Any:
-    """The array of a tensor outside of all transformations. Raises UnsupportedError inside one."""
+    """The array of a tensor. Raises UnsupportedError inside a transformation."""
     if isinstance(tensor, Tensor) and not isinstance(tensor.array, np.ndarray):
         raise UnsupportedError("quantized tensors inside of transformations are not supported", code="E0507")
     return tensor.array if isinstance(tensor, Tensor) else elements(tensor)
 
 
 def quantize_per_tensor(input: Any, scale: float, zero_point: int, dtype: int) -> Quantized:
-    """A quantized tensor (dtype: quint8, qint8 or qint32) of a float32 tensor or array. Raises RunError."""
+    """A float32 tensor or array quantized to a dtype: quint8, qint8 or qint32. Raises RunError."""
     result: Quantized = call_op("aten::quantize_per_tensor", [plain(input), float(scale), int(zero_point), int(dtype)])
     return result
 
@@ -118,17 +118,17 @@ def quantize_per_channel(input: Any, scales: Any, zero_points: Any, axis: int, d
 
 
 def dequantize(tensor: Any) -> Any:
-    """The numbers of a quantized tensor; a plain tensor itself."""
+    """A quantized tensor as float32; a plain tensor unchanged."""
     return Tensor(tensor.dequantize()) if isinstance(tensor, Quantized) else tensor
 
 
 def typed(dtype: str) -> Callable[[Any], Any]:
-    """`torch.LongTensor([1, 2])`: a tensor of numbers in a dtype."""
+    """A function such as `torch.LongTensor`: makes a tensor of a dtype from numbers."""
     return lambda data: call("aten::to", (Tensor(np.array(elements(data))), BY_NAME[dtype]), {})
 
 
 def without_gradient(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that makes tensors, and takes `requires_grad=False` too."""
+    """A function that makes tensors, with a further argument `requires_grad`, which must be False."""
     @wraps(function)
     def factory(*args: Any, requires_grad: bool = False, **named: Any) -> Any:
         refuse_gradient(requires_grad, name)
@@ -137,7 +137,7 @@ def without_gradient(name: str, function: Callable[..., Any]) -> Callable[..., A
 
 
 class Transformations:
-    """torch.func: this package's transformations, which have its signatures."""
+    """torch.func: irtool's transformations, with the same signatures."""
 
     def __getattr__(self, name: str) -> Any:
         if name not in TRANSFORMATIONS:
@@ -170,6 +170,6 @@ NAMES: Mapping[str, Any] = {
     "set_printoptions": lambda **options: np.set_printoptions(**{key: each for key, each in options.items() if key != "sci_mode"}),
     "use_deterministic_algorithms": lambda mode, **options: None, "set_num_threads": lambda count: None, "get_num_threads": lambda: 1,
 }
-"""Looked up before operators."""
+"""Names that take precedence over operators."""
 
 __all__ = ["ABSENT", "FACTORIES", "FUNC", "NAMES", "without_gradient"]
