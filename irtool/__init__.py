@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from irtool.ir.module import Module
     from irtool.ir.verify import verify
     from irtool.ops import OPS
+    from irtool.ops.own_operators import operator
     from irtool.passes import PASSES
     from irtool.passmanager import PassManager
     from irtool.testing.finite_differences import gradcheck
@@ -54,6 +55,7 @@ _HOMES = {
     "functional_call": "irtool.archives.script_module",
     "parse": "irtool.text.parser",
     "run": "irtool.execute.run", "vjp": "irtool.execute.run", "register_python_op": "irtool.interpret",
+    "operator": "irtool.ops.own_operators",
     "compile": "irtool.execute.executor", "Executor": "irtool.execute.executor",
     "jit": "irtool.execute.jit", "debug_state": "irtool.execute.debug_state",
     "register_custom_pass": "irtool.execute.phases", "clear_custom_passes": "irtool.execute.phases",
@@ -86,7 +88,7 @@ __all__ = [
     "PipelineError", "RunError", "ScriptModule", "Tensor", "UnsupportedError", "Use", "Value", "VerifyError", "__version__",
     "clear_custom_passes", "compile", "custom_passes", "custom_vjp", "debug_state", "dispatch", "freeze",
     "from_script", "functional_call", "grad", "grad_and_value", "gradcheck", "hessian", "jacfwd", "jacrev", "jit", "jvp", "linearize",
-    "load", "parse", "register_custom_pass", "register_hook", "register_python_op", "run", "save", "to_script", "torch",
+    "load", "operator", "parse", "register_custom_pass", "register_hook", "register_python_op", "run", "save", "to_script", "torch",
     "trace", "value_and_grad", "verify", "vjp", "vmap",
 ]
 

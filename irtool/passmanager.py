@@ -12,14 +12,16 @@ from time import perf_counter_ns
 from irtool.ir.collector import Paused, collect_where_due, hand_over
 from irtool.ir.dialect import LATEST
 from irtool.ir.errors import Error, PassError, PipelineError, VerifyError
+from irtool.ir.extensions import Place, raised_in
 from irtool.ir.graph import Graph
 from irtool.ir.module import Module
 from irtool.ir.source import Diagnostic
+from irtool.passes import Pass, pass_of
 from irtool.pipelines import Step, parse_pipeline
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 
 class PassRecord:
@@ -59,16 +61,18 @@ class Observer:
 class PassManager:
     """A pipeline, ready to run.
 
-    pipeline: `"dce,cse"`, `"peephole{no-shapes}"`, a preset (`"O1"`), or steps from `parse_pipeline`. Raises PipelineError for an
-        unknown pass or option, a bad value or bad syntax.
+    pipeline: `"dce,cse"`, `"peephole{no-shapes}"`, a preset (`"O1"`), or a list of such texts, of functions that are passes
+        (`["dce", my_pass]`), and of steps from `parse_pipeline`. Raises PipelineError for an unknown pass or option, a bad value or
+        bad syntax; Error for a function that is no pass.
     verify: check every graph after each pass.
     """
 
-    def __init__(self, pipeline: str | Sequence[Step] = "", *, verify: bool = False) -> None:
-        steps = parse_pipeline(pipeline) if isinstance(pipeline, str) else pipeline
-        if not isinstance(steps, list | tuple) or not all(isinstance(step, Step) for step in steps):
-            raise PipelineError(f"expected a pipeline as one text, such as 'dce,cse', got {str(pipeline)[:60]}")
-        self.steps: tuple[Step, ...] = tuple(steps)
+    def __init__(self, pipeline: str | Sequence[str | Step | Callable[..., bool]] = "", *, verify: bool = False) -> None:
+        parts = [pipeline] if isinstance(pipeline, str) else pipeline
+        if not isinstance(parts, list | tuple) or not all(isinstance(part, str | Step) or callable(part) for part in parts):
+            raise PipelineError(f"expected a pipeline as one text, such as 'dce,cse', or a list of names and functions, "
+                                f"got {str(pipeline)[:60]}")
+        self.steps: tuple[Step, ...] = tuple([step for part in parts for step in steps_of(part)])
         self.verify = verify
 
     def __str__(self) -> str:
@@ -113,10 +117,13 @@ class PassManager:
             for name, subject in subjects:
                 if observer is None or observer.allows(step, name):
                     with Paused():
-                        record.changed = bool(step.entry.function(subject, **step.options)) or record.changed
+                        changed = step.entry(subject, **step.options) if step.entry.is_own else step.entry.function(subject, **step.options)
+                        record.changed = bool(changed) or record.changed
         except Error as error:
             raise self._located(error, "in", record) from None
         except Exception as error:
+            if step.entry.is_own:
+                raise self._located(raised_in(step.entry.function, error), "in", record) from error
             diagnostics = [] if self.verify else violations(module)
             if not diagnostics:
                 raise       # a bug of the pass
@@ -126,6 +133,8 @@ class PassManager:
         collect_where_due()
         if self.verify:
             diagnostics = violations(module)
+            if diagnostics and step.entry.is_own:
+                raise broken_by(step.entry, diagnostics)
             if diagnostics:
                 raise self._located(VerifyError(diagnostics=diagnostics), "after", record)
 
@@ -144,6 +153,22 @@ class PassManager:
             error.diagnostics.append(Diagnostic("error", error.message))
         error.diagnostics[-1].notes.append(Diagnostic("note", f"{where} pass '{record.step.name}' ({record.index} of {len(self.steps)})"))
         return error
+
+
+def broken_by(entry: Pass, diagnostics: list[Diagnostic]) -> PassError:
+    """What the verifier says after a pass of a user's: the first line names the pass."""
+    error = Place(entry.function).error(f"the pass '{entry.name}' leaves a graph that is wrong")
+    for each in diagnostics:
+        each.severity = "note"
+    error.diagnostics[-1].notes += diagnostics
+    return PassError(error.message, error.diagnostics, "E0310")
+
+
+def steps_of(part: str | Step | Callable[..., bool]) -> Sequence[Step]:
+    """The steps of a pipeline string, of a function that is a pass, or of a step. Raises PipelineError, or Error for another function."""
+    if isinstance(part, str):
+        return parse_pipeline(part)
+    return (part,) if isinstance(part, Step) else (Step(part if isinstance(part, Pass) else pass_of(part), {}),)
 
 
 def through_text(module: Module) -> bool:

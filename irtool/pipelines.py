@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from irtool.ir.errors import PipelineError, did_you_mean
 from irtool.ir.source import Diagnostic, SourceFile
-from irtool.passes import BY_NAME, PASSES, Pass, PassOption
+from irtool.passes import BY_NAME, Pass, PassOption, pass_called
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class Reader:
             if self._space() == "{":
                 self._fail(f"preset '{word}' has no options", self.at, self.at + 1)
             return expand(word)
-        entry = BY_NAME.get(word)
+        entry = pass_called(word)
         if entry is None:
             self._unknown_pass(word, start)
         return [Step(entry, self._options(entry, start))]
@@ -246,7 +246,7 @@ class Reader:
 
     def _unknown_pass(self, word: str, start: int) -> NoReturn:
         hint = did_you_mean(word, [*BY_NAME, *PRESETS])
-        if any(word.startswith(entry.name) for entry in PASSES):
+        if any(map(word.startswith, BY_NAME)):
             hint += f"; {SHELL_HINT}"
         self._fail(f"unknown pass '{word}'{hint or '; `irtool passes` lists them'}", start, code="E0303")
 

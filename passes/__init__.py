@@ -8,7 +8,7 @@ docstring opens with one sentence and shows IR `before:` and `after:`, and a tes
 """
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,12 +32,13 @@ class PassOption:
 
 
 class Pass:
-    """A pass by name; calling it runs it."""
+    """A pass by name; calling it runs it. is_own: is it a user's, and not ours?"""
 
-    __slots__ = ("name", "_function")
+    __slots__ = ("name", "is_own", "_function")
 
-    def __init__(self, name: str, function: Callable[..., bool] | None = None) -> None:
+    def __init__(self, name: str, function: Callable[..., bool] | None = None, is_own: bool = False) -> None:
         self.name = name
+        self.is_own = is_own
         self._function = function
 
     @property
@@ -52,13 +53,20 @@ class Pass:
         return self._function
 
     def __call__(self, subject: Any, **options: Any) -> bool:
-        return self.function(subject, **options)
+        """Run it: did it change anything? Raises Error where a user's pass does not say so."""
+        changed: object = self.function(subject, **options)
+        if not isinstance(changed, bool) and self.is_own:
+            from irtool.ir.extensions import Place
+
+            raise Place(self.function).error(f"the pass '{self.name}' gave {str(changed)[:40]}: a pass returns True where it changed "
+                                             "something, else False")
+        return bool(changed)
 
     @property
     def takes_module(self) -> bool:
         """Does it work on a whole Module rather than on one Graph?"""
         code = self.function.__code__
-        return annotation(self.function, code.co_varnames[0]) == "Module"
+        return annotation(self.function, code.co_varnames[0]).rpartition(".")[2] == "Module"
 
     @property
     def options(self) -> tuple[PassOption, ...]:
@@ -110,3 +118,69 @@ PASSES: tuple[Pass, ...] = tuple(Pass(name) for names in AREAS.values() for name
 """Every pass, in the order of the areas."""
 
 BY_NAME: dict[str, Pass] = {entry.name: entry for entry in PASSES}
+"""Every pass by name, those of users (`add_pass`), which have no area, at the end."""
+
+
+# -- passes of users
+OPTION_TYPES = ("bool", "int", "float", "str")
+
+
+def add_pass(function: Callable[..., bool]) -> Pass:
+    """Have a function be a pass by its name, `swap_subtractions` as `swap-subtractions`. Raises Error where it can be none."""
+    from irtool.ir.extensions import added, check_name
+
+    entry = pass_of(function)
+    owner = BY_NAME.get(entry.name)
+    check_name("the pass", entry.name, function, owner.function if owner is not None else None)
+    BY_NAME[entry.name] = entry
+    added(lambda: BY_NAME.pop(entry.name, None))
+    return entry
+
+
+def pass_of(function: Callable[..., bool]) -> Pass:
+    """A function as a pass. Raises Error where its parameters are not those of one."""
+    from irtool.ir.extensions import Place
+
+    place = Place(function)
+    code = getattr(function, "__code__", None)
+    names = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount] if code is not None else ()
+    if not is_pass(function):
+        raise place.error(f"{place.name} is no pass: its first parameter is annotated neither 'Graph' nor 'Module'")
+    if code is not None and code.co_flags & 0x0C:       # *args, **named
+        raise place.error(f"the pass {place.name} takes any number of options: write out their names")
+    for name in names[1:]:
+        type = annotation(function, name)
+        element = type.removesuffix(" | None").removeprefix("tuple[").removesuffix(", ...]")
+        if name not in function.__annotations__ or element not in OPTION_TYPES:
+            raise place.error(f"the option '{name}' of the pass {place.name} needs one of these types: {', '.join(OPTION_TYPES)}, "
+                              "tuple[int, ...], 'int | None' and their kin" + (f"; not {type}" if name in function.__annotations__ else ""))
+    return Pass(place.name.rpartition(".")[2].replace("_", "-"), function, is_own=True)
+
+
+def is_pass(function: object) -> bool:
+    """Is it a function whose first parameter is annotated `Graph` or `Module`?"""
+    code = getattr(function, "__code__", None)
+    if code is None or not code.co_argcount or not callable(function):
+        return False
+    return annotation(function, code.co_varnames[0]).rpartition(".")[2] in ("Graph", "Module")
+
+
+def pass_called(name: str) -> Pass | None:
+    """A pass by name; the entry points of other packages are asked, too. Raises Error where one cannot be imported."""
+    if name not in BY_NAME:
+        from irtool.ir.extensions import entry_points, imported
+
+        point = entry_points("irtool.passes").get(name)
+        if point is not None:
+            entry = add_pass(imported(point))
+            BY_NAME.setdefault(name, Pass(name, entry.function, is_own=True))
+    return BY_NAME.get(name)
+
+
+def all_passes() -> Iterable[Pass]:
+    """Ours, then those of users, those of all packages included. Raises Error where one cannot be imported."""
+    from irtool.ir.extensions import entry_points
+
+    for name in entry_points("irtool.passes"):
+        pass_called(name)
+    return list(BY_NAME.values())

@@ -10,7 +10,7 @@ from irtool.ir.constants import CONSTANT_KINDS, is_constant
 from irtool.ir.effects import facts_of, node_may_write
 from irtool.ir.errors import PassError
 from irtool.ir.graph import Graph, Node, Value
-from irtool.ir.schema import schema_of
+from irtool.ir.schema import forgets_kinds, schema_of
 from irtool.ir.types import TensorType, Type
 from irtool.passes.create_autodiff_subgraphs import wrap
 
@@ -91,7 +91,7 @@ def may_be_fused(node: Node) -> bool:
     return is_fusible
 
 
-_fusible: dict[tuple[object, ...], bool] = {}
+_fusible: dict[tuple[object, ...], bool] = forgets_kinds({})
 """What was found out, by all that it depends on."""
 MAX_REMEMBERED = 10_000
 

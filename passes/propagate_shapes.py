@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from irtool.analysis.shape_changes import Changes
 from irtool.analysis.shape_facts import NAMES, Facts, category, dimensioned, is_complete, with_dims, with_dtype, with_sizes
-from irtool.analysis.shape_rules import BY_TYPES, RULES
+from irtool.analysis.shape_rules import BY_TYPES, RULES, own_pointwise
 from irtool.analysis.shape_sizes import COMPLETE, EXPANDED, RUN
 from irtool.ir import types
 from irtool.ir.builder import Builder
@@ -18,6 +18,7 @@ from irtool.ir.schema import is_tensor_like, schema_of
 from irtool.ir.shapes import broadcast
 from irtool.ir.tensor_literal import TensorLiteral
 from irtool.ir.types import ListType, OptionalType, TensorType, Type, contiguous_strides, join, spell, tensor_type
+from irtool.ops.facts import OWN_POINTWISE
 from irtool.ops.size_facts import NUMBER_KINDS
 from irtool.passes.erase_shapes import without_shapes
 
@@ -164,7 +165,7 @@ class Sweep:
                 return
             if not is_run:
                 self.unshape(node)
-        rule = RULES.get(schema.name)
+        rule = RULES.get(schema.name) or (own_pointwise if schema.name in OWN_POINTWISE else None)
         result_types = rule(facts) if rule is not None else None
         if result_types is not None:
             self.take(node, result_types)

@@ -258,7 +258,7 @@ def test_where_text_leaves_something_out_the_next_pass_sees_no_more_than_text(te
     assert at_once == text
 
 
-@pytest.mark.parametrize("pipeline", [None, 3, ["dce"], b"dce"])
+@pytest.mark.parametrize("pipeline", [None, 3, [3], b"dce"])
 def test_a_pipeline_is_one_text(pipeline: Any) -> None:
     with pytest.raises(irtool.PipelineError, match="expected a pipeline as one text, such as 'dce,cse'"):
         irtool.PassManager(pipeline)

@@ -18,7 +18,7 @@ __version__ Error ParseError PassError PipelineError RunError UnsupportedError V
 Block Builder Graph Module Node Use Value OPS PASSES PassManager Tensor parse verify
 Executor clear_custom_passes compile custom_passes debug_state register_custom_pass register_python_op run vjp
 custom_vjp dispatch grad grad_and_value gradcheck hessian jacfwd jacrev jit jvp linearize register_hook torch trace value_and_grad vmap
-from_script to_script ScriptModule load freeze save functional_call
+from_script to_script ScriptModule load freeze save functional_call operator
 """.split()
 """Adding a name is a promise; taking one away breaks somebody's program."""
 DISPATCH = """

@@ -26,6 +26,7 @@ from irtool.analysis.shape_facts import (
 from irtool.analysis.shape_sizes import COMPARISONS, scalar_arithmetic
 from irtool.ir.constants import NOT_CONSTANT
 from irtool.ir.types import TensorType, tensor_type
+from irtool.ops.facts import BOOL, KEEPS, OWN_POINTWISE
 from irtool.ops.torch_lists import FIRST_OPERAND, UNARY, UNARY_FLOAT
 
 
@@ -224,6 +225,14 @@ def _truth(name: str | None) -> str | None:
 
 def _long(name: str | None) -> str | None:
     return "int64"
+
+
+def own_pointwise(facts: Facts) -> list[TensorType] | None:
+    """Of a pointwise operator that a user added: as its facts say; all operands are floating-point, or nothing is known of the dtype."""
+    stated, dtypes = OWN_POINTWISE[facts.schema.name], {type.dtype for type in facts.types}
+    first = facts.types[0].dtype if facts.types else None
+    keeps = stated == KEEPS and len(dtypes) == 1 and first is not None and category(first) == 2
+    return one(spread(facts.types, "bool" if stated == BOOL else first if keeps else None)) if stated else None
 
 
 def _names(words: str) -> list[str]:

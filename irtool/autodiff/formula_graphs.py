@@ -17,7 +17,7 @@ from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.module import Module
 from irtool.ir.rewrite import clone_graph
-from irtool.ir.schema import Schema, schema_of
+from irtool.ir.schema import Schema, forgets_kinds, schema_of
 from irtool.ir.types import TensorType
 
 
@@ -228,7 +228,7 @@ def _names(code: Any) -> list[str]:
     return [*code.co_names, *[name for each in code.co_consts if hasattr(each, "co_names") for name in _names(each)]]
 
 
-_stated: dict[str, bool | None] = {}
+_stated: dict[str, bool | None] = forgets_kinds({})
 
 
 def has_gradient(schema: Schema) -> bool | None:

@@ -223,6 +223,10 @@ class Command(Program):
         console: Console = ctx.obj
         arguments = Arguments(ctx)
         console.configure(arguments)
+        if arguments.load:
+            from irtool.cli.loading import load_files
+
+            load_files(arguments.load, console)
         assert self.callback is not None
         code: int = self.callback(arguments, console)
         return code
@@ -305,11 +309,11 @@ def print_help(ctx: click.Context) -> None:
 def command(name: str, **attributes: Any) -> Callable[[Callable[[Arguments, Console], int]], Command]:
     """A function as the subcommand `name`; the options that every subcommand has come last."""
     from irtool.cli.commands import COMMANDS
-    from irtool.cli.options import diagnostics_options
+    from irtool.cli.options import common_options
 
     def decorate(function: Callable[[Arguments, Console], int]) -> Command:
         params: list[click.Parameter] = list(reversed(function.__dict__.pop("__click_params__", [])))
-        params += reversed(diagnostics_options(lambda: None).__dict__["__click_params__"])
+        params += reversed(common_options(lambda: None).__dict__["__click_params__"])
         return Command(name, callback=function, params=params, help=COMMANDS[name][1], **attributes)
     return decorate
 

@@ -93,6 +93,7 @@ def versions() -> str:
     from importlib import metadata
 
     from irtool import __version__
+    from irtool.ir.extensions import ENTRY_POINTS, entry_points
 
     packages: dict[str, str | None] = {}
     for name in ("click", "numpy", "scipy", "rich"):
@@ -100,5 +101,6 @@ def versions() -> str:
             packages[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             packages[name] = None
-    plugins = sorted(point.name for point in metadata.entry_points(group="irtool.passes"))
-    return json.dumps({"schema": 1, "irtool": __version__, "python": sys.version.split()[0], **packages, "plugins": plugins}) + "\n"
+    plugins, operators = (sorted(entry_points(group)) for group in ENTRY_POINTS)
+    return json.dumps({"schema": 1, "irtool": __version__, "python": sys.version.split()[0], **packages, "plugins": plugins,
+                       "operators": operators}) + "\n"

@@ -54,7 +54,7 @@ NEEDED = "unless the only output is one number, gradients need vjp0, vjp1, ... a
 
 # -- the graph
 def read_module(arguments: Arguments, console: Console) -> Module:
-    """The file's graphs, with the constants that are kept beside it; Python files that were asked for have been executed."""
+    """The file's graphs, with the constants that are kept beside it."""
     from irtool.cli.source_places import parse_source
 
     source = console.read(arguments.file)
@@ -70,8 +70,6 @@ def read_module(arguments: Arguments, console: Console) -> Module:
     say_what_is_rounded(module, console)
     for warning in module.warnings:
         console.report(warning)
-    for path in getattr(arguments, "load", ()):
-        load_python(path, console)
     return module
 
 
@@ -136,19 +134,6 @@ def say_what_is_rounded(module: Module, console: Console) -> None:
     note = remark(module.graphs)
     if note is not None:
         console.report(note)
-
-
-def load_python(path: str, console: Console, name: str = "irtool_load") -> dict[str, Any]:
-    """Execute a Python file of the user's; what it defines. `name`: its __name__. Raises UsageError, or Error with the line that raised."""
-    import runpy
-
-    from irtool.cli.source_places import placed
-
-    console.read(path)
-    try:
-        return runpy.run_path(path, run_name=name)
-    except (Exception, SystemExit) as error:
-        raise placed(error, console, path, path) from error
 
 
 def chosen(module: Module, graph: str | None, pair: str | None) -> Graph | GradientPair:

@@ -30,7 +30,10 @@ def main(argv: Sequence[str] | None = None, stdin: BinaryIO | None = None, stdou
     own_process = argv is None
     words = list(sys.argv[1:] if argv is None else argv)
     if not own_process:
-        return guarded(lambda: in_streams(words, stdin, stdout, stderr, stdin_name, stdin_line), False, stderr)
+        from irtool.ir.extensions import taken_away
+
+        with taken_away():
+            return guarded(lambda: in_streams(words, stdin, stdout, stderr, stdin_name, stdin_line), False, stderr)
     import gc
 
     from irtool.cli.interrupt import listen, stop_listening, was_interrupted

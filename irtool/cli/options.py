@@ -7,12 +7,14 @@ from irtool.cli.command import DIAGNOSTICS, Choice, Converted, argument, option,
 INPUTS, EXECUTION, OUTPUT = "Inputs", "Execution", "Output"
 
 # -- every subcommand
-diagnostics_options = together(
+common_options = together(
     option("--color", metavar="WHEN", type=Choice("auto", "always", "never"), default="auto", group=DIAGNOSTICS, help="colour of messages"),
     option("--diagnostics-format", metavar="FORM", type=Choice("text", "json"), default="text", group=DIAGNOSTICS,
            help="errors as text or as one JSON object per line"),
     option("--max-errors", metavar="N", type=Converted(converters.at_least(1)), default=20, group=DIAGNOSTICS,
            help="stop reporting after this many (20)"),
+    option("--load", metavar="FILE.py", multiple=True, group=INPUTS,
+           help="execute a Python file first: its passes and operators are there then; repeat"),
     option("--debug", is_flag=True, group=DIAGNOSTICS, help="show the Python traceback of an error"),
 )
 
@@ -30,8 +32,6 @@ input_option = option("-i", "--input", metavar="NAME=VALUE", multiple=True, grou
                       help="a value: x=2x3xf32=0, n=3, l=[1,2], x=@file.npy; replaces or adds; repeat")
 seed_option = option("--seed", metavar="N", type=Converted(converters.seed), default=0, group=INPUTS,
                      help="seed of random operators and rand/randn literals (0)")
-load_option = option("--load", metavar="FILE.py", multiple=True, group=INPUTS,
-                     help="execute a Python file first: it registers Python ops; repeat")
 state_option = option("--load-state", metavar="FILE", group=INPUTS,
                       help="weights of the module %self, or others for an archive: .npz, .safetensors or .pt")
 input_options = together(

@@ -7,11 +7,13 @@ from functools import cache
 
 from irtool.dispatch.layer_writes import without_write
 from irtool.ir.errors import UnsupportedError
+from irtool.ir.schema import forgets_kinds
 from irtool.ops import OPS
 from irtool.ops.facts import facts_of_overload
 from irtool.ops.op import Rule
 
 
+@forgets_kinds
 @cache
 def rule_of(name: str) -> Rule | None:
     """The batching rule of an overload; None if it has none."""

@@ -19,7 +19,7 @@ from irtool.dispatch.backend import BACKEND
 from irtool.dispatch.stack import Boxed, Layer, current, elements_of
 from irtool.ir.effects import OPERAND_ITSELF, UNDECLARED, facts_of
 from irtool.ir.errors import Error, RunError, UnsupportedError
-from irtool.ir.schema import parse_schema, schema_named
+from irtool.ir.schema import forgets_kinds, parse_schema, schema_named
 from irtool.ops import OPS
 from irtool.ops.arrays import dtype_of
 from irtool.ops.call import overload
@@ -68,6 +68,7 @@ class Links:
         self.parts: list[ref[Tensor]] = []
 
 
+@forgets_kinds
 @cache
 def is_view(name: str) -> bool:
     """May the results of an operator be views of its first operand, without a write?"""
@@ -78,6 +79,7 @@ def is_view(name: str) -> bool:
     return first is not None and not schema.is_mutable and any(each.alias is not None for each in schema.returns)
 
 
+@forgets_kinds
 @cache
 def is_write(name: str) -> bool:
     """Does an operator write into its first operand?"""
@@ -86,6 +88,7 @@ def is_write(name: str) -> bool:
     return first is not None and first.is_write
 
 
+@forgets_kinds
 @cache
 def without_write(name: str) -> str | None:
     """For an overload that writes into its first operand, the overload that returns a new tensor instead; None for others."""
@@ -170,6 +173,7 @@ def is_operand(layer: Layer, name: str, operand: Tensor, result: Any) -> bool:
     return result is layer.opened(operand)
 
 
+@forgets_kinds
 @cache
 def may_copy(name: str) -> bool:
     """May an operator that is a view by its schema return a copy (`reshape`)? The result of any other is a view, even if a layer computes

@@ -14,6 +14,7 @@ from irtool.dispatch.batch_rules import is_pointwise_rule, rule_or_refusal
 from irtool.dispatch.layer_writes import is_view, without_write
 from irtool.dispatch.stack import choose_overload
 from irtool.ir.python_operators import ARITHMETIC
+from irtool.ir.schema import forgets_kinds
 from irtool.ops.call import overload
 from irtool.ops.size_facts import NOT_LOGGED
 from irtool.ops.tensor import run_overload
@@ -118,5 +119,5 @@ class Library:
         return f"{kind.removeprefix('aten::')}({', '.join(arguments)})"
 
 
-_only_writes: dict[str, bool] = {}
+_only_writes: dict[str, bool] = forgets_kinds({})
 LIBRARY = Library()

@@ -19,7 +19,7 @@ from irtool.ir.custom import CUSTOM_VJP
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.rewrite import clone_node
-from irtool.ir.schema import Schema
+from irtool.ir.schema import Schema, forgets_kinds
 from irtool.ir.structure_kinds import HANDING_ON, NO_ELEMENTS_ASKED
 from irtool.ir.types import TensorType, TupleType
 from irtool.ops import OPS
@@ -131,7 +131,7 @@ def _slice(formula: Formula, values: list[Value]) -> Graph:
     return graph
 
 
-_recipes: dict[str, Recipe | None] = {}
+_recipes: dict[str, Recipe | None] = forgets_kinds({})
 
 
 def recipe_of(name: str) -> Recipe | None:
@@ -158,7 +158,7 @@ def caller(apply: Apply) -> Callable[[Node, list[Any]], Sequence[Any]]:
             return (logic(kind, values, apply),)
         if kind == "prim::AutogradAdd":
             return (added(values[0], values[1], apply),)
-        if kind.startswith("aten::") or kind.partition("::")[0] in OTHER_SPACES:
+        if kind.startswith("aten::") or kind.partition("::")[0] not in WITHOUT_LAYERS and OPS.of_kind(kind):
             if not any(True for _ in tensors_in(values)) and not _makes_tensors(node):
                 return call_node(node, values)
             plan = plan_for(node)
@@ -190,8 +190,8 @@ def added(a: Any, b: Any, apply: Apply) -> Any:
     return apply("aten::add.Tensor", [a, b, 1])
 
 
-OTHER_SPACES = frozenset(each.partition("::")[0] for each in OPS) - {"aten", "prim", "irtool"}
-"""Namespaces of operators besides `aten` and `prim`: `quantized`, say."""
+WITHOUT_LAYERS = ("prim", "irtool")
+"""Name spaces of what the interpreter does by itself; the other operators go through the layers."""
 PYTHON = frozenset(("list", "dict", "scalar", "string"))
 """Families of operators on Python values, which forward tensors in containers."""
 

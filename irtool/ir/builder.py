@@ -16,12 +16,14 @@ from irtool.ir.attribute import Attribute, TensorLiteral
 from irtool.ir.constants import NOT_CONSTANT, constant
 from irtool.ir.errors import Error
 from irtool.ir.graph import NO_ATTRIBUTES, Block, Graph, Node, Value
-from irtool.ir.schema import Argument, Schema, fits_value, is_tensor_like, match_types, schemas, substitute
-from irtool.ir.types import ListType, OptionalType, TensorType, Type
+from irtool.ir.schema import Argument, Schema, is_tensor_like, match_types, schemas, substitute, takes, takes_leniently
+from irtool.ir.types import ListType, OptionalType, TensorType, Type, TypeVar
 
 if TYPE_CHECKING:
     from irtool.ir.dialect import Dialect
 
+NO_SCALARS: Mapping[str, Attribute] = {"scalars": Attribute("")}
+"""What a Python operator has where nothing stands in front of its operands."""
 NOTHING: dict[str, object] = {"bool": False, "int": 0, "float": 0.0, "str": ""}
 """By type, what stands where no value is."""
 
@@ -70,7 +72,7 @@ class Builder:
     def node(self, kind: str, inputs: Iterable[Value] = (), attributes: Mapping[str, Attribute] = NO_ATTRIBUTES,
              output_types: Sequence[Type] = ()) -> Node:
         """A node exactly as said, in place, its results called by fresh ids."""
-        node = Node(kind, inputs, attributes)
+        node = Node(kind, inputs, NO_SCALARS if kind[:1] == "^" and not attributes else attributes)
         for type in output_types:
             node.add_output(self.graph.fresh_id(), type)
         node.tail = self.tail
@@ -244,3 +246,33 @@ def _bind(schema: Schema, arguments: Sequence[object], named: Mapping[str, objec
 
 def _show(value: object) -> str:
     return f"%{value.name} : {value.type}" if isinstance(value, Value) else repr(value)
+
+
+_SIMPLE_PYTHON = {"int": (int,), "float": (float,), "bool": (bool,), "complex": (complex,), "str": (str,), "Device": (str,),
+                  "Scalar": (int, float, bool, complex)}
+
+
+def fits_value(argument: Argument, value: object, variables: dict[str, Type], lenient: bool) -> bool:
+    """May a Value, or a Python value, be given for the argument? Leniently: a number for a tensor, an int for a float."""
+    formal = argument.type
+    if isinstance(value, Value):
+        return takes(formal, value.type, variables) or lenient and takes_leniently(argument, value.type)
+    if value is None:
+        return isinstance(formal, OptionalType) or formal.key in ("None", "Any")
+    return _fits_python(formal.element if isinstance(formal, OptionalType) else formal, value, variables, lenient)
+
+
+def _fits_python(formal: Type, value: object, variables: dict[str, Type], lenient: bool) -> bool:
+    simple = _SIMPLE_PYTHON.get(formal.key)
+    if simple is not None:
+        if isinstance(value, bool) and bool not in simple:
+            return lenient and formal.key in ("int", "float", "complex")
+        return isinstance(value, simple) or lenient and formal.key in ("float", "complex") and isinstance(value, (int, float))
+    if isinstance(formal, ListType):
+            return isinstance(value, (list, tuple)) and all(
+            takes(formal.element, each.type, variables) if isinstance(each, Value)
+            else each is None and isinstance(formal.element, OptionalType) or _fits_python(formal.element, each, variables, lenient)
+            for each in value)
+    if is_tensor_like(formal):
+        return lenient and isinstance(value, (int, float, bool, complex)) or value.__class__.__name__ == "TensorLiteral"
+    return formal.key == "Any" or isinstance(formal, TypeVar)

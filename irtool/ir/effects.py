@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from irtool.ir.constants import constant
 from irtool.ir.graph import Graph
-from irtool.ir.schema import Literal, Schema, node_argument, qualified, schema_of, schemas
+from irtool.ir.schema import Literal, Schema, forgets_kinds, node_argument, qualified, schema_of, schemas
 
 if TYPE_CHECKING:
     from irtool.ir.graph import Node
@@ -46,6 +46,10 @@ randint_like randn randn_like random random_ randperm rnn_relu rnn_tanh rrelu rr
 rrelu_with_noise_functional scaled_dot_product_attention uniform uniform_
 """.split())
 """Kinds that draw random numbers (torch's tag `nondeterministic_seeded`): two of them with equal operands differ."""
+
+OWN_SIDE_EFFECTS: set[str] = set()
+OWN_RANDOM: set[str] = set()
+"""The same two of operators that users add."""
 
 _FRESH_PRIMS = frozenset("""
 prim::Constant prim::None prim::Undefined prim::AutogradZero prim::AutogradAdd prim::AnyDefined prim::AutogradAnyNonZero
@@ -118,7 +122,7 @@ class KindFacts:
         """Always the same results in new memory, nothing written, no side effect (if the node is no `out=` overload)."""
 
 
-_facts: dict[str, KindFacts] = {}
+_facts: dict[str, KindFacts] = forgets_kinds({})
 
 
 def facts_of(kind: str) -> KindFacts:
@@ -132,12 +136,12 @@ def facts_of(kind: str) -> KindFacts:
 
 
 def _find_facts(kind: str) -> KindFacts:
-    if kind.startswith("^"):
+    if kind.startswith("^") and not schemas(kind):
         return KindFacts(True, False, True, UNKNOWN)
     if "::" not in kind and ("prim::" + kind in SPECIAL_PRIMS or "prim::" + kind in _FRESH_PRIMS):
         return facts_of("prim::" + kind)
     full = qualified(kind)
-    effects, random = kind in SIDE_EFFECTS, full in RANDOM
+    effects, random = kind in SIDE_EFFECTS or kind in OWN_SIDE_EFFECTS, full in RANDOM or kind in OWN_RANDOM
     if kind in SPECIAL_PRIMS:
         return KindFacts(effects, random, kind in _WRITING_PRIMS, SPECIAL)
     if kind in _FRESH_PRIMS:

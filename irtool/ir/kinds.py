@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from irtool.ir.effects import SPECIAL_PRIMS, is_known_prim
 from irtool.ir.errors import UnsupportedError, nearest
-from irtool.ir.schema import declared_kinds, schemas
+from irtool.ir.schema import declared_kinds, forgets_kinds, schemas
 
 SPACES = ("aten", "prim")
 LONGEST = 80
@@ -27,6 +27,7 @@ def unknown_operator(kind: str) -> str:
     return f"unknown operator '{kind}' (did you mean '{hint}'?)" if hint else ""
 
 
+@forgets_kinds
 @lru_cache(maxsize=256)
 def nearest_kind(kind: str) -> str:
     """The declared kind that is most like this one (`atn::nge`: `aten::neg`); empty where none is. It costs milliseconds."""
@@ -41,6 +42,7 @@ def nearest_kind(kind: str) -> str:
     return prefix + suggestion if suggestion else ""
 
 
+@forgets_kinds
 @lru_cache(maxsize=2)
 def _names(prefix: str) -> tuple[str, ...]:
     kinds = [*declared_kinds(), *(SPECIAL_PRIMS if prefix == "prim::" else ())]

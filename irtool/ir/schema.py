@@ -7,11 +7,12 @@ attributes, trailing defaults left out, unqualified kinds).
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 import irtool.ir.types as types
-from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type, TypeVar
+from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type
+from irtool.ir.types import TypeVar as TypeVariable
 
 if TYPE_CHECKING:
     from irtool.ir.attribute import Attribute
@@ -276,6 +277,32 @@ def _default(text: str) -> object:
 # ---------------------------------------------------------------- the declarations by kind
 _text = ""
 _by_kind: dict[str, tuple[Schema, ...]] = {}
+_own: dict[str, tuple[Schema, ...]] = {}
+_caches: list[Callable[[], None]] = []
+
+Cache = TypeVar("Cache")
+
+
+def forgets_kinds(cache: Cache) -> Cache:
+    """Have a cache of facts about kinds (a dict, or a function under `functools.cache`) emptied when kinds are declared."""
+    empty: Callable[[], None] = getattr(cache, "cache_clear", None) or cache.clear      # type: ignore[attr-defined]
+    _caches.append(empty)
+    return cache
+
+
+def declare(*declared: Schema) -> None:
+    """Declare overloads of kinds that torch does not declare. Those of a kind replace what was declared of it before."""
+    for kind in {schema.kind for schema in declared}:
+        _own[kind] = tuple([schema for schema in declared if schema.kind == kind])
+    for empty in _caches:
+        empty()
+
+
+def withdraw(kind: str) -> None:
+    """The inverse of `declare`."""
+    _own.pop(kind, None)
+    for empty in _caches:
+        empty()
 
 
 def _declarations() -> str:
@@ -291,7 +318,7 @@ def schemas(kind: str) -> tuple[Schema, ...]:
     """The overloads of a kind (`aten::add`), in torch's candidate order; empty for a kind torch does not declare."""
     overloads = _by_kind.get(kind)
     if overloads is None:
-        overloads = ()
+        overloads = _own.get(kind, ())
         text = _declarations()
         at = text.find(f"\n{kind}\n") if "\n" not in kind else -1
         if at >= 0:
@@ -305,7 +332,15 @@ def schemas(kind: str) -> tuple[Schema, ...]:
         if len(_by_kind) > 20_000:      # made-up kinds of hostile input
             _by_kind.clear()
         _by_kind[kind] = overloads
+        if not overloads and "::" in kind and not kind.startswith(("aten::", "prim::")):
+            from irtool.ir.extensions import import_operator
+
+            import_operator(kind)
+            return _by_kind.setdefault(kind, _own.get(kind, ()))
     return overloads
+
+
+forgets_kinds(_by_kind)
 
 
 def schema_named(name: str) -> Schema | None:
@@ -315,8 +350,8 @@ def schema_named(name: str) -> Schema | None:
 
 
 def declared_kinds() -> list[str]:
-    """All kinds torch declares, sorted."""
-    return [line for line in _declarations().split("\n") if line and line[0] not in " #"]
+    """All kinds torch declares, sorted, then those of others."""
+    return [*[line for line in _declarations().split("\n") if line and line[0] not in " #"], *_own]
 
 
 def qualified(kind: str) -> str:
@@ -333,6 +368,7 @@ _LENIENT = {        # what a value may stand for in old texts, and for torch's i
     "Scalar": ("int", "float", "complex", "bool"),
 }
 _resolved: dict[tuple[object, ...], Schema | None] = {}
+forgets_kinds(_resolved)
 _accepts: dict[tuple[Type, Type, bool], bool] = {}
 
 
@@ -356,6 +392,9 @@ def resolve(kind: str, operands: Sequence[Type], attributes: Sequence[str] = (),
     of results decides (-1: not known).
     """
     candidates = schemas(qualified(kind))
+    if kind[:1] == "^":     # what stands in front of the operands is written as scalars, `^Scale(2)(%x)`
+        return next((schema for schema in candidates if len(operands) <= len(schema.arguments) and _fits(
+            schema, operands, len(schema.arguments) - len(operands))), None)
     attributes = [name for name in attributes if any(name in schema.positions for schema in candidates)]
     if not attributes:
         for schema in candidates:
@@ -368,9 +407,9 @@ def resolve(kind: str, operands: Sequence[Type], attributes: Sequence[str] = (),
     return next((schema for schema in fitting if results < 0 or len(schema.returns) == results), fitting[0])
 
 
-def _fits(schema: Schema, operands: Sequence[Type]) -> bool:
+def _fits(schema: Schema, operands: Sequence[Type], first: int = 0) -> bool:
     variables: dict[str, Type] = {}
-    return all(_takes(argument.type, operand, variables) for argument, operand in zip(schema.arguments, operands, strict=False))
+    return all(takes(argument.type, operand, variables) for argument, operand in zip(schema.arguments[first:], operands, strict=False))
 
 
 def _fits_partly(schema: Schema, operands: Sequence[Type], attributes: Sequence[str], lenient: bool) -> bool:
@@ -384,7 +423,7 @@ def _fits_partly(schema: Schema, operands: Sequence[Type], attributes: Sequence[
     if any(not argument.has_default for argument in free[len(operands):]):
         return _spread(schema, free, operands)
     variables: dict[str, Type] = {}
-    return all(_takes(argument.type, operand, variables) or lenient and _takes_leniently(argument, operand)
+    return all(takes(argument.type, operand, variables) or lenient and takes_leniently(argument, operand)
                for argument, operand in zip(free, operands, strict=False)) or _spread(schema, free, operands)
 
 
@@ -407,7 +446,7 @@ def is_tensor_like(type: Type) -> bool:
     return type.key == _TENSOR_KEY or isinstance(type, types.TensorType)
 
 
-def _takes(formal: Type, actual: Type, variables: dict[str, Type]) -> bool:
+def takes(formal: Type, actual: Type, variables: dict[str, Type]) -> bool:
     """May a value of type `actual` be given where `formal` is declared? Binds type variables."""
     if formal is actual:
         return True
@@ -423,11 +462,11 @@ def _takes(formal: Type, actual: Type, variables: dict[str, Type]) -> bool:
 
 def has_variables(type: Type) -> bool:
     """Does the type hold a variable, which the operands' types decide?"""
-    return isinstance(type, TypeVar) or any(has_variables(element) for element in type.elements)
+    return isinstance(type, TypeVariable) or any(has_variables(element) for element in type.elements)
 
 
 def _bind(formal: Type, actual: Type, variables: dict[str, Type]) -> bool:
-    if isinstance(formal, TypeVar):
+    if isinstance(formal, TypeVariable):
         bound = variables.setdefault(formal.name, actual)
         if types.is_subtype(actual, bound):
             return True
@@ -446,7 +485,7 @@ def _bind(formal: Type, actual: Type, variables: dict[str, Type]) -> bool:
     return types.is_subtype(actual, formal)
 
 
-def _takes_leniently(argument: Argument, actual: Type) -> bool:
+def takes_leniently(argument: Argument, actual: Type) -> bool:
     formal = argument.type.element if isinstance(argument.type, OptionalType) else argument.type
     wanted, key = formal.key, actual.key
     if is_tensor_like(actual):      # `Dynamic` said nothing: numbers were tensors until mid-2018
@@ -488,6 +527,8 @@ def node_arguments(node: Node, schema: Schema | None = None) -> list[Value | Lit
     schema = schema or schema_of(node)
     if schema is None:
         raise ValueError(f"no schema of {node.kind} fits")
+    if node.kind[:1] == "^":
+        return [*_scalars(node, schema), *node.inputs]
     if not node.attributes and len(node.inputs) >= len(schema.arguments):
         if len(node.inputs) == len(schema.arguments) or schema.is_vararg:
             return list(node.inputs)
@@ -510,6 +551,20 @@ def node_arguments(node: Node, schema: Schema | None = None) -> list[Value | Lit
         else:
             raise ValueError(f"{node.kind}: no value for argument '{argument.name}'")
     return out
+
+
+def _scalars(node: Node, schema: Schema) -> list[Literal]:
+    """The scalars of a Python operator. Raises ValueError where there are more or fewer than arguments without an operand."""
+    from irtool.ir.attribute import Attribute
+    from irtool.ir.scalars import split_scalars
+
+    attribute = node.attributes.get("scalars")
+    words = split_scalars(attribute.text, ",") if attribute is not None and attribute.text.strip() else []
+    arguments = schema.arguments[:len(schema.arguments) - len(node.inputs)]
+    if len(words) != len(arguments):
+        raise ValueError(f"{node.kind} has {len(words)} scalars, {schema.text} wants {len(arguments)}")
+    values = [Attribute(word.strip()).as_type(argument.type) for word, argument in zip(words, arguments, strict=True)]
+    return [Literal(value, attribute) for value in values]
 
 
 def _surplus(free: Sequence[Argument], operands: Sequence[Value]) -> int:
@@ -543,7 +598,7 @@ def match_types(schema: Schema, operands: Sequence[Type | None]) -> dict[str, Ty
 
 def substitute(type: Type, variables: dict[str, Type]) -> Type:
     """The type with its variables replaced; itself when it has none."""
-    if isinstance(type, TypeVar):
+    if isinstance(type, TypeVariable):
         return variables.get(type.name, type)
     if not has_variables(type):
         return type
@@ -555,37 +610,3 @@ def substitute(type: Type, variables: dict[str, Type]) -> Type:
     if isinstance(type, DictType):
         return types.dict_of(parts[0], parts[1])
     return types.tuple_of(parts) if isinstance(type, TupleType) else types.parse_type(f"{type.text.partition('(')[0]}({parts[0].text})")
-
-
-_SIMPLE_PYTHON = {"int": (int,), "float": (float,), "bool": (bool,), "complex": (complex,), "str": (str,), "Device": (str,),
-                  "Scalar": (int, float, bool, complex)}
-
-
-def fits_value(argument: Argument, value: object, variables: dict[str, Type], lenient: bool) -> bool:
-    """May a Value, or a Python value, be given for the argument? Leniently: a number for a tensor, an int for a float."""
-    from irtool.ir.graph import Value
-
-    formal = argument.type
-    if isinstance(value, Value):
-        return _takes(formal, value.type, variables) or lenient and _takes_leniently(argument, value.type)
-    if value is None:
-        return isinstance(formal, OptionalType) or formal.key in ("None", "Any")
-    return _fits_python(formal.element if isinstance(formal, OptionalType) else formal, value, variables, lenient)
-
-
-def _fits_python(formal: Type, value: object, variables: dict[str, Type], lenient: bool) -> bool:
-    simple = _SIMPLE_PYTHON.get(formal.key)
-    if simple is not None:
-        if isinstance(value, bool) and bool not in simple:
-            return lenient and formal.key in ("int", "float", "complex")
-        return isinstance(value, simple) or lenient and formal.key in ("float", "complex") and isinstance(value, (int, float))
-    if isinstance(formal, ListType):
-        from irtool.ir.graph import Value
-
-        return isinstance(value, (list, tuple)) and all(
-            _takes(formal.element, each.type, variables) if isinstance(each, Value)
-            else each is None and isinstance(formal.element, OptionalType) or _fits_python(formal.element, each, variables, lenient)
-            for each in value)
-    if is_tensor_like(formal):
-        return lenient and isinstance(value, (int, float, bool, complex)) or value.__class__.__name__ == "TensorLiteral"
-    return formal.key == "Any" or isinstance(formal, TypeVar)

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from irtool.ir.extensions import import_operator
+
 if TYPE_CHECKING:
     from irtool.ops.op import Op, OpTable
 
@@ -39,6 +41,19 @@ class Ops(Mapping[str, "Op"]):
             self._by_name = joined
         return self._by_name
 
+    def join(self, op: Op) -> None:
+        """Add a stanza that is not ours; its schemas must be declared (`irtool.ir.schema.declare`)."""
+        joined = self._joined()
+        for name in op.names:
+            joined[name] = self._by_kind.setdefault(name.partition(".")[0], {})[name] = op
+
+    def leave(self, op: Op) -> None:
+        """The inverse of `join`."""
+        joined = self._joined()
+        for name in op.names:
+            joined.pop(name, None)
+            self._by_kind.get(name.partition(".")[0], {}).pop(name, None)
+
     def __getitem__(self, name: str) -> Op:
         return self._joined()[name]
 
@@ -51,7 +66,11 @@ class Ops(Mapping[str, "Op"]):
     def of_kind(self, kind: str) -> dict[str, Op]:
         """Overloads of a node kind: qualified name -> Op. Empty when there is none."""
         self._joined()
-        return self._by_kind.get(kind, {})
+        known = self._by_kind.get(kind)
+        if known is None and "::" in kind and not kind.startswith(("aten::", "prim::")):
+            import_operator(kind)       # of a package that is installed
+            known = self._by_kind.get(kind)
+        return known or {}
 
     def kinds(self) -> list[str]:
         """Node kinds that have a kernel of their own, sorted."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from irtool.ir.kinds import not_supported
-from irtool.ir.schema import Argument, Schema, parse_schema, schemas
+from irtool.ir.schema import Argument, Schema, forgets_kinds, parse_schema, schemas
 from irtool.ir.types import DictType, ListType, OptionalType, TensorType, TupleType, Type, TypeVar
 from irtool.ops import OPS
 from irtool.ops.arrays import is_array
@@ -18,7 +18,7 @@ from irtool.ops.checks import bind
 from irtool.ops.op import Op
 from irtool.ops.overload import Overload
 
-_found: dict[str, Overload | None] = {}
+_found: dict[str, Overload | None] = forgets_kinds({})
 
 
 def overload(name: str) -> Overload:

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from irtool.ir.schema import schema_named, schema_of
+from irtool.ir.schema import forgets_kinds, schema_named, schema_of
 
 if TYPE_CHECKING:
     from irtool.ir.graph import Node
@@ -23,6 +23,8 @@ KEEPS, BOOL, REAL, OTHER = "keeps", "bool", "real", "other"
 it is floating-point (of complex operands the real part's, or none is given); none of these."""
 DECLARED_POINTWISE = dict.fromkeys(("aten::masked_fill.Scalar", "aten::masked_fill.Tensor"), KEEPS)
 """Pointwise overloads whose kernels write into a copy, which symbols do not follow."""
+OWN_POINTWISE: dict[str, str] = {}
+"""The same of operators that users add."""
 SHAPE_LIKE = frozenset(f"aten::{name}" for name in """
 zeros_like ones_like empty_like full_like rand_like randn_like randint_like type_as flip roll sort
 cumsum cumprod cummax cummin logcumsumexp _logcumsumexp
@@ -62,12 +64,14 @@ UNKNOWN = OverloadFacts("", "", False)
 """Of what has no schema."""
 
 
+@forgets_kinds
 @cache
 def facts_of_overload(name: str) -> OverloadFacts:
     """The facts of an overload by qualified name, `aten::mul.Tensor`."""
     kind = name.partition(".")[0]
     schema = schema_named(name)
-    return OverloadFacts(kind, _pointwise().get(name, ""), kind in FIXED_VIEWS or schema is not None and _gives_view(schema))
+    is_view = kind in FIXED_VIEWS or schema is not None and _gives_view(schema)
+    return OverloadFacts(kind, _pointwise().get(name) or OWN_POINTWISE.get(name, ""), is_view)
 
 
 def facts_of_node(node: Node) -> OverloadFacts:

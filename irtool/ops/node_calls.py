@@ -12,7 +12,7 @@ from irtool.ir.dtypes import dtype_code
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.graph import Node
 from irtool.ir.kinds import not_supported
-from irtool.ir.schema import Literal, Schema, node_arguments, qualified, schema_of, schemas
+from irtool.ir.schema import Literal, Schema, forgets_kinds, node_arguments, qualified, schema_of, schemas
 from irtool.ir.types import ListType, Type
 from irtool.ops import OPS
 from irtool.ops.arrays import is_array
@@ -83,7 +83,7 @@ def is_empty(value: Any) -> bool:
     return isinstance(value, list) and all(map(is_empty, value))
 
 
-_plans: dict[tuple[Any, ...], Plan | None] = {}
+_plans: dict[tuple[Any, ...], Plan | None] = forgets_kinds({})
 MAX_PLANS = 50_000
 
 

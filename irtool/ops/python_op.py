@@ -8,6 +8,7 @@ from typing import Any
 
 from irtool.ir.arguments import check_function
 from irtool.ir.errors import RunError, UnsupportedError
+from irtool.ir.extensions import added
 from irtool.ir.kinds import SPACES
 from irtool.ir.scalars import split_scalars, words_of
 
@@ -28,7 +29,10 @@ def register_python_op(name: str, function: Callable[..., Any]) -> None:
     if not isinstance(name, str) or not PYTHON_OP_NAME.fullmatch(name):
         raise RunError(f"register_python_op: expected the name of an operator, such as 'Twice', got {str(name)[:40]!r}")
     check_function(f"register_python_op: {name}", function)
-    _registered[name.removeprefix("^")] = function
+    name = name.removeprefix("^")
+    previous = _registered.get(name)
+    _registered[name] = function
+    added(lambda: _registered.pop(name, None) if previous is None else _registered.update({name: previous}))
 
 
 def is_registered(name: str) -> bool:

@@ -22,6 +22,7 @@ import numpy as np
 
 from irtool.ir.effects import OPERAND_ITSELF, RESHAPES
 from irtool.ir.errors import NameMissing, RunError, UnsupportedError
+from irtool.ir.schema import forgets_kinds, parse_schema, schemas
 from irtool.ops.arrays import CODES, code_of, dtype_of
 from irtool.ops.tensor_facts import BY_NAME, CPU, DTYPES, Dtype, Place, Size
 
@@ -322,10 +323,13 @@ for _name, _kind in {"add": "add_", "sub": "sub_", "mul": "mul_", "truediv": "di
 class Functions:
     """What `torch.` means in a formula: `torch.where(...)` is aten::where, `torch.float32` a dtype's number."""
 
+    def __init__(self, space: str = "aten") -> None:
+        self._space = space
+
     def __getattr__(self, name: str) -> Any:
-        if name in BY_NAME:
+        if name in BY_NAME and self._space == "aten":
             return BY_NAME[name]
-        kind = f"aten::{name}"
+        kind = f"{self._space}::{name}"
         if not is_kind(kind):
             raise NameMissing(f"there is no operator {kind}", name, operator_names)
 
@@ -353,11 +357,10 @@ def with_names(kind: str, results: tuple[Any, ...]) -> tuple[Any, ...]:
     return results if named_tuple is None else named_tuple(results)
 
 
+@forgets_kinds
 @cache
 def _named_tuple(kind: str, count: int) -> Any:
     """A kind of tuple for the results of an operator; None where its schemas do not name them."""
-    from irtool.ir.schema import schemas
-
     declared = ([each.name for each in schema.returns] for schema in schemas(kind))
     names = next((each for each in declared if len(each) == count and all(each)), None)
     if names is None:
@@ -374,10 +377,9 @@ def by_own_names(kind: str, named: dict[str, Any]) -> dict[str, Any]:
 OTHER_NAMES = {"input": "self", "x": "self", "axis": "dim", "keepdims": "keepdim"}
 
 
+@forgets_kinds
 @cache
 def _argument_names(kind: str) -> frozenset[str]:
-    from irtool.ir.schema import schemas
-
     return frozenset(argument.name for schema in schemas(kind) for argument in schema.arguments)
 
 
@@ -385,10 +387,10 @@ torch = Functions()
 """Named as formulas, being TorchScript, name it. PyTorch itself is never imported."""
 
 
+@forgets_kinds
 @cache
 def is_kind(kind: str) -> bool:
     """Is there an operator of this name?"""
-    from irtool.ir.schema import schemas
     from irtool.ops import OPS
 
     return bool(schemas(kind) or OPS.of_kind(kind))
@@ -486,7 +488,6 @@ def choose(kind: str, args: Sequence[Any], named: Mapping[str, Any],
     place, an array for a handle.
     """
     plain = plain or unwrapped
-    from irtool.ir.schema import parse_schema, schemas
     from irtool.ops import OPS
     from irtool.ops.call import fits
     from irtool.ops.checks import bind

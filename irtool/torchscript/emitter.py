@@ -241,7 +241,7 @@ class Emitter:
                 return before
         candidates = schemas(kind)
         if not candidates and not kind.startswith(("aten::", "prim::")) and not named:      # of a library nobody declares here
-            return self.one(kind, positional, types.TENSOR, {"scalars": Attribute("")} if kind[:1] == "^" else NO_ATTRIBUTES)
+            return self.one(kind, positional, types.TENSOR)
         match, reasons = self.resolver.choose(candidates, positional, named or {}, is_method)
         if match is None:
             self.refuse_call(node, kind, candidates, reasons)

@@ -20,6 +20,7 @@ COMMANDS = {    # name: (group of the help text, one line)
     "decompile": (GRAPHS, "print a graph as TorchScript source"),
     "compile": (PYTHON, "compile TorchScript source to IR, without executing it"),
     "trace": (PYTHON, "trace a Python function over tensors to a graph"),
+    "check-operator": (PYTHON, "try operators of one's own on their samples"),
     "passes": (LISTS, "list the passes and their options"),
     "ops": (LISTS, "list the operators and what is known of each"),
     "inspect": (LISTS, "show what is in a TorchScript archive, or in weights"),
@@ -32,5 +33,6 @@ def load(name: str) -> Command:
     """A subcommand; its module is imported now."""
     from importlib import import_module
 
-    command: Command = getattr(import_module(f"irtool.cli.commands.{name}"), name)
+    word = name.replace("-", "_")
+    command: Command = getattr(import_module(f"irtool.cli.commands.{word}"), word)
     return command

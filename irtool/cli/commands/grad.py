@@ -9,7 +9,6 @@ from irtool.cli.options import (
     graph_argument,
     input_options,
     inputs_argument,
-    load_option,
     pair_options,
     result_options,
     wrt_option,
@@ -37,7 +36,6 @@ An output without a cotangent takes no part. None: no gradient can reach the inp
 @graph_argument
 @inputs_argument
 @input_options
-@load_option
 @pair_options
 @wrt_option
 @option("--via", metavar="WAY", type=Choice("differentiate", "tape"), default="differentiate", group=EXECUTION,

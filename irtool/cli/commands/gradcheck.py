@@ -4,7 +4,7 @@ from __future__ import annotations
 from irtool.cli import inputs as graph_inputs
 from irtool.cli.command import Arguments, Converted, command, option
 from irtool.cli.converters import at_least, tolerance
-from irtool.cli.options import graph_argument, input_options, inputs_argument, load_option, wrt_option
+from irtool.cli.options import graph_argument, input_options, inputs_argument, wrt_option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ precision, whatever the types say. A comparison at a kink, where the graph is no
 @graph_argument
 @inputs_argument
 @input_options
-@load_option
 @wrt_option
 @option("--order", metavar="N", type=Converted(at_least(1)), default=2, group=CHECKING, help="up to which derivative (2)")
 @option("--directions", metavar="N", type=Converted(at_least(1)), default=2, group=CHECKING, help="random directions of each input (2)")

@@ -29,8 +29,10 @@ FACETS = (      # (heading, attribute of Op): stated or not
 @option("--json", is_flag=True, help="a JSON object")
 def ops(arguments: Arguments, console: Console) -> int:
     """The op x facet matrix, or one operator."""
+    from irtool.ir.extensions import import_operator
     from irtool.ops import OPS
 
+    import_operator()
     chosen: dict[str, Op] = dict(sorted(OPS.items()))
     if arguments.name is not None:
         name = arguments.name if "::" in arguments.name else f"aten::{arguments.name}"

@@ -268,7 +268,8 @@ class Job:
             words.append("--no-verify-each")
         from shlex import join as shell_join
 
-        return f"{HEADER}{shell_join(words)}\n{self.source.text}"
+        loaded = "".join([f"# made with --load {path}, which is needed again\n" for path in arguments.load])
+        return f"{HEADER}{shell_join(words)}\n{loaded}{self.source.text}"
 
     def save_reproducer(self) -> str:
         """Write the reproducer of a bug beside the user; its path, empty when it cannot be written."""

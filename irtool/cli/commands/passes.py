@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 @option("--json", is_flag=True, help="a JSON object")
 def passes(arguments: Arguments, console: Console) -> int:
     """List all, or explain one pass or preset."""
-    from irtool.passes import BY_NAME, PASSES
+    from irtool.passes import BY_NAME, all_passes, pass_called
     from irtool.pipelines import PRESETS
 
     name = arguments.name
-    if name is not None and name not in BY_NAME and name not in PRESETS:
+    entry = None if name is None or name in PRESETS else pass_called(name)
+    if name is not None and entry is None and name not in PRESETS:
         raise UsageError(f"unknown pass '{name}'{did_you_mean(name, [*BY_NAME, *PRESETS])}", code="E0806")
-    chosen = PASSES if name is None else tuple(entry for entry in PASSES if entry.name == name)
+    chosen = tuple(all_passes()) if name is None else () if entry is None else (entry,)
     presets = PRESETS if name is None else {key: lines for key, lines in PRESETS.items() if key == name}
     if arguments.json:
         import json

@@ -6,7 +6,7 @@ from irtool.cli.command import Arguments, Converted, command, option
 from irtool.cli.converters import positions
 from irtool.cli.execution import options_of, requiring
 from irtool.cli.exit_errors import UsageError
-from irtool.cli.options import INPUTS, graph_argument, input_options, inputs_argument, load_option, plan_options
+from irtool.cli.options import INPUTS, graph_argument, input_options, inputs_argument, plan_options
 from irtool.ir.errors import Error
 
 TYPE_CHECKING = False
@@ -33,7 +33,6 @@ Inputs of equal dtypes and ranks share a plan: sizes and values are not in the s
 @graph_argument
 @inputs_argument
 @input_options
-@load_option
 @option("--spec", metavar="TYPES", group=INPUTS, help="types instead of inputs: 'Float(*, *, requires_grad=1), Tensor[Undefined]'")
 @option("--phases", is_flag=True, group=PRINTING, help="the graph after each pass")
 @option("--backward-plan", is_flag=True, group=PRINTING, help="the graph of gradients, and its plan")

@@ -11,7 +11,6 @@ from irtool.cli.options import (
     graph_argument,
     input_options,
     inputs_argument,
-    load_option,
     pair_options,
     result_options,
     run_options,
@@ -39,7 +38,6 @@ DEBUGGING = "Debugging"
 @graph_argument
 @inputs_argument
 @input_options
-@load_option
 @pair_options
 @run_options
 @result_options

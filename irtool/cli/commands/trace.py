@@ -4,6 +4,7 @@ from __future__ import annotations
 from irtool.cli import inputs as graph_inputs
 from irtool.cli.command import Arguments, argument, command
 from irtool.cli.exit_errors import UsageError
+from irtool.cli.loading import load_python
 from irtool.cli.options import input_option, seed_option, traced_options
 from irtool.cli.source_places import placed
 from irtool.cli.traced import deliver
@@ -74,7 +75,7 @@ def load_function(word: str, console: Console) -> tuple[Callable[..., Any], list
     path, colon, name = word.rpartition(":")
     if not colon or not path or not name.isidentifier():
         raise UsageError(f"expected FILE.py:FUNCTION, not '{word}'", code="E0805")
-    names = graph_inputs.load_python(path, console, "irtool_trace")
+    names = load_python(path, console, "irtool_trace")
     function = names.get(name)
     if not callable(function):
         from irtool.ir.errors import did_you_mean

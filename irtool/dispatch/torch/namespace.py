@@ -12,7 +12,6 @@ import __future__
 import math
 from collections.abc import Callable, Sequence
 from functools import cache, wraps
-from types import SimpleNamespace
 from typing import Any, Optional
 
 import numpy as np
@@ -28,6 +27,16 @@ from irtool.ops.tensor_methods import refuse_gradient
 PREFIXES = ("linalg", "fft", "special")
 VARIADIC = ("broadcast_tensors", "block_diag", "cartesian_prod", "chain_matmul", "meshgrid")
 """Operators on a list of tensors whose torch functions take the tensors one by one."""
+
+
+class Spaces:
+    """What `torch.ops.` means."""
+
+    def __init__(self, aten: Functions) -> None:
+        self.aten = aten
+
+    def __getattr__(self, space: str) -> Functions:
+        return Functions(space)
 
 
 class Torch(Functions):
@@ -54,8 +63,8 @@ class Torch(Functions):
 
     @property
     def ops(self) -> Any:
-        """torch.ops: only `aten`, the operators."""
-        return SimpleNamespace(aten=self)
+        """torch.ops: `aten`, torch's operators, and the name spaces of users' (`irtool.operator`)."""
+        return Spaces(self)
 
     @property
     def jit(self) -> Any:

@@ -1,0 +1,1 @@
+"""A pass and an operator for irtool."""

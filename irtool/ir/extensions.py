@@ -1,0 +1,115 @@
+"""What users add: where it was defined, what takes it away again, and the two rules of names.
+
+A name belongs to one function. Defining it again at the same place (a cell that is run twice, a file that is loaded again) replaces it;
+defining it elsewhere is an error that names both places.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from linecache import getlines
+from typing import Any
+
+from irtool.ir.errors import Error
+from irtool.ir.source import Diagnostic, SourceFile
+
+ENTRY_POINTS = ("irtool.passes", "irtool.operators")
+"""Groups in the metadata of packages. An entry point is imported when what it names is asked for."""
+OURS = ("aten", "prim", "prims", "irtool", "onnx", "caffe2", "quantized", "inductor", "c10d", "profiler", "static_runtime")
+"""Name spaces in which operators of users cannot be."""
+
+_undo: ContextVar[list[Callable[[], object]] | None] = ContextVar("irtool_undo", default=None)
+
+
+def added(undo: Callable[[], object]) -> None:
+    """Note how what was just added is taken away."""
+    steps = _undo.get()
+    if steps is not None:
+        steps.append(undo)
+
+
+@contextmanager
+def taken_away() -> Iterator[None]:
+    """What is added in the block is gone behind it."""
+    steps: list[Callable[[], object]] = []
+    token = _undo.set(steps)
+    try:
+        yield
+    finally:
+        _undo.reset(token)
+        for undo in reversed(steps):
+            undo()
+
+
+class Place:
+    """Where a function is defined."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        code = getattr(function, "__code__", None)
+        self.file: str = getattr(code, "co_filename", "") or str(getattr(function, "__module__", ""))
+        self.line: int = getattr(code, "co_firstlineno", 0)
+        self.name: str = getattr(function, "__qualname__", type(function).__qualname__)
+
+    def is_of(self, other: Place) -> bool:
+        """Is it the same definition, read again?"""
+        return (self.file, self.name) == (other.file, other.name)
+
+    def error(self, message: str) -> Error:
+        """An error at the place."""
+        source = SourceFile(self.file, "".join(getlines(self.file)))
+        return Error(diagnostics=[Diagnostic("error", message, source, self.line, 1)] if self.line else (),
+                     message="" if self.line else f"{self.file}: {message}", code="E0310")
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+
+def raised_in(function: Callable[..., Any], error: Exception) -> Error:
+    """What a function of the user's raised, as an error at the line of its file, the innermost one."""
+    place = Place(function)
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == place.file:
+            place.line = trace.tb_lineno
+        trace = trace.tb_next
+    return place.error(f"{type(error).__name__}: {error}".rstrip(": "))
+
+
+def check_name(what: str, name: str, function: Callable[..., Any], owner: Callable[..., Any] | None) -> None:
+    """Raises Error where the name is that of something else. owner: whose the name is so far."""
+    if owner is not None and not Place(function).is_of(Place(owner)):
+        raise Place(function).error(f"{what} '{name}' is there already: {Place(owner)}")
+
+
+@cache
+def entry_points(group: str) -> dict[str, Any]:
+    """The entry points of a group by name; none of them is imported."""
+    from importlib import metadata
+
+    return {point.name: point for point in metadata.entry_points(group=group)}
+
+
+def imported(point: Any) -> Any:
+    """What an entry point names. Raises Error where it cannot be imported."""
+    try:
+        return point.load()
+    except Exception as error:
+        raise Error(f"the entry point '{point.name}' of {point.group} ({point.value}) cannot be imported: {type(error).__name__}: {error}",
+                    code="E0310") from error
+
+
+_imported: set[str] = set()
+
+
+def import_operator(kind: str = "") -> None:
+    """Import the entry points of the group `irtool.operators` that are called as a kind, or as its name space; without a kind, all.
+
+    What they define enters the tables by itself. Raises Error where one cannot be imported.
+    """
+    space = kind.partition("::")[0]
+    for name, point in entry_points("irtool.operators").items():
+        if name not in _imported and (not kind or name == kind or name == space):
+            _imported.add(name)
+            imported(point)
