@@ -88,3 +88,14 @@ def test_what_cannot_be_batched_is_said(text: str, expected: str) -> None:
     code, _, err = opt(f"vmap{{in-dims={dims}}}", text)
     assert code == 1
     assert expected in err
+
+
+@pytest.mark.parametrize(("rounds", "code"), [(3, 0), (2**63 - 1, 1)])
+def test_a_loop_that_cannot_stay_is_unrolled_up_to_a_limit(rounds: int, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("irtool.dispatch.control_flow.MOST_ROUNDS", 10)
+    text = (f"graph(%x : Float(2)):\n  %n : int = prim::Constant[value={rounds}]()\n  %t : bool = prim::Constant[value=1]()\n"
+            "  %a : Float(2) = aten::relu_(%x)\n  %y : Tensor = prim::Loop(%n, %t, %a)\n    block0(%i : int, %b : Tensor):\n"
+            "      %c : Tensor = aten::neg(%b)\n      -> (%t, %c)\n  return (%y)\n")
+    result, out, err = opt("vmap", text)
+    assert result == code
+    assert out.count("aten::neg") == 3 if code == 0 else "more than 10 rounds" in err

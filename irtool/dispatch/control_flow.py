@@ -21,6 +21,8 @@ from irtool.ops.tensor import Tensor
 Apply = Callable[..., Any]
 LOGIC = {"aten::__not__": "aten::logical_not", "aten::__and__": "aten::logical_and", "aten::__or__": "aten::logical_or"}
 """Operators on bools -> the same on tensors."""
+MOST_ROUNDS = 1 << 16
+"""That a trace writes down one by one, in a graph's loops that no tensor decides."""
 DECIDES = ("aten::Bool", "aten::is_nonzero")
 
 
@@ -101,6 +103,7 @@ class Control:
     def __init__(self, apply: Apply, caller: Callable[[Apply], Any]) -> None:
         self.layer: Layer = apply.__self__       # type: ignore[attr-defined]
         self.caller = caller
+        self.rounds = 0
 
     def branch(self, walk: Walk, step: Step, condition: Any) -> list[Any] | None:
         """The results of an If, if its condition is undecided; else None."""
@@ -115,6 +118,10 @@ class Control:
     def repeat(self, walk: Walk, step: Step, rounds: Rounds, condition: Any, carried: list[Any]) -> list[Any] | None:
         """The final carried values of a Loop, if its condition is undecided; else None."""
         if not is_undecided(condition):
+            self.rounds += 1
+            if self.rounds > MOST_ROUNDS and self.layer.unrolls:
+                raise UnsupportedError(f"{step.node.kind} of more than {MOST_ROUNDS} rounds is not supported in a trace, which has "
+                                       "the nodes of each", code="E0504")
             return None
         refuse_effects(step.node)
         (block,) = step.node.blocks

@@ -143,6 +143,11 @@ class Layer:
         return self._rules
 
     @property
+    def unrolls(self) -> bool:
+        """Does it, or a layer below, write down the rounds of a loop one by one?"""
+        return self.inner is not None and self.inner.unrolls
+
+    @property
     def below(self) -> Layer:
         """The layer below. The backend has none."""
         assert self.inner is not None

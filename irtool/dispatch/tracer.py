@@ -46,6 +46,7 @@ class Tracer(Layer):
     """Records a graph; the values are computed on the layer below."""
 
     hides_elements = True
+    unrolls = True
 
     def __init__(self, inner: Layer, name: str = "") -> None:
         super().__init__(inner, name)
