@@ -13,6 +13,7 @@ Making plans
     argument_spec   the key of a plan: dtypes and ranks of inputs, and which need a gradient
     objects         class instances among the inputs
     phases          which passes make a plan, in which order
+    backends        the protocol of what compiles graphs for one kind of arrays: NumPy, CuPy
     compilation     one compilation, with gradients where the spec asks for them
     profiling       one plan for exactly the shapes that were seen, behind a guard
     mixed_dtypes    whether operators with several floating dtypes can occur in a graph

@@ -17,12 +17,11 @@ from irtool.autodiff.reach import holds_tensors
 from irtool.autodiff.reverse import Reverse, differentiate_graph
 from irtool.autodiff.versions import in_versions
 from irtool.execute.argument_spec import ArgumentSpec
-from irtool.execute.device.device_plan import DevicePlan
+from irtool.execute.backends import BACKENDS, Program
 from irtool.execute.differentiable import Differentiable, Versions, on_tape
 from irtool.execute.graph_gradients import is_construct
 from irtool.execute.mixed_dtypes import dtypes_by_type, may_mix, mixed_dtypes
 from irtool.execute.phases import OnPass, Phases, custom_passes
-from irtool.execute.plan.compiled import Plan, compile_plan
 from irtool.execute.plan.predicted_dtypes import predicted_dtypes
 from irtool.execute.recording import Recording, Step, alone, functional
 from irtool.interpret import all_nodes, walk
@@ -201,9 +200,9 @@ class Code:
         self.graph = graph
         self.is_direct = is_piece and writes(graph)     # no copies of inputs: the caller has copied those that are written
         self.backend = None if options.backend == "numpy" else options.backend
-        self.plan: Any = None       # a Plan or a DevicePlan
+        self.plan: Program | None = None
         if options.optimize:
-            self.plan = DevicePlan(graph) if self.backend else compile_plan(graph, native=options.native, threads=options.threads)
+            self.plan = BACKENDS[options.backend].compile(graph, native=options.native, threads=options.threads)
 
     def __call__(self, values: Sequence[Any]) -> list[Any]:
         """The outputs. Operands that the graph writes into are copied first, unless the graph is a piece of another."""
@@ -212,12 +211,11 @@ class Code:
                 return walk(self.graph, list(values), call_node)
         if self.plan is None:
             return interpret(self.graph, values, seed=None, backend=self.backend)
-        outputs: list[Any] = self.plan(values, seed=None, accepted=True)
-        return outputs
+        return self.plan(values, seed=None, accepted=True)
 
     def forget(self) -> None:
         """Free the functions made so far, and their memory."""
-        if isinstance(self.plan, Plan):
+        if self.plan is not None:
             self.plan.forget()
 
 

@@ -22,6 +22,7 @@ from irtool.accepted_values import accept, delivered
 from irtool.autodiff.gradient_modes import refuse_grad_mode, settle_grad_mode
 from irtool.autodiff.reach import requiring
 from irtool.execute.argument_spec import ArgumentSpec, SpecMaker, arrays_key
+from irtool.execute.backends import BACKENDS
 from irtool.execute.compilation import ExecutionPlan, Options, fallback_plan, make_plan, writes
 from irtool.execute.differentiable import detached, needs_gradient
 from irtool.execute.fallbacks import NotLowered, failed
@@ -84,7 +85,6 @@ class Counters:
 
 
 MAX_QUICK = 64
-BACKENDS = ("numpy", "cupy")
 
 
 class _Last(local):
@@ -409,7 +409,7 @@ def compile(graph: Graph | Module, *, optimize: bool = True, backend: str = "num
     autodiff_threshold, inline_threshold: by default the whole graph is differentiated if possible. With these, groups of at least
     `autodiff_threshold` operators (2) are, those with fewer than `inline_threshold` (5) are inlined again, and a tape joins the groups.
     """
-    check_choice("compile", "backend", backend, BACKENDS)
+    check_choice("compile", "backend", backend, tuple(BACKENDS))
     if isinstance(graph, Module):
         graph = graph.graph()
     if not isinstance(graph, Graph):

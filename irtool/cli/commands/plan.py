@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from irtool.cli.console import Console
+    from irtool.execute.backends import Program
     from irtool.execute.compilation import ExecutionPlan
     from irtool.execute.differentiable import GraphBackward
     from irtool.execute.executor import Executor
-    from irtool.execute.plan.compiled import Plan
     from irtool.ir.graph import Graph
 
 PRINTING = "Printing"
@@ -220,7 +220,7 @@ def show_code(plan: ExecutionPlan, values: list[Any], arguments: Arguments, cons
             show_threads(label, compiled, console)
 
 
-def show_programs(label: str, compiled: Plan, values: list[Any], console: Console) -> None:
+def show_programs(label: str, compiled: Program, values: list[Any], console: Console) -> None:
     """The program after each of PLAN_PASSES. A piece of a graph with gradients takes other inputs, which only a run knows."""
     from irtool.execute.fallbacks import NotLowered
 
@@ -252,6 +252,6 @@ def show_reasons(executor: Executor, plan: ExecutionPlan, values: list[Any], con
             console.err(said)
 
 
-def show_threads(label: str, compiled: Plan, console: Console) -> None:
+def show_threads(label: str, compiled: Program, console: Console) -> None:
     """What runs beside what, and why."""
     console.out(f"# {label}threads\n" + "".join([f"{line}\n" for line in compiled.beside]))

@@ -66,6 +66,13 @@ class DevicePlan:
         """A report on memory."""
         return "in CuPy's pool"
 
+    def programs(self, inputs: Sequence[Any]) -> list[tuple[str, str]]:
+        """Empty: kernels are made as they are needed."""
+        return []
+
+    def forget(self) -> None:
+        """Nothing: kernels belong to their groups."""
+
     def compile(self, inputs: Sequence[Any]) -> None:
         """Run once, to make the kernels for these inputs."""
         self(inputs)

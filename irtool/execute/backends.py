@@ -1,0 +1,84 @@
+"""Backends: what makes a graph a program on one kind of arrays. One more is a class with two methods, and a row in BACKENDS."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from irtool.execute.device.device_plan import DevicePlan
+from irtool.execute.plan.compiled import compile_plan
+from irtool.ir.graph import Graph, Node
+
+
+class Program(Protocol):
+    """A graph, ready to run; the properties are what `irtool plan` shows of it."""
+
+    graph: Graph
+
+    @property
+    def groups(self) -> Sequence[tuple[Node, Any]]:
+        """The groups of fused operators, each with what it became."""
+
+    @property
+    def loops(self) -> Sequence[tuple[Node, Any]]:
+        """The loops, each with how it runs."""
+
+    @property
+    def beside(self) -> Sequence[str]:
+        """Which nodes run at the same time, in words."""
+
+    @property
+    def memory(self) -> object:
+        """A report on memory, as text."""
+
+    @property
+    def source(self) -> str:
+        """The code made so far."""
+
+    def compile(self, inputs: Sequence[Any]) -> None:
+        """Make the code for inputs like these."""
+
+    def __call__(self, inputs: Sequence[Any], *, seed: int | None = 0, accepted: bool = False) -> list[Any]:
+        """Run; as `irtool.interpret.run`. accepted: the inputs are as `irtool.accepted_values.accept` gives them."""
+
+    def programs(self, inputs: Sequence[Any]) -> Sequence[tuple[str, str]]:
+        """What each rewrite of a plan left for inputs like these: its name, and the program as text."""
+
+    def forget(self) -> None:
+        """Free the code made so far, and its memory."""
+
+
+class Backend(Protocol):
+    """A library of arrays, and how graphs run on it."""
+
+    def compile(self, graph: Graph, *, native: bool | None = None, threads: int = 1) -> Program:
+        """The graph as a program. native, threads: as of `irtool.compile`; a backend may have no use for them. Raises RunError where the
+        library is not there."""
+
+    def describe(self) -> str:
+        """What it runs on, in a line."""
+
+
+class NumPyBackend:
+    """Python functions of NumPy calls, and loops in C."""
+
+    compile: Callable[..., Program] = staticmethod(compile_plan)
+
+    def describe(self) -> str:
+        """What it runs on, in a line."""
+        return "NumPy on this machine's processor; loops in C where a compiler is at hand"
+
+
+class CuPyBackend:
+    """Nodes one by one on CuPy arrays, fused groups as kernels."""
+
+    def compile(self, graph: Graph, *, native: bool | None = None, threads: int = 1) -> Program:
+        """The graph as a program; the device has its own threads, and kernels are always made."""
+        return DevicePlan(graph)
+
+    def describe(self) -> str:
+        """What it runs on, in a line."""
+        return "CuPy on a GPU; groups of pointwise operators as kernels"
+
+
+BACKENDS: dict[str, Backend] = {"numpy": NumPyBackend(), "cupy": CuPyBackend()}
+"""By the name that `irtool.compile(backend=...)` and `--backend` take."""
