@@ -82,7 +82,7 @@ def test_what_formulas_use_has_a_gradient_or_says_why_not() -> None:
     """The closure: a gradient is made of the nodes of these graphs, and differentiating it again meets only these."""
     silent: dict[str, str] = {}
     for name in FORMULAS:
-        formula = compiled(OPS[name].formulas[name], name)
+        formula = compiled(OPS[name].formula(name), name)
         for graph in (formula.graph, formula.backward):
             for node in graph.walk():
                 schema = schema_of(node)

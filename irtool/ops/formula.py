@@ -35,7 +35,7 @@ def _stanza(name: str) -> tuple[Op, str] | None:
 def formula_of(name: str) -> Formula | None:
     """The gradient formula of the overload `aten::div.Tensor`, also of its in-place and out= forms; None when there is none."""
     stanza = _stanza(name)
-    return stanza[0].formulas.get(stanza[1]) if stanza else None
+    return stanza[0].formula(stanza[1]) if stanza else None
 
 
 def is_conjugated(formula: Formula) -> bool:

@@ -32,9 +32,19 @@ into an argument unless its schema says `(a!)`, and gives a NumPy *view* of its 
 Kernels raise `irtool.RunError` with torch's message when torch would raise.
 
 The gradient of each overload is stated too, in `irtool.ops.gradients`, a module per family that loads when the first gradient is
-asked for (running a graph needs none): a formula, or that there is none and why, or why one is missing.
+asked for (running a graph needs none): a derivative, from which the formula is written, or a formula, or that there is none and why, or
+why one is missing.
 
-    @table.gradient("div.Tensor divide.Tensor true_divide.Tensor")      # or @div.gradient: all overloads of the stanza
+    table.slope("mul.Tensor mul.Scalar", lambda self, other: (other, self))     # times grad, summed down to the operands' shapes
+    table.pointwise("add.Tensor add.Scalar", lambda grad, alpha: (grad, grad * alpha))                      # summed down
+    table.derivative("view reshape", lambda grad, self_size: grad.reshape(self_size))                       # as it is
+
+A derivative returns gradients of the tensors among the arguments of the first overload; in the others, numbers may stand in their place.
+It takes `grad`, the gradient of the first result, and what else it names: arguments, results (`result`, or as the schema calls them), and
+facts of tensors (`self_size`, `self_dtype`, `self_stride`). Where it takes statements, it is a function under `@table.derivative(names)`
+with its only return at the end. Formulas are for what is saved otherwise, for several gradients, and for lists of tensors:
+
+    @table.gradient("div.Tensor divide.Tensor true_divide.Tensor")
     def div_gradient(self: Tensor, other: Tensor):
         quotient = self / other
         self_size, other_size = self.size(), other.size()
@@ -78,6 +88,8 @@ from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from irtool.ops.derivative import Derivative
+
 if TYPE_CHECKING:
     from irtool.ops.samples.draw import Call
 
@@ -99,7 +111,7 @@ class Op:
         self.fits = fits
         self.takes = ""
         self.layout = ""
-        self._formulas: dict[str, Formula] = {}
+        self._formulas: dict[str, Formula | Derivative] = {}
         self._no_gradient: dict[str, str] = {}
         self._unsupported: dict[str, str] = {}
         self._samples: dict[str, list[Call]] = {}
@@ -119,10 +131,17 @@ class Op:
         return tuple(dict.fromkeys(name.partition(".")[0] for name in self.names))
 
     @property
-    def formulas(self) -> dict[str, Formula]:
-        """Gradient formulas by qualified name of the overload."""
+    def formulas(self) -> dict[str, Formula | Derivative]:
+        """Gradient formulas by qualified name of the overload; `formula` completes those that are said in short."""
         import_module("irtool.ops.gradients")
         return self._formulas
+
+    def formula(self, name: str) -> Formula | None:
+        """The gradient formula of one overload."""
+        stated = self.formulas.get(name)
+        if not isinstance(stated, Derivative):
+            return stated
+        return stated.formula(name, self.schemas)
 
     @property
     def no_gradient(self) -> dict[str, str]:
@@ -153,11 +172,6 @@ class Op:
         """Calls on which an overload is tried, by qualified name of the overload."""
         import_module("irtool.ops.samples")
         return self._samples
-
-    def gradient(self, formula: Formula) -> Formula:
-        """Decorator: the gradient formula of all overloads of the stanza."""
-        self._formulas.update(dict.fromkeys(self.names, formula))
-        return formula
 
     def __repr__(self) -> str:
         return f"<Op {', '.join(self.names)}>"
@@ -196,6 +210,28 @@ class OpTable:
                 op._formulas[name] = formula
             return formula
         return state
+
+    def derivative(self, names: str, rule: Formula | None = None, *, sums: bool = False,
+                   is_slope: bool = False) -> Callable[[Formula], Formula]:
+        """Decorator, or call with a lambda: what the formulas of overloads are written from (`irtool.ops.derivative`)."""
+        def state(rule: Formula) -> Formula:
+            pairs = self._named(names)
+            name, op = pairs[0]
+            derivative = Derivative(rule, [each for each, _ in pairs], op.schemas[op.names.index(name)], sums, is_slope)
+            for name, op in pairs:
+                op._formulas[name] = derivative
+            return rule
+        if rule is not None:
+            state(rule)
+        return state
+
+    def pointwise(self, names: str, rule: Formula | None = None) -> Callable[[Formula], Formula]:
+        """The same of pointwise operators: the gradient of each operand is summed down to its shape."""
+        return self.derivative(names, rule, sums=True)
+
+    def slope(self, names: str, rule: Formula | None = None) -> Callable[[Formula], Formula]:
+        """The same, where the gradient of each operand is `grad` times what the rule returns for it."""
+        return self.derivative(names, rule, sums=True, is_slope=True)
 
     def batch(self, names: str) -> Callable[[Rule], Rule]:
         """Decorator: the batching rule of overloads named without `aten::`. Raises KeyError for one that has another rule."""

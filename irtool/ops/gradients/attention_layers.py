@@ -44,24 +44,17 @@ def factor_of(query: Tensor, scale: float | None) -> float:
     return factor
 
 
-@table.gradient("_scaled_dot_product_flash_attention_for_cpu")
-def flash_attention_gradient(query: Tensor, key: Tensor, value: Tensor, dropout_p: float, is_causal: bool, attn_mask: Tensor | None,
-                             scale: float | None):
-    result, logsumexp = torch._scaled_dot_product_flash_attention_for_cpu(query, key, value, dropout_p, is_causal, attn_mask=attn_mask,
-                                                                          scale=scale)
-
-    def backward(grad: Tensor):
-        factor = factor_of(query, scale)
-        scores = torch.matmul(query * factor, key.transpose(-2, -1))
-        if is_causal:
-            scores = causal(scores)
-        weights = torch._safe_softmax(masked(scores, attn_mask), -1)
-        for_scores = scores_back(torch.matmul(grad, value.transpose(-2, -1)), weights)
-        for_key = torch.matmul(for_scores.transpose(-2, -1), query) * factor
-        for_value = torch.matmul(weights.transpose(-2, -1), grad)
-        return torch.matmul(for_scores, key) * factor, for_key, for_value, None, None, mask_back(for_scores, attn_mask), None
-
-    return result, logsumexp, backward
+@table.derivative("_scaled_dot_product_flash_attention_for_cpu")
+def flash_attention_gradient(grad, query, key, value, is_causal, attn_mask, scale):
+    factor = factor_of(query, scale)
+    scores = torch.matmul(query * factor, key.transpose(-2, -1))
+    if is_causal:
+        scores = causal(scores)
+    weights = torch._safe_softmax(masked(scores, attn_mask), -1)
+    for_scores = scores_back(torch.matmul(grad, value.transpose(-2, -1)), weights)
+    for_key = torch.matmul(for_scores.transpose(-2, -1), query) * factor
+    for_value = torch.matmul(weights.transpose(-2, -1), grad)
+    return torch.matmul(for_scores, key) * factor, for_key, for_value, mask_back(for_scores, attn_mask)
 
 
 def grouped_back(whole: Tensor, like: Tensor) -> Tensor:
@@ -243,37 +236,27 @@ def fed_back(grad: Tensor, x: Tensor, use_gelu: bool, weight1: Tensor, bias1: Te
     return for_x, for_weight1, for_bias1, for_weight2, for_bias2
 
 
-@table.gradient("_transformer_encoder_layer_fwd")
-def transformer_encoder_layer_gradient(src: Tensor, embed_dim: int, num_heads: int, qkv_weight: Tensor, qkv_bias: Tensor,
-                                       proj_weight: Tensor, proj_bias: Tensor, use_gelu: bool, norm_first: bool, eps: float,
-                                       norm_weight_1: Tensor, norm_bias_1: Tensor, norm_weight_2: Tensor, norm_bias_2: Tensor,
-                                       ffn_weight_1: Tensor, ffn_bias_1: Tensor, ffn_weight_2: Tensor, ffn_bias_2: Tensor,
-                                       mask: Tensor | None, mask_type: int | None):
-    result = torch._transformer_encoder_layer_fwd(src, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, use_gelu,
-                                                  norm_first, eps, norm_weight_1, norm_bias_1, norm_weight_2, norm_bias_2, ffn_weight_1,
-                                                  ffn_bias_1, ffn_weight_2, ffn_bias_2, mask, mask_type)
-
-    def backward(grad: Tensor):
-        looked_at = normed(src, norm_weight_1, norm_bias_1, eps) if norm_first else src
-        after = src + attended(looked_at, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, mask_type)
-        if norm_first:
-            inner = normed(after, norm_weight_2, norm_bias_2, eps)
-            for_inner, ffn1, ffn_b1, ffn2, ffn_b2 = fed_back(grad, inner, use_gelu, ffn_weight_1, ffn_bias_1, ffn_weight_2)
-            for_after, weight_2, bias_2 = normed_back(for_inner, after, norm_weight_2, norm_bias_2, eps)
-            for_after = for_after + grad
-            weight_1, bias_1 = weight_2, bias_2     # known below
-        else:
-            inner = normed(after, norm_weight_1, norm_bias_1, eps)
-            total = inner + fed(inner, use_gelu, ffn_weight_1, ffn_bias_1, ffn_weight_2, ffn_bias_2)
-            for_total, weight_2, bias_2 = normed_back(grad, total, norm_weight_2, norm_bias_2, eps)
-            for_inner, ffn1, ffn_b1, ffn2, ffn_b2 = fed_back(for_total, inner, use_gelu, ffn_weight_1, ffn_bias_1, ffn_weight_2)
-            for_after, weight_1, bias_1 = normed_back(for_inner + for_total, after, norm_weight_1, norm_bias_1, eps)
-        as_query, as_key, as_value, qkv_w, qkv_b, proj_w, proj_b, _ = attend_back(
-            for_after, None, looked_at, looked_at, looked_at, num_heads, qkv_weight, qkv_bias, proj_weight, mask, mask_type)
-        for_src = as_query + as_key + as_value
-        if norm_first:
-            for_src, weight_1, bias_1 = normed_back(for_src, src, norm_weight_1, norm_bias_1, eps)
-        return (for_src + for_after, None, None, qkv_w, qkv_b, proj_w, proj_b, None, None, None, weight_1, bias_1, weight_2, bias_2,
-                ffn1, ffn_b1, ffn2, ffn_b2, None, None)
-
-    return result, backward
+@table.derivative("_transformer_encoder_layer_fwd")
+def transformer_encoder_layer_gradient(grad, src, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, use_gelu, norm_first, eps,
+                                       norm_weight_1, norm_bias_1, norm_weight_2, norm_bias_2, ffn_weight_1, ffn_bias_1, ffn_weight_2,
+                                       ffn_bias_2, mask, mask_type):
+    looked_at = normed(src, norm_weight_1, norm_bias_1, eps) if norm_first else src
+    after = src + attended(looked_at, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, mask_type)
+    if norm_first:
+        inner = normed(after, norm_weight_2, norm_bias_2, eps)
+        for_inner, ffn1, ffn_b1, ffn2, ffn_b2 = fed_back(grad, inner, use_gelu, ffn_weight_1, ffn_bias_1, ffn_weight_2)
+        for_after, weight_2, bias_2 = normed_back(for_inner, after, norm_weight_2, norm_bias_2, eps)
+        for_after = for_after + grad
+        weight_1, bias_1 = weight_2, bias_2     # known below
+    else:
+        inner = normed(after, norm_weight_1, norm_bias_1, eps)
+        total = inner + fed(inner, use_gelu, ffn_weight_1, ffn_bias_1, ffn_weight_2, ffn_bias_2)
+        for_total, weight_2, bias_2 = normed_back(grad, total, norm_weight_2, norm_bias_2, eps)
+        for_inner, ffn1, ffn_b1, ffn2, ffn_b2 = fed_back(for_total, inner, use_gelu, ffn_weight_1, ffn_bias_1, ffn_weight_2)
+        for_after, weight_1, bias_1 = normed_back(for_inner + for_total, after, norm_weight_1, norm_bias_1, eps)
+    as_query, as_key, as_value, qkv_w, qkv_b, proj_w, proj_b, _ = attend_back(
+        for_after, None, looked_at, looked_at, looked_at, num_heads, qkv_weight, qkv_bias, proj_weight, mask, mask_type)
+    for_src = as_query + as_key + as_value
+    if norm_first:
+        for_src, weight_1, bias_1 = normed_back(for_src, src, norm_weight_1, norm_bias_1, eps)
+    return for_src + for_after, qkv_w, qkv_b, proj_w, proj_b, weight_1, bias_1, weight_2, bias_2, ffn1, ffn_b1, ffn2, ffn_b2, None

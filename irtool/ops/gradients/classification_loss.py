@@ -15,59 +15,44 @@ def nll_loss_gradient(self: Tensor, target: Tensor, weight: Tensor | None, reduc
     return result, backward
 
 
-@table.gradient("nll_loss_forward nll_loss2d_forward")
-def nll_loss_forward_gradient(self: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int):
-    result, total_weight = torch.nll_loss_forward(self, target, weight, reduction, ignore_index)
-
-    def backward(grad: Tensor):
-        return torch.nll_loss_backward(grad, self, target, weight, reduction, ignore_index, total_weight), None, None, None, None
-
-    return result, total_weight, backward
+@table.derivative("nll_loss_forward nll_loss2d_forward")
+def nll_loss_forward_gradient(grad, self, target, weight, reduction, ignore_index, total_weight):
+    return torch.nll_loss_backward(grad, self, target, weight, reduction, ignore_index, total_weight), None, None
 
 
-@table.gradient("nll_loss_backward nll_loss2d_backward")
-def nll_loss_backward_gradient(grad_output: Tensor, self: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int,
-                               total_weight: Tensor):
-    def backward(grad: Tensor):
-        along, _ = torch.nll_loss_forward(grad, target, weight, reduction, ignore_index)
-        return along, None, None, None, None, None, None
-
-    return torch.nll_loss_backward(grad_output, self, target, weight, reduction, ignore_index, total_weight), backward
+@table.derivative("nll_loss_backward nll_loss2d_backward")
+def nll_loss_backward_gradient(grad, target, weight, reduction, ignore_index):
+    along, _ = torch.nll_loss_forward(grad, target, weight, reduction, ignore_index)
+    return along, None, None, None, None
 
 
-@table.gradient("cross_entropy_loss")
-def cross_entropy_loss_gradient(self: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int,
-                                label_smoothing: float):
-    result = torch.cross_entropy_loss(self, target, weight, reduction, ignore_index, label_smoothing)
-
-    def backward(grad: Tensor):
-        dim = 0 if self.dim() == 1 else 1
-        classes = self.size(dim)
-        logs = self.log_softmax(dim)
-        weights = torch.ones_like(self) if weight is None else weight.reshape([-1] + [1] * (self.dim() - 1 - dim)).expand_as(self)
-        for_target: Tensor | None = None
-        for_weight: Tensor | None = None
-        if target.is_floating_point():      # probabilities
-            smooth = target * (1 - label_smoothing) + label_smoothing / classes
-            share = grad if reduction != 0 else grad.unsqueeze(dim)
+@table.derivative("cross_entropy_loss")
+def cross_entropy_loss_gradient(grad, self, target, weight, reduction, ignore_index, label_smoothing):
+    dim = 0 if self.dim() == 1 else 1
+    classes = self.size(dim)
+    logs = self.log_softmax(dim)
+    weights = torch.ones_like(self) if weight is None else weight.reshape([-1] + [1] * (self.dim() - 1 - dim)).expand_as(self)
+    for_target: Tensor | None = None
+    for_weight: Tensor | None = None
+    if target.is_floating_point():      # probabilities
+        smooth = target * (1 - label_smoothing) + label_smoothing / classes
+        share = grad if reduction != 0 else grad.unsqueeze(dim)
+        if reduction == 1:
+            share = share * classes / self.numel()
+        slope = -smooth * weights * share
+        for_target = -logs * weights * share * (1 - label_smoothing)
+        if weight is not None:
+            for_weight = (-logs * smooth * share).transpose(0, dim).reshape([classes, -1]).sum([1])
+    else:
+        _, total = torch.nll_loss_forward(logs, target, weight, 1, ignore_index)
+        slope = torch.nll_loss_backward(grad, logs, target, weight, reduction, ignore_index, total)
+        if label_smoothing > 0:
+            share = grad.unsqueeze(dim) if reduction == 0 else grad
             if reduction == 1:
-                share = share * classes / self.numel()
-            slope = -smooth * weights * share
-            for_target = -logs * weights * share * (1 - label_smoothing)
-            if weight is not None:
-                for_weight = (-logs * smooth * share).transpose(0, dim).reshape([classes, -1]).sum([1])
-        else:
-            _, total = torch.nll_loss_forward(logs, target, weight, 1, ignore_index)
-            slope = torch.nll_loss_backward(grad, logs, target, weight, reduction, ignore_index, total)
-            if label_smoothing > 0:
-                share = grad.unsqueeze(dim) if reduction == 0 else grad
-                if reduction == 1:
-                    share = share / total
-                spread = -weights * share * (target != ignore_index).unsqueeze(dim)
-                slope = slope * (1 - label_smoothing) + spread * (label_smoothing / classes)
-        return slope - logs.exp() * slope.sum([dim], True), for_target, for_weight, None, None, None
-
-    return result, backward
+                share = share / total
+            spread = -weights * share * (target != ignore_index).unsqueeze(dim)
+            slope = slope * (1 - label_smoothing) + spread * (label_smoothing / classes)
+    return slope - logs.exp() * slope.sum([dim], True), for_target, for_weight
 
 
 def one_per_row(grad: Tensor, rows: int, reduction: int) -> Tensor:
@@ -90,34 +75,27 @@ def margin_slope(self: Tensor, target: Tensor, p: number, margin: number, weight
     return active.scatter_add(1, places, -active.sum([1], True))
 
 
-@table.gradient("multi_margin_loss")
-def multi_margin_loss_gradient(self: Tensor, target: Tensor, p: number, margin: number, weight: Tensor | None, reduction: int):
-    def backward(grad: Tensor):
-        slope = margin_slope(self, target, p, margin, weight)
-        return (slope * one_per_row(grad, slope.size(0), reduction)).reshape(self.size()), None, None, None, None, None
-
-    return torch.multi_margin_loss(self, target, p, margin, weight, reduction), backward
+@table.derivative("multi_margin_loss")
+def multi_margin_loss_gradient(grad, self, target, p, margin, weight, reduction):
+    slope = margin_slope(self, target, p, margin, weight)
+    return (slope * one_per_row(grad, slope.size(0), reduction)).reshape(self.size()), None, None
 
 
-@table.gradient("multi_margin_loss_backward")
-def multi_margin_loss_backward_gradient(grad_output: Tensor, self: Tensor, target: Tensor, p: number, margin: number,
-                                        weight: Tensor | None, reduction: int):
-    def backward(grad: Tensor):
-        slope = margin_slope(self, target, p, margin, weight)
-        along = grad.reshape(slope.size())
-        ones = one_per_row(torch.ones_like(grad_output), slope.size(0), reduction)
-        for_grad = (along * slope * ones).sum([1]).sum_to_size(grad_output.size())
-        second = torch.zeros_like(self)
-        if p == 2:
-            places = target.reshape([-1, 1])
-            bent = (slope > 0).scatter(1, places, False) * (along - along.gather(1, places)) * (2.0 / slope.size(1))
-            if weight is not None:
-                bent = bent * weight.index_select(0, target.reshape([-1])).unsqueeze(1)
-            bent = bent.scatter_add(1, places, -bent.sum([1], True))
-            second = (bent * one_per_row(grad_output, slope.size(0), reduction)).reshape(self.size())
-        return for_grad, second, None, None, None, None, None
-
-    return torch.multi_margin_loss_backward(grad_output, self, target, p, margin, weight, reduction), backward
+@table.derivative("multi_margin_loss_backward")
+def multi_margin_loss_backward_gradient(grad, grad_output, self, target, p, margin, weight, reduction):
+    slope = margin_slope(self, target, p, margin, weight)
+    along = grad.reshape(slope.size())
+    ones = one_per_row(torch.ones_like(grad_output), slope.size(0), reduction)
+    for_grad = (along * slope * ones).sum([1]).sum_to_size(grad_output.size())
+    second = torch.zeros_like(self)
+    if p == 2:
+        places = target.reshape([-1, 1])
+        bent = (slope > 0).scatter(1, places, False) * (along - along.gather(1, places)) * (2.0 / slope.size(1))
+        if weight is not None:
+            bent = bent * weight.index_select(0, target.reshape([-1])).unsqueeze(1)
+        bent = bent.scatter_add(1, places, -bent.sum([1], True))
+        second = (bent * one_per_row(grad_output, slope.size(0), reduction)).reshape(self.size())
+    return for_grad, second, None, None
 
 
 @table.gradient("multilabel_margin_loss")
@@ -130,22 +108,14 @@ def multilabel_margin_loss_gradient(self: Tensor, target: Tensor, reduction: int
     return result, backward
 
 
-@table.gradient("multilabel_margin_loss_forward")
-def multilabel_margin_loss_forward_gradient(self: Tensor, target: Tensor, reduction: int):
-    result, is_target = torch.multilabel_margin_loss_forward(self, target, reduction)
-
-    def backward(grad: Tensor):
-        return torch.multilabel_margin_loss_backward(grad, self, target, reduction, is_target), None, None
-
-    return result, is_target, backward
+@table.derivative("multilabel_margin_loss_forward")
+def multilabel_margin_loss_forward_gradient(grad, self, target, reduction, is_target):
+    return torch.multilabel_margin_loss_backward(grad, self, target, reduction, is_target), None
 
 
-@table.gradient("multilabel_margin_loss_backward")
-def multilabel_margin_loss_backward_gradient(grad_output: Tensor, self: Tensor, target: Tensor, reduction: int, is_target: Tensor):
-    def backward(grad: Tensor):
-        slope = torch.multilabel_margin_loss_backward(torch.ones_like(grad_output), self, target, reduction, is_target)
-        product = grad * slope
-        for_grad = product.sum() if grad_output.dim() == 0 else product.sum([-1])
-        return for_grad, torch.zeros_like(self), None, None, None
-
-    return torch.multilabel_margin_loss_backward(grad_output, self, target, reduction, is_target), backward
+@table.derivative("multilabel_margin_loss_backward")
+def multilabel_margin_loss_backward_gradient(grad, grad_output, self, target, reduction, is_target):
+    slope = torch.multilabel_margin_loss_backward(torch.ones_like(grad_output), self, target, reduction, is_target)
+    product = grad * slope
+    for_grad = product.sum() if grad_output.dim() == 0 else product.sum([-1])
+    return for_grad, torch.zeros_like(self), None, None

@@ -144,17 +144,12 @@ def depthwise_gradient(self: Tensor, weight: Tensor, kernel_size: list[int], bia
     return result, backward
 
 
-@table.gradient("conv_tbc")
-def conv_tbc_gradient(self: Tensor, weight: Tensor, bias: Tensor, pad: int):
-    result = torch.conv_tbc(self, weight, bias, pad)
-
-    def backward(grad: Tensor):
-        for_input, for_weight, for_bias = torch.convolution_backward(
-            grad.permute([1, 2, 0]), self.permute([1, 2, 0]), weight.permute([2, 1, 0]), None, [1], [pad], [1], False, [0], 1,
-            [True, True, True])
-        return for_input.permute([2, 0, 1]), for_weight.permute([2, 1, 0]), for_bias, None
-
-    return result, backward
+@table.derivative("conv_tbc")
+def conv_tbc_gradient(grad, self, weight, pad):
+    for_input, for_weight, for_bias = torch.convolution_backward(
+        grad.permute([1, 2, 0]), self.permute([1, 2, 0]), weight.permute([2, 1, 0]), None, [1], [pad], [1], False, [0], 1,
+        [True, True, True])
+    return for_input.permute([2, 0, 1]), for_weight.permute([2, 1, 0]), for_bias
 
 
 @table.gradient("convolution_backward")
@@ -178,20 +173,9 @@ def convolution_backward_gradient(grad_output: Tensor, input: Tensor, weight: Te
     return for_input, for_weight, for_bias, backward
 
 
-@table.gradient("im2col")
-def im2col_gradient(self: Tensor, kernel_size: list[int], dilation: list[int], padding: list[int], stride: list[int]):
-    sizes = self.size()
-
-    def backward(grad: Tensor):
-        return torch.col2im(grad, sizes[-2:], kernel_size, dilation, padding, stride), None, None, None, None
-
-    return torch.im2col(self, kernel_size, dilation, padding, stride), backward
+@table.derivative("im2col")
+def im2col_gradient(grad, kernel_size, dilation, padding, stride, self_size):
+    return torch.col2im(grad, self_size[-2:], kernel_size, dilation, padding, stride)
 
 
-@table.gradient("col2im")
-def col2im_gradient(self: Tensor, output_size: list[int], kernel_size: list[int], dilation: list[int], padding: list[int],
-                    stride: list[int]):
-    def backward(grad: Tensor):
-        return torch.im2col(grad, kernel_size, dilation, padding, stride), None, None, None, None, None
-
-    return torch.col2im(self, output_size, kernel_size, dilation, padding, stride), backward
+table.derivative("col2im", lambda grad, kernel_size, dilation, padding, stride: torch.im2col(grad, kernel_size, dilation, padding, stride))

@@ -57,28 +57,17 @@ def ctc_loss_by_tensors_gradient(log_probs: Tensor, targets: Tensor, input_lengt
     return torch.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity), backward
 
 
-@table.gradient("aten::_ctc_loss")
-def ctc_losses_gradient(log_probs: Tensor, targets: Tensor, input_lengths: list[int], target_lengths: list[int], blank: int,
-                        zero_infinity: bool):
-    losses, alpha = torch._ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity)
-
-    def backward(grad: Tensor):
-        return (torch._ctc_loss_backward(grad, log_probs, targets, input_lengths, target_lengths, losses, alpha, blank, zero_infinity),
-                None, None, None, None, None)
-
-    return losses, alpha, backward
+@table.derivative("aten::_ctc_loss")
+def ctc_losses_gradient(grad, log_probs, targets, input_lengths, target_lengths, blank, zero_infinity, result0, result1):
+    return torch._ctc_loss_backward(grad, log_probs, targets, input_lengths, target_lengths, result0, result1, blank, zero_infinity), None
 
 
-@table.gradient("_ctc_loss.Tensor")
-def ctc_losses_by_tensors_gradient(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, blank: int,
-                                   zero_infinity: bool):
-    losses, alpha = torch._ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity)
-
-    def backward(grad: Tensor):
-        return (torch._ctc_loss_backward(grad, log_probs, targets, input_lengths, target_lengths, losses, alpha, blank, zero_infinity),
-                None, None, None, None, None)
-
-    return losses, alpha, backward
+@table.derivative("_ctc_loss.Tensor")
+def ctc_losses_by_tensors_gradient(grad, log_probs, targets, input_lengths, target_lengths, blank, zero_infinity, result0, result1):
+    return (torch._ctc_loss_backward(grad, log_probs, targets, input_lengths, target_lengths, result0, result1, blank, zero_infinity),
+            None,
+            None,
+            None)
 
 
 # ---- the gradient's own

@@ -42,34 +42,8 @@ def packed_back(grad: Tensor, factors: Tensor, pivots: Tensor) -> Tensor:
     return lu_back(for_lower, for_upper, permutation, lower, upper)
 
 
-@table.gradient("linalg_lu_factor")
-def lu_factor_gradient(A: Tensor, pivot: bool):
-    factors, pivots = torch.linalg_lu_factor(A, pivot=pivot)
-
-    def backward(grad: Tensor):
-        return packed_back(grad, factors, pivots), None
-
-    return factors, pivots, backward
-
-
-@table.gradient("linalg_lu_factor_ex")
-def lu_factor_ex_gradient(A: Tensor, pivot: bool, check_errors: bool):
-    factors, pivots, info = torch.linalg_lu_factor_ex(A, pivot=pivot, check_errors=check_errors)
-
-    def backward(grad: Tensor):
-        return packed_back(grad, factors, pivots), None, None
-
-    return factors, pivots, info, backward
-
-
-@table.gradient("_lu_with_info")
-def lu_with_info_gradient(self: Tensor, pivot: bool, check_errors: bool):
-    factors, pivots, info = torch._lu_with_info(self, pivot, check_errors)
-
-    def backward(grad: Tensor):
-        return packed_back(grad, factors, pivots), None, None
-
-    return factors, pivots, info, backward
+table.derivative("linalg_lu_factor linalg_lu_factor_ex", lambda grad, LU, pivots: packed_back(grad, LU, pivots))
+table.derivative("_lu_with_info", lambda grad, LU, pivots: packed_back(grad, LU, pivots))
 
 
 @table.gradient("linalg_lu")
@@ -379,17 +353,14 @@ def reflect_back(grad: Tensor, reflectors: Tensor, tau: Tensor, x: Tensor, rever
     return for_reflectors.tril(-1), for_tau, slope
 
 
-@table.gradient("ormqr")
-def ormqr_gradient(self: Tensor, input2: Tensor, input3: Tensor, left: bool, transpose: bool):
-    def backward(grad: Tensor):
-        if left:
-            for_self, for_tau, for_x = reflect_back(grad, self, input2, input3, transpose)
-        else:       # x @ Q is the adjoint of Q's adjoint @ x's
-            for_self, for_tau, turned = reflect_back(grad.mH, self, input2, input3.mH, not transpose)
-            for_x = turned.mH
-        return for_self, for_tau, for_x, None, None
-
-    return torch.ormqr(self, input2, input3, left, transpose), backward
+@table.derivative("ormqr")
+def ormqr_gradient(grad, self, input2, input3, left, transpose):
+    if left:
+        for_self, for_tau, for_x = reflect_back(grad, self, input2, input3, transpose)
+    else:       # x @ Q is the adjoint of Q's adjoint @ x's
+        for_self, for_tau, turned = reflect_back(grad.mH, self, input2, input3.mH, not transpose)
+        for_x = turned.mH
+    return for_self, for_tau, for_x
 
 
 table.unsupported("torch has none either", "geqrf linalg_ldl_factor linalg_ldl_factor_ex linalg_ldl_solve")

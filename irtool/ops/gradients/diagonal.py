@@ -4,63 +4,22 @@ from __future__ import annotations
 from irtool.ops.kernels.diagonal import table
 from irtool.ops.tensor import Tensor, torch
 
-
-@table.gradient("tril")
-def tril_gradient(self: Tensor, diagonal: int):
-    def backward(grad: Tensor):
-        return grad.tril(diagonal), None
-
-    return self.tril(diagonal), backward
+table.derivative("tril", lambda grad, diagonal: grad.tril(diagonal))
+table.derivative("triu", lambda grad, diagonal: grad.triu(diagonal))
+table.derivative("diag_embed", lambda grad, offset, dim1, dim2: grad.diagonal(offset, dim1, dim2))
 
 
-@table.gradient("triu")
-def triu_gradient(self: Tensor, diagonal: int):
-    def backward(grad: Tensor):
-        return grad.triu(diagonal), None
-
-    return self.triu(diagonal), backward
-
-
-@table.gradient("diag_embed")
-def diag_embed_gradient(self: Tensor, offset: int, dim1: int, dim2: int):
-    def backward(grad: Tensor):
-        return grad.diagonal(offset, dim1, dim2), None, None, None
-
-    return torch.diag_embed(self, offset, dim1, dim2), backward
+@table.derivative("diag")
+def diag_gradient(grad, diagonal, self_size):
+    if len(self_size) == 1:
+        for_self = grad.diagonal(diagonal)
+    else:
+        for_self = torch.diagonal_backward(grad, self_size, diagonal, 0, 1)
+    return for_self
 
 
-@table.gradient("diag")
-def diag_gradient(self: Tensor, diagonal: int):
-    size = self.size()
-
-    def backward(grad: Tensor):
-        if len(size) == 1:
-            for_self = grad.diagonal(diagonal)
-        else:
-            for_self = torch.diagonal_backward(grad, size, diagonal, 0, 1)
-        return for_self, None
-
-    return torch.diag(self, diagonal), backward
-
-
-@table.gradient("diagflat")
-def diagflat_gradient(self: Tensor, offset: int):
-    size = self.size()
-
-    def backward(grad: Tensor):
-        return grad.diagonal(offset).reshape(size), None
-
-    return torch.diagflat(self, offset), backward
-
-
-@table.gradient("trace")
-def trace_gradient(self: Tensor):
-    size = self.size()
-
-    def backward(grad: Tensor):
-        return torch.trace_backward(grad, size)
-
-    return torch.trace(self), backward
+table.derivative("diagflat", lambda grad, offset, self_size: grad.diagonal(offset).reshape(self_size))
+table.derivative("trace", lambda grad, self_size: torch.trace_backward(grad, self_size))
 
 
 @table.gradient("trace_backward")
@@ -71,83 +30,31 @@ def trace_backward_gradient(grad: Tensor, sizes: list[int]):
     return torch.trace_backward(grad, sizes), backward
 
 
-@table.gradient("select_scatter")
-def select_scatter_gradient(self: Tensor, src: Tensor, dim: int, index: int):
-    src_size = src.size()
-
-    def backward(grad: Tensor):
-        part = grad.select(dim, index)
-        return torch.select_scatter(grad, torch.zeros_like(part), dim, index), part.sum_to_size(src_size), None, None
-
-    return torch.select_scatter(self, src, dim, index), backward
+@table.derivative("select_scatter")
+def select_scatter_gradient(grad, dim, index, src_size):
+    part = grad.select(dim, index)
+    return torch.select_scatter(grad, torch.zeros_like(part), dim, index), part.sum_to_size(src_size)
 
 
-@table.gradient("slice_scatter")
-def slice_scatter_gradient(self: Tensor, src: Tensor, dim: int, start: int | None, end: int | None, step: int):
-    src_size = src.size()
-
-    def backward(grad: Tensor):
-        part = torch.slice(grad, dim, start, end, step)
-        rest = torch.slice_scatter(grad, torch.zeros_like(part), dim, start, end, step)
-        return rest, part.sum_to_size(src_size), None, None, None, None
-
-    return torch.slice_scatter(self, src, dim, start, end, step), backward
+@table.derivative("slice_scatter")
+def slice_scatter_gradient(grad, dim, start, end, step, src_size):
+    part = torch.slice(grad, dim, start, end, step)
+    rest = torch.slice_scatter(grad, torch.zeros_like(part), dim, start, end, step)
+    return rest, part.sum_to_size(src_size)
 
 
-@table.gradient("diagonal_scatter")
-def diagonal_scatter_gradient(self: Tensor, src: Tensor, offset: int, dim1: int, dim2: int):
-    src_size = src.size()
-
-    def backward(grad: Tensor):
-        part = grad.diagonal(offset, dim1, dim2)
-        rest = torch.diagonal_scatter(grad, torch.zeros_like(part), offset, dim1, dim2)
-        return rest, part.sum_to_size(src_size), None, None, None
-
-    return torch.diagonal_scatter(self, src, offset, dim1, dim2), backward
+@table.derivative("diagonal_scatter")
+def diagonal_scatter_gradient(grad, offset, dim1, dim2, src_size):
+    part = grad.diagonal(offset, dim1, dim2)
+    rest = torch.diagonal_scatter(grad, torch.zeros_like(part), offset, dim1, dim2)
+    return rest, part.sum_to_size(src_size)
 
 
-@table.gradient("select_backward")
-def select_backward_gradient(grad_output: Tensor, input_sizes: list[int], dim: int, index: int):
-    def backward(grad: Tensor):
-        return grad.select(dim, index), None, None, None
-
-    return torch.select_backward(grad_output, input_sizes, dim, index), backward
-
-
-@table.gradient("slice_backward")
-def slice_backward_gradient(grad_output: Tensor, input_sizes: list[int], dim: int, start: int, end: int, step: int):
-    def backward(grad: Tensor):
-        return torch.slice(grad, dim, start, end, step), None, None, None, None, None
-
-    return torch.slice_backward(grad_output, input_sizes, dim, start, end, step), backward
-
-
-@table.gradient("diagonal_backward")
-def diagonal_backward_gradient(grad_output: Tensor, input_sizes: list[int], offset: int, dim1: int, dim2: int):
-    def backward(grad: Tensor):
-        return grad.diagonal(offset, dim1, dim2), None, None, None, None
-
-    return torch.diagonal_backward(grad_output, input_sizes, offset, dim1, dim2), backward
-
-
-@table.gradient("diagonal_copy")
-def diagonal_copy_gradient(self: Tensor, offset: int, dim1: int, dim2: int):
-    size = self.size()
-
-    def backward(grad: Tensor):
-        return torch.diagonal_backward(grad, size, offset, dim1, dim2), None, None, None
-
-    return torch.diagonal_copy(self, offset, dim1, dim2), backward
-
-
-@table.gradient("expand_copy")
-def expand_copy_gradient(self: Tensor, size: list[int], implicit: bool):
-    own_size = self.size()
-
-    def backward(grad: Tensor):
-        return grad.sum_to_size(own_size), None, None
-
-    return torch.expand_copy(self, size, implicit=implicit), backward
+table.derivative("select_backward", lambda grad, dim, index: grad.select(dim, index))
+table.derivative("slice_backward", lambda grad, dim, start, end, step: torch.slice(grad, dim, start, end, step))
+table.derivative("diagonal_backward", lambda grad, offset, dim1, dim2: grad.diagonal(offset, dim1, dim2))
+table.derivative("diagonal_copy", lambda grad, offset, dim1, dim2, self_size: torch.diagonal_backward(grad, self_size, offset, dim1, dim2))
+table.derivative("expand_copy", lambda grad, self_size: grad.sum_to_size(self_size))
 
 
 @table.gradient("narrow_copy")
@@ -173,136 +80,31 @@ def permute_copy_gradient(self: Tensor, dims: list[int]):
     return torch.permute_copy(self, dims), backward
 
 
-@table.gradient("select_copy.int")
-def select_copy_gradient(self: Tensor, dim: int, index: int):
-    size = self.size()
-
-    def backward(grad: Tensor):
-        return torch.select_backward(grad, size, dim, index), None, None
-
-    return torch.select_copy(self, dim, index), backward
-
-
-@table.gradient("slice_copy.Tensor")
-def slice_copy_gradient(self: Tensor, dim: int, start: int | None, end: int | None, step: int):
-    size = self.size()
-
-    def backward(grad: Tensor):
-        return torch.slice_scatter(grad.new_zeros(size), grad, dim, start, end, step), None, None, None, None
-
-    return torch.slice_copy(self, dim, start, end, step), backward
+table.derivative("select_copy.int", lambda grad, dim, index, self_size: torch.select_backward(grad, self_size, dim, index))
+table.derivative("slice_copy.Tensor",
+                 lambda grad, dim, start, end, step, self_size: torch.slice_scatter(grad.new_zeros(self_size), grad, dim, start, end, step))
+table.derivative("squeeze_copy squeeze_copy.dim squeeze_copy.dims view_copy", lambda grad, self_size: grad.reshape(self_size))
+table.derivative("t_copy", lambda grad: grad.t())
+table.derivative("transpose_copy.int", lambda grad, dim0, dim1: grad.transpose(dim0, dim1))
+table.derivative("unfold_copy",
+                 lambda grad, dimension, size, step, self_size: torch.unfold_backward(grad, self_size, dimension, size, step))
+table.derivative("unsqueeze_copy", lambda grad, dim: grad.squeeze(dim))
+table.derivative("view_as_real_copy", lambda grad: torch.view_as_complex(torch.real(grad).contiguous()).conj())
+table.derivative("view_as_complex_copy", lambda grad: torch.view_as_real(grad.conj().resolve_conj()))
 
 
-@table.gradient("squeeze_copy")
-def squeeze_copy_gradient(self: Tensor):
-    size = self.size()
-
-    def backward(grad: Tensor):
-        return grad.reshape(size)
-
-    return torch.squeeze_copy(self), backward
+@table.derivative("as_strided_copy")
+def as_strided_copy_gradient(grad, self, size, stride, storage_offset, self_size):
+    places = torch.arange(self.numel(), device=grad.device)
+    source = torch.as_strided(places, size, stride, storage_offset).reshape([-1])
+    return grad.new_zeros([self.numel()]).index_add(0, source, grad.reshape([-1])).reshape(self_size)
 
 
-@table.gradient("squeeze_copy.dim")
-def squeeze_copy_dim_gradient(self: Tensor, dim: int):
-    size = self.size()
-
-    def backward(grad: Tensor):
-        return grad.reshape(size), None
-
-    return torch.squeeze_copy(self, dim), backward
-
-
-@table.gradient("squeeze_copy.dims")
-def squeeze_copy_dims_gradient(self: Tensor, dim: list[int]):
-    size = self.size()
-
-    def backward(grad: Tensor):
-        return grad.reshape(size), None
-
-    return torch.squeeze_copy(self, dim), backward
-
-
-@table.gradient("t_copy")
-def t_copy_gradient(self: Tensor):
-    def backward(grad: Tensor):
-        return grad.t()
-
-    return torch.t_copy(self), backward
-
-
-@table.gradient("transpose_copy.int")
-def transpose_copy_gradient(self: Tensor, dim0: int, dim1: int):
-    def backward(grad: Tensor):
-        return grad.transpose(dim0, dim1), None, None
-
-    return torch.transpose_copy(self, dim0, dim1), backward
-
-
-@table.gradient("unfold_copy")
-def unfold_copy_gradient(self: Tensor, dimension: int, size: int, step: int):
-    own_size = self.size()
-
-    def backward(grad: Tensor):
-        return torch.unfold_backward(grad, own_size, dimension, size, step), None, None, None
-
-    return torch.unfold_copy(self, dimension, size, step), backward
-
-
-@table.gradient("unsqueeze_copy")
-def unsqueeze_copy_gradient(self: Tensor, dim: int):
-    def backward(grad: Tensor):
-        return grad.squeeze(dim), None
-
-    return torch.unsqueeze_copy(self, dim), backward
-
-
-@table.gradient("view_copy")
-def view_copy_gradient(self: Tensor, size: list[int]):
-    own_size = self.size()
-
-    def backward(grad: Tensor):
-        return grad.reshape(own_size), None
-
-    return torch.view_copy(self, size), backward
-
-
-@table.gradient("view_as_real_copy")
-def view_as_real_copy_gradient(self: Tensor):
-    def backward(grad: Tensor):
-        return torch.view_as_complex(torch.real(grad).contiguous()).conj()
-
-    return torch.view_as_real_copy(self), backward
-
-
-@table.gradient("view_as_complex_copy")
-def view_as_complex_copy_gradient(self: Tensor):
-    def backward(grad: Tensor):
-        return torch.view_as_real(grad.conj().resolve_conj())
-
-    return torch.view_as_complex_copy(self), backward
-
-
-@table.gradient("as_strided_copy")
-def as_strided_copy_gradient(self: Tensor, size: list[int], stride: list[int], storage_offset: int | None):
-    own_size = self.size()
-
-    def backward(grad: Tensor):
-        places = torch.arange(self.numel(), device=grad.device)
-        source = torch.as_strided(places, size, stride, storage_offset).reshape([-1])
-        return grad.new_zeros([self.numel()]).index_add(0, source, grad.reshape([-1])).reshape(own_size), None, None, None
-
-    return torch.as_strided_copy(self, size, stride, storage_offset), backward
-
-
-@table.gradient("as_strided_scatter")
-def as_strided_scatter_gradient(self: Tensor, src: Tensor, size: list[int], stride: list[int], storage_offset: int | None):
-    def backward(grad: Tensor):
-        # torch's: self gets the gradient where src was written, not (as the slope would be) everywhere else
-        part = torch.as_strided_copy(grad.contiguous(), size, stride, storage_offset)
-        return torch.as_strided_scatter(torch.zeros_like(self), part, size, stride, storage_offset), part, None, None, None
-
-    return torch.as_strided_scatter(self, src, size, stride, storage_offset), backward
+@table.derivative("as_strided_scatter")
+def as_strided_scatter_gradient(grad, self, src, size, stride, storage_offset):
+    # torch's: self gets the gradient where src was written, not (as the slope would be) everywhere else
+    part = torch.as_strided_copy(grad.contiguous(), size, stride, storage_offset)
+    return torch.as_strided_scatter(torch.zeros_like(self), part, size, stride, storage_offset), part
 
 
 table.no_gradient("the bits mean something else", "view_copy.dtype")

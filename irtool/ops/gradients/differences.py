@@ -6,7 +6,7 @@ the result is s[:-1] + s[1:] - w within, and at the ends s[0] and s[-1], or to s
 from __future__ import annotations
 
 from irtool.ops.kernels.scan import table
-from irtool.ops.tensor import Tensor, number, torch
+from irtool.ops.tensor import Tensor, torch
 
 
 def placed(part: Tensor, dim: int, start: int, extent: int) -> Tensor:
@@ -115,64 +115,41 @@ def coordinates_back(self: Tensor, grads: list[Tensor], spacing: list[Tensor], d
     return total, for_spacing
 
 
-@table.gradient("gradient.scalarint")
-def gradient_by_step(self: Tensor, spacing: number | None, dim: int | None, edge_order: int):
-    def backward(grad: list[Tensor]):
-        step = 1.0
-        if spacing is not None:
-            step = float(spacing)
-        return equal_steps(self, grad, [step], chosen(one(dim), self.dim()), edge_order), None, None, None
-
-    return torch.gradient(self, spacing=spacing, dim=dim, edge_order=edge_order), backward
+@table.derivative("gradient.scalarint")
+def gradient_by_step(grad, self, spacing, dim, edge_order):
+    step = 1.0
+    if spacing is not None:
+        step = float(spacing)
+    return equal_steps(self, grad, [step], chosen(one(dim), self.dim()), edge_order)
 
 
-@table.gradient("gradient.scalararray")
-def gradient_by_step_along(self: Tensor, spacing: number, dim: list[int], edge_order: int):
-    def backward(grad: list[Tensor]):
-        return equal_steps(self, grad, [float(spacing)], chosen(dim, self.dim()), edge_order), None, None, None
-
-    return torch.gradient(self, spacing=spacing, dim=dim, edge_order=edge_order), backward
+@table.derivative("gradient.scalararray")
+def gradient_by_step_along(grad, self, spacing, dim, edge_order):
+    return equal_steps(self, grad, [float(spacing)], chosen(dim, self.dim()), edge_order)
 
 
-@table.gradient("gradient.array")
-def gradient_along(self: Tensor, dim: list[int], edge_order: int):
-    def backward(grad: list[Tensor]):
-        return equal_steps(self, grad, [1.0], chosen(dim, self.dim()), edge_order), None, None
-
-    return torch.gradient(self, dim=dim, edge_order=edge_order), backward
+table.derivative("gradient.array", lambda grad, self, dim, edge_order: equal_steps(self, grad, [1.0], chosen(dim, self.dim()), edge_order))
 
 
-@table.gradient("gradient.scalarrayint")
-def gradient_by_steps(self: Tensor, spacing: list[number], dim: int | None, edge_order: int):
-    def backward(grad: list[Tensor]):
-        steps = [float(step) for step in spacing]
-        return equal_steps(self, grad, steps, chosen(one(dim), self.dim()), edge_order), None, None, None
-
-    return torch.gradient(self, spacing=spacing, dim=dim, edge_order=edge_order), backward
+@table.derivative("gradient.scalarrayint")
+def gradient_by_steps(grad, self, spacing, dim, edge_order):
+    steps = [float(step) for step in spacing]
+    return equal_steps(self, grad, steps, chosen(one(dim), self.dim()), edge_order)
 
 
-@table.gradient("gradient.scalarrayarray")
-def gradient_by_steps_along(self: Tensor, spacing: list[number], dim: list[int], edge_order: int):
-    def backward(grad: list[Tensor]):
-        steps = [float(step) for step in spacing]
-        return equal_steps(self, grad, steps, chosen(dim, self.dim()), edge_order), None, None, None
-
-    return torch.gradient(self, spacing=spacing, dim=dim, edge_order=edge_order), backward
+@table.derivative("gradient.scalarrayarray")
+def gradient_by_steps_along(grad, self, spacing, dim, edge_order):
+    steps = [float(step) for step in spacing]
+    return equal_steps(self, grad, steps, chosen(dim, self.dim()), edge_order)
 
 
-@table.gradient("gradient.tensorarrayint")
-def gradient_by_coordinates(self: Tensor, spacing: list[Tensor], dim: int | None, edge_order: int):
-    def backward(grad: list[Tensor]):
-        for_self, for_spacing = coordinates_back(self, grad, spacing, chosen(one(dim), self.dim()), edge_order)
-        return for_self, for_spacing, None, None
-
-    return torch.gradient(self, spacing=spacing, dim=dim, edge_order=edge_order), backward
+@table.derivative("gradient.tensorarrayint")
+def gradient_by_coordinates(grad, self, spacing, dim, edge_order):
+    for_self, for_spacing = coordinates_back(self, grad, spacing, chosen(one(dim), self.dim()), edge_order)
+    return for_self, for_spacing
 
 
-@table.gradient("gradient.tensorarray")
-def gradient_by_coordinates_along(self: Tensor, spacing: list[Tensor], dim: list[int], edge_order: int):
-    def backward(grad: list[Tensor]):
-        for_self, for_spacing = coordinates_back(self, grad, spacing, chosen(dim, self.dim()), edge_order)
-        return for_self, for_spacing, None, None
-
-    return torch.gradient(self, spacing=spacing, dim=dim, edge_order=edge_order), backward
+@table.derivative("gradient.tensorarray")
+def gradient_by_coordinates_along(grad, self, spacing, dim, edge_order):
+    for_self, for_spacing = coordinates_back(self, grad, spacing, chosen(dim, self.dim()), edge_order)
+    return for_self, for_spacing

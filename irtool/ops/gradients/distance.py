@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from irtool.ops.kernels.distance import table
-from irtool.ops.tensor import Tensor, number, torch
+from irtool.ops.tensor import Tensor, torch
 
 CONJUGATED = True      # conj() is spelt out, as in torch
 
@@ -23,101 +23,66 @@ def norm_slope(x: Tensor, norm: Tensor, p: float) -> Tensor:
     return (x * x.abs().pow(p - 2) / norm.pow(p - 1)).masked_fill(norm == 0, 0)
 
 
-@table.gradient("pairwise_distance")
-def pairwise_distance_gradient(x1: Tensor, x2: Tensor, p: float, eps: float, keepdim: bool):
-    result = torch.pairwise_distance(x1, x2, p, eps, keepdim)
-
-    def backward(grad: Tensor):
-        difference = x1 - x2 + eps
-        real = torch.real(grad)
-        slope = norm_slope(difference, result if keepdim else result.unsqueeze(-1), p) * (real if keepdim else real.unsqueeze(-1))
-        return slope.sum_to_size(x1.size()), (-slope).sum_to_size(x2.size()), None, None, None
-
-    return result, backward
+@table.derivative("pairwise_distance")
+def pairwise_distance_gradient(grad, x1, x2, p, eps, keepdim, result):
+    difference = x1 - x2 + eps
+    real = torch.real(grad)
+    slope = norm_slope(difference, result if keepdim else result.unsqueeze(-1), p) * (real if keepdim else real.unsqueeze(-1))
+    return slope.sum_to_size(x1.size()), (-slope).sum_to_size(x2.size())
 
 
-@table.gradient("dist")
-def dist_gradient(self: Tensor, other: Tensor, p: number):
-    result = torch.dist(self, other, p)
-
-    def backward(grad: Tensor):
-        difference = self - other
-        slope = torch.real(grad) * norm_slope(difference.flatten(), result.unsqueeze(0), float(p)).reshape(difference.size())
-        return slope.sum_to_size(self.size()), (-slope).sum_to_size(other.size()), None
-
-    return result, backward
+@table.derivative("dist")
+def dist_gradient(grad, self, other, p, result):
+    difference = self - other
+    slope = torch.real(grad) * norm_slope(difference.flatten(), result.unsqueeze(0), float(p)).reshape(difference.size())
+    return slope.sum_to_size(self.size()), (-slope).sum_to_size(other.size())
 
 
-@table.gradient("cosine_similarity")
-def cosine_similarity_gradient(x1: Tensor, x2: Tensor, dim: int, eps: float):
-    result = torch.cosine_similarity(x1, x2, dim, eps)
-
-    def backward(grad: Tensor):
-        wide = torch.broadcast_tensors([x1, x2])
-        left, right = wide[0], wide[1]
-        one = (left * left).sum([dim], True).sqrt()
-        two = (right * right).sum([dim], True).sqrt()
-        first, second = one.clamp_min(eps), two.clamp_min(eps)
-        cosine = (left * right).sum([dim], True) / (first * second)
-        slope = grad.unsqueeze(dim)
-        for_one = slope * (right / (first * second) - ((cosine / (first * one)) * (one >= eps)).masked_fill(one == 0, 0) * left)
-        for_two = slope * (left / (first * second) - ((cosine / (second * two)) * (two >= eps)).masked_fill(two == 0, 0) * right)
-        return for_one.sum_to_size(x1.size()), for_two.sum_to_size(x2.size()), None, None
-
-    return result, backward
+@table.derivative("cosine_similarity")
+def cosine_similarity_gradient(grad, x1, x2, dim, eps):
+    wide = torch.broadcast_tensors([x1, x2])
+    left, right = wide[0], wide[1]
+    one = (left * left).sum([dim], True).sqrt()
+    two = (right * right).sum([dim], True).sqrt()
+    first, second = one.clamp_min(eps), two.clamp_min(eps)
+    cosine = (left * right).sum([dim], True) / (first * second)
+    slope = grad.unsqueeze(dim)
+    for_one = slope * (right / (first * second) - ((cosine / (first * one)) * (one >= eps)).masked_fill(one == 0, 0) * left)
+    for_two = slope * (left / (first * second) - ((cosine / (second * two)) * (two >= eps)).masked_fill(two == 0, 0) * right)
+    return for_one.sum_to_size(x1.size()), for_two.sum_to_size(x2.size())
 
 
-@table.gradient("cdist _cdist_forward")
-def cdist_gradient(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None):
-    result = torch._cdist_forward(x1, x2, p, compute_mode)
-
-    def backward(grad: Tensor):
-        difference = x1.unsqueeze(-2) - x2.unsqueeze(-3)
-        slope = grad.unsqueeze(-1) * norm_slope(difference, result.unsqueeze(-1), p)
-        return slope.sum([-2]).sum_to_size(x1.size()), -slope.sum([-3]).sum_to_size(x2.size()), None, None
-
-    return result, backward
+@table.derivative("cdist _cdist_forward")
+def cdist_gradient(grad, x1, x2, p, result):
+    difference = x1.unsqueeze(-2) - x2.unsqueeze(-3)
+    slope = grad.unsqueeze(-1) * norm_slope(difference, result.unsqueeze(-1), p)
+    return slope.sum([-2]).sum_to_size(x1.size()), -slope.sum([-3]).sum_to_size(x2.size())
 
 
-@table.gradient("_euclidean_dist")
-def euclidean_dist_gradient(x1: Tensor, x2: Tensor):
-    result = torch._euclidean_dist(x1, x2)
-
-    def backward(grad: Tensor):
-        difference = x1.unsqueeze(-2) - x2.unsqueeze(-3)
-        slope = grad.unsqueeze(-1) * norm_slope(difference, result.unsqueeze(-1), 2.0)
-        return slope.sum([-2]).sum_to_size(x1.size()), -slope.sum([-3]).sum_to_size(x2.size())
-
-    return result, backward
+@table.derivative("_euclidean_dist")
+def euclidean_dist_gradient(grad, x1, x2, result):
+    difference = x1.unsqueeze(-2) - x2.unsqueeze(-3)
+    slope = grad.unsqueeze(-1) * norm_slope(difference, result.unsqueeze(-1), 2.0)
+    return slope.sum([-2]).sum_to_size(x1.size()), -slope.sum([-3]).sum_to_size(x2.size())
 
 
-@table.gradient("pdist _pdist_forward")
-def pdist_gradient(self: Tensor, p: float):
-    result = torch._pdist_forward(self, p)
-
-    def backward(grad: Tensor):
-        pairs = torch.triu_indices(self.size(0), self.size(0), 1)
-        first, second = pairs.select(0, 0), pairs.select(0, 1)
-        difference = self.index_select(0, first) - self.index_select(0, second)
-        slope = grad.unsqueeze(-1) * norm_slope(difference, result.unsqueeze(-1), p)
-        return torch.zeros_like(self).index_add(0, first, slope).index_add(0, second, -slope), None
-
-    return result, backward
+@table.derivative("pdist _pdist_forward")
+def pdist_gradient(grad, self, p, result):
+    pairs = torch.triu_indices(self.size(0), self.size(0), 1)
+    first, second = pairs.select(0, 0), pairs.select(0, 1)
+    difference = self.index_select(0, first) - self.index_select(0, second)
+    slope = grad.unsqueeze(-1) * norm_slope(difference, result.unsqueeze(-1), p)
+    return torch.zeros_like(self).index_add(0, first, slope).index_add(0, second, -slope)
 
 
-@table.gradient("renorm")
-def renorm_gradient(self: Tensor, p: number, dim: int, maxnorm: number):
-    result = torch.renorm(self, p, dim, maxnorm)
-
-    def backward(grad: Tensor):
-        moved = self.transpose(0, dim)
-        rows = moved.flatten(1)
-        grads = grad.transpose(0, dim).flatten(1)
-        norm = torch.linalg_vector_norm(rows, p, [1], True)
-        over = norm > maxnorm
-        factor = (norm + 1e-7).reciprocal() * maxnorm
-        through = torch.real(grads * rows.conj()).sum([1], True) * factor / (norm + 1e-7)
-        scaled = grads * factor - through * norm_slope(rows, norm, float(p))
-        return torch.where(over, scaled, grads).reshape(moved.size()).transpose(0, dim), None, None, None
-
-    return result, backward
+@table.derivative("renorm")
+def renorm_gradient(grad, self, p, dim, maxnorm):
+    moved = self.transpose(0, dim)
+    rows = moved.flatten(1)
+    grads = grad.transpose(0, dim).flatten(1)
+    norm = torch.linalg_vector_norm(rows, p, [1], True)
+    over = norm > maxnorm
+    factor = (norm + 1e-7).reciprocal() * maxnorm
+    through = torch.real(grads * rows.conj()).sum([1], True) * factor / (norm + 1e-7)
+    scaled = grads * factor - through * norm_slope(rows, norm, float(p))
+    return torch.where(over, scaled, grads).reshape(moved.size()).transpose(0, dim)

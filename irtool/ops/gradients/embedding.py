@@ -25,12 +25,9 @@ def rows_back(grad: Tensor, indices: Tensor, rows: int, padding_idx: int, scale_
     return for_rows.reshape(indices.size() + [grad.size(1)])
 
 
-@table.gradient("embedding_dense_backward")
-def embedding_dense_backward_gradient(grad_output: Tensor, indices: Tensor, num_weights: int, padding_idx: int, scale_grad_by_freq: bool):
-    def backward(grad: Tensor):
-        return rows_back(grad, indices, num_weights, padding_idx, scale_grad_by_freq), None, None, None, None
-
-    return torch.embedding_dense_backward(grad_output, indices, num_weights, padding_idx, scale_grad_by_freq), backward
+@table.derivative("embedding_dense_backward")
+def embedding_dense_backward_gradient(grad, indices, num_weights, padding_idx, scale_grad_by_freq):
+    return rows_back(grad, indices, num_weights, padding_idx, scale_grad_by_freq), None
 
 
 @table.gradient("embedding_backward")
@@ -62,49 +59,30 @@ def bag_backward(grad: Tensor, weight: Tensor, indices: Tensor, offsets: Tensor,
     return empty.index_add(0, indices, each), for_samples
 
 
-@table.gradient("embedding_bag.padding_idx")
-def embedding_bag_padding_gradient(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: bool, mode: int, sparse: bool,
-                                   per_sample_weights: Tensor | None, include_last_offset: bool, padding_idx: int | None):
-    result, bag_of, sizes, largest = torch.embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights,
-                                                         include_last_offset, padding_idx)
-
-    def backward(grad: Tensor):
-        padding = -1
-        if padding_idx is not None:
-            padding = padding_idx if padding_idx >= 0 else padding_idx + weight.size(0)
-        for_weight, for_samples = bag_backward(grad, weight, indices, offsets, sizes, largest, scale_grad_by_freq, mode,
-                                               per_sample_weights, padding)
-        return for_weight, None, None, None, None, None, for_samples, None, None
-
-    return result, bag_of, sizes, largest, backward
+@table.derivative("embedding_bag.padding_idx")
+def embedding_bag_padding_gradient(grad, weight, indices, offsets, scale_grad_by_freq, mode, per_sample_weights, padding_idx, result2,
+                                   result3):
+    padding = -1
+    if padding_idx is not None:
+        padding = padding_idx if padding_idx >= 0 else padding_idx + weight.size(0)
+    for_weight, for_samples = bag_backward(grad, weight, indices, offsets, result2, result3, scale_grad_by_freq, mode,
+                                           per_sample_weights, padding)
+    return for_weight, None, None, for_samples
 
 
-@table.gradient("aten::embedding_bag")
-def embedding_bag_gradient(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: bool, mode: int, sparse: bool,
-                           per_sample_weights: Tensor | None, include_last_offset: bool):
-    result, bag_of, sizes, largest = torch.embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights,
-                                                         include_last_offset)
-
-    def backward(grad: Tensor):
-        for_weight, for_samples = bag_backward(grad, weight, indices, offsets, sizes, largest, scale_grad_by_freq, mode,
-                                               per_sample_weights, -1)
-        return for_weight, None, None, None, None, None, for_samples, None
-
-    return result, bag_of, sizes, largest, backward
+@table.derivative("aten::embedding_bag")
+def embedding_bag_gradient(grad, weight, indices, offsets, scale_grad_by_freq, mode, per_sample_weights, result2, result3):
+    for_weight, for_samples = bag_backward(grad, weight, indices, offsets, result2, result3, scale_grad_by_freq, mode,
+                                           per_sample_weights, -1)
+    return for_weight, None, None, for_samples
 
 
-@table.gradient("_embedding_bag _embedding_bag_forward_only")
-def plain_embedding_bag_gradient(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: bool, mode: int, sparse: bool,
-                                 per_sample_weights: Tensor | None, include_last_offset: bool, padding_idx: int):
-    result, bag_of, sizes, largest = torch._embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights,
-                                                          include_last_offset, padding_idx)
-
-    def backward(grad: Tensor):
-        for_weight, for_samples = bag_backward(grad, weight, indices, offsets, sizes, largest, scale_grad_by_freq, mode,
-                                               per_sample_weights, padding_idx)
-        return for_weight, None, None, None, None, None, for_samples, None, None
-
-    return result, bag_of, sizes, largest, backward
+@table.derivative("_embedding_bag _embedding_bag_forward_only")
+def plain_embedding_bag_gradient(grad, weight, indices, offsets, scale_grad_by_freq, mode, per_sample_weights, padding_idx, result2,
+                                 result3):
+    for_weight, for_samples = bag_backward(grad, weight, indices, offsets, result2, result3, scale_grad_by_freq, mode,
+                                           per_sample_weights, padding_idx)
+    return for_weight, None, None, for_samples
 
 
 table.no_gradient("a zero or a one does not move with its index", "one_hot")

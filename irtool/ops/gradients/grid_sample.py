@@ -134,21 +134,13 @@ def grid_sampler_back(grad: Tensor, input: Tensor, grid: Tensor, mode: int, padd
     return for_flat.reshape(input.size()), torch.stack(for_axes, -1).reshape(grid.size())
 
 
-@table.gradient("grid_sampler grid_sampler_2d grid_sampler_3d _grid_sampler_2d_cpu_fallback")
-def grid_sampler_gradient(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool):
-    def backward(grad: Tensor):
-        for_input, for_grid = grid_sampler_back(grad, input, grid, interpolation_mode, padding_mode, align_corners)
-        return for_input, for_grid, None, None, None
-
-    return torch.grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners), backward
+@table.derivative("grid_sampler grid_sampler_2d grid_sampler_3d _grid_sampler_2d_cpu_fallback")
+def grid_sampler_gradient(grad, input, grid, interpolation_mode, padding_mode, align_corners):
+    for_input, for_grid = grid_sampler_back(grad, input, grid, interpolation_mode, padding_mode, align_corners)
+    return for_input, for_grid
 
 
-@table.gradient("affine_grid_generator")
-def affine_grid_generator_gradient(theta: Tensor, size: list[int], align_corners: bool):
-    def backward(grad: Tensor):
-        return torch.affine_grid_generator_backward(grad, size, align_corners), None, None
-
-    return torch.affine_grid_generator(theta, size, align_corners), backward
+table.derivative("affine_grid_generator", lambda grad, size, align_corners: torch.affine_grid_generator_backward(grad, size, align_corners))
 
 
 @table.gradient("affine_grid_generator_backward")

@@ -26,12 +26,7 @@ def cat_gradient(tensors: list[Tensor], dim: int):
     return result, backward
 
 
-@table.gradient("stack")
-def stack_gradient(tensors: list[Tensor], dim: int):
-    def backward(grad: Tensor):
-        return list(torch.unbind(grad, dim)), None
-
-    return torch.stack(tensors, dim), backward
+table.derivative("stack", lambda grad, dim: list(torch.unbind(grad, dim)))
 
 
 @table.gradient("hstack")
@@ -114,34 +109,7 @@ def block_diag_gradient(tensors: list[Tensor]):
     return torch.block_diag(tensors), backward
 
 
-@table.gradient("atleast_1d")
-def atleast_1d_gradient(self: Tensor):
-    size = self.size()
-
-    def backward(grad: Tensor):
-        return grad.reshape(size)
-
-    return torch.atleast_1d(self), backward
-
-
-@table.gradient("atleast_2d")
-def atleast_2d_gradient(self: Tensor):
-    size = self.size()
-
-    def backward(grad: Tensor):
-        return grad.reshape(size)
-
-    return torch.atleast_2d(self), backward
-
-
-@table.gradient("atleast_3d")
-def atleast_3d_gradient(self: Tensor):
-    size = self.size()
-
-    def backward(grad: Tensor):
-        return grad.reshape(size)
-
-    return torch.atleast_3d(self), backward
+table.derivative("atleast_1d atleast_2d atleast_3d _reshape_copy", lambda grad, self_size: grad.reshape(self_size))
 
 
 def reshaped(grads: list[Tensor], shapes: list[list[int]]) -> list[Tensor]:
@@ -191,12 +159,7 @@ def broadcast_tensors_gradient(tensors: list[Tensor]):
 
 # ---- splitting
 
-@table.gradient("split.Tensor split_copy.Tensor unsafe_split.Tensor")
-def split_gradient(self: Tensor, split_size: int, dim: int):
-    def backward(grad: list[Tensor]):
-        return torch.cat(grad, dim), None, None
-
-    return torch.split(self, split_size, dim), backward
+table.derivative("split.Tensor split_copy.Tensor unsafe_split.Tensor chunk unsafe_chunk", lambda grad, dim: torch.cat(grad, dim))
 
 
 @table.gradient("split.sizes split split_with_sizes split_with_sizes_copy unsafe_split_with_sizes")
@@ -207,26 +170,13 @@ def split_sizes_gradient(self: Tensor, split_sizes: list[int], dim: int):
     return torch.split_with_sizes(self, split_sizes, dim), backward
 
 
-@table.gradient("chunk unsafe_chunk")
-def chunk_gradient(self: Tensor, chunks: int, dim: int):
-    def backward(grad: list[Tensor]):
-        return torch.cat(grad, dim), None, None
-
-    return torch.chunk(self, chunks, dim), backward
-
-
-@table.gradient("unbind.int unbind_copy.int")
-def unbind_gradient(self: Tensor, dim: int):
-    size = self.size()
-
-    def backward(grad: list[Tensor]):
-        if len(grad) == 0:
-            for_self = torch.zeros(size)
-        else:
-            for_self = torch.stack(grad, dim)
-        return for_self, None
-
-    return torch.unbind(self, dim), backward
+@table.derivative("unbind.int unbind_copy.int")
+def unbind_gradient(grad, dim, self_size):
+    if len(grad) == 0:
+        for_self = torch.zeros(self_size)
+    else:
+        for_self = torch.stack(grad, dim)
+    return for_self
 
 
 def joined(parts: list[Tensor], size: list[int], dim: int) -> Tensor:
@@ -234,196 +184,79 @@ def joined(parts: list[Tensor], size: list[int], dim: int) -> Tensor:
     return torch.cat(parts, dim).reshape(size)
 
 
-@table.gradient("tensor_split.sections")
-def tensor_split_gradient(self: Tensor, sections: int, dim: int):
-    size = self.size()
-
-    def backward(grad: list[Tensor]):
-        return joined(grad, size, dim), None, None
-
-    return torch.tensor_split(self, sections, dim), backward
-
-
-@table.gradient("hsplit.int")
-def hsplit_gradient(self: Tensor, sections: int):
-    size = self.size()
-
-    def backward(grad: list[Tensor]):
-        return joined(grad, size, min(len(size) - 1, 1)), None
-
-    return torch.hsplit(self, sections), backward
-
-
-@table.gradient("hsplit.array")
-def hsplit_at_gradient(self: Tensor, indices: list[int]):
-    size = self.size()
-
-    def backward(grad: list[Tensor]):
-        return joined(grad, size, min(len(size) - 1, 1)), None
-
-    return torch.hsplit(self, indices), backward
-
-
-@table.gradient("vsplit.int")
-def vsplit_gradient(self: Tensor, sections: int):
-    size = self.size()
-
-    def backward(grad: list[Tensor]):
-        return joined(grad, size, 0), None
-
-    return torch.vsplit(self, sections), backward
-
-
-@table.gradient("vsplit.array")
-def vsplit_at_gradient(self: Tensor, indices: list[int]):
-    size = self.size()
-
-    def backward(grad: list[Tensor]):
-        return joined(grad, size, 0), None
-
-    return torch.vsplit(self, indices), backward
-
-
-@table.gradient("dsplit.int")
-def dsplit_gradient(self: Tensor, sections: int):
-    size = self.size()
-
-    def backward(grad: list[Tensor]):
-        return joined(grad, size, 2), None
-
-    return torch.dsplit(self, sections), backward
-
-
-@table.gradient("dsplit.array")
-def dsplit_at_gradient(self: Tensor, indices: list[int]):
-    size = self.size()
-
-    def backward(grad: list[Tensor]):
-        return joined(grad, size, 2), None
-
-    return torch.dsplit(self, indices), backward
+table.derivative("tensor_split.sections", lambda grad, dim, self_size: joined(grad, self_size, dim))
+table.derivative("hsplit.int hsplit.array", lambda grad, self_size: joined(grad, self_size, min(len(self_size) - 1, 1)))
+table.derivative("vsplit.int vsplit.array", lambda grad, self_size: joined(grad, self_size, 0))
+table.derivative("dsplit.int dsplit.array", lambda grad, self_size: joined(grad, self_size, 2))
 
 
 # ---- repeating, turning
 
-@table.gradient("repeat")
-def repeat_gradient(self: Tensor, repeats: list[int]):
-    size = self.size()
-
-    def backward(grad: Tensor):
-        lead = len(repeats) - len(size)
-        shape: list[int] = []
-        dims: list[int] = []
-        for place in range(len(repeats)):
-            dims.append(len(shape))
-            shape.append(repeats[place])
-            shape.append(size[place - lead] if place >= lead else 1)
-        for_self = grad
-        if len(dims) > 0:
-            for_self = grad.reshape(shape).sum(dims)
-        return for_self.reshape(size), None
-
-    return self.repeat(repeats), backward
+@table.derivative("repeat")
+def repeat_gradient(grad, repeats, self_size):
+    lead = len(repeats) - len(self_size)
+    shape: list[int] = []
+    dims: list[int] = []
+    for place in range(len(repeats)):
+        dims.append(len(shape))
+        shape.append(repeats[place])
+        shape.append(self_size[place - lead] if place >= lead else 1)
+    for_self = grad
+    if len(dims) > 0:
+        for_self = grad.reshape(shape).sum(dims)
+    return for_self.reshape(self_size)
 
 
-@table.gradient("tile")
-def tile_gradient(self: Tensor, dims: list[int]):
-    size = self.size()
-
-    def backward(grad: Tensor):
-        rank = grad.dim()
-        shape: list[int] = []
-        places: list[int] = []
-        for place in range(rank):
-            length = 1
-            if place >= rank - len(size):
-                length = size[place - (rank - len(size))]
-            places.append(len(shape))
-            times = 1
-            if place >= rank - len(dims):
-                times = dims[place - (rank - len(dims))]
-            shape.append(times)
-            shape.append(length)
-        for_self = grad
-        if len(places) > 0:
-            for_self = grad.reshape(shape).sum(places)
-        return for_self.reshape(size), None
-
-    return torch.tile(self, dims), backward
+@table.derivative("tile")
+def tile_gradient(grad, dims, self_size):
+    rank = grad.dim()
+    shape: list[int] = []
+    places: list[int] = []
+    for place in range(rank):
+        length = 1
+        if place >= rank - len(self_size):
+            length = self_size[place - (rank - len(self_size))]
+        places.append(len(shape))
+        times = 1
+        if place >= rank - len(dims):
+            times = dims[place - (rank - len(dims))]
+        shape.append(times)
+        shape.append(length)
+    for_self = grad
+    if len(places) > 0:
+        for_self = grad.reshape(shape).sum(places)
+    return for_self.reshape(self_size)
 
 
-@table.gradient("repeat_interleave.self_int")
-def repeat_interleave_gradient(self: Tensor, repeats: int, dim: int | None, output_size: int | None):
-    size = self.size()
-
-    def backward(grad: Tensor):
-        flat = grad.reshape([-1, repeats]).sum(1) if dim is None else grad.reshape([-1])
-        if dim is not None:
-            at = dim if dim >= 0 else dim + len(size)
-            shape = [length for length in size]
-            shape.insert(at + 1, repeats)
-            flat = grad.reshape(shape).sum(at + 1)
-        return flat.reshape(size), None, None, None
-
-    return torch.repeat_interleave(self, repeats, dim, output_size=output_size), backward
+@table.derivative("repeat_interleave.self_int")
+def repeat_interleave_gradient(grad, repeats, dim, self_size):
+    flat = grad.reshape([-1, repeats]).sum(1) if dim is None else grad.reshape([-1])
+    if dim is not None:
+        at = dim if dim >= 0 else dim + len(self_size)
+        shape = [length for length in self_size]
+        shape.insert(at + 1, repeats)
+        flat = grad.reshape(shape).sum(at + 1)
+    return flat.reshape(self_size)
 
 
-@table.gradient("repeat_interleave.self_Tensor")
-def repeat_interleave_each_gradient(self: Tensor, repeats: Tensor, dim: int | None, output_size: int | None):
-    size = self.size()
-
-    def backward(grad: Tensor):
-        at = 0
-        shape = size
-        if dim is None:
-            shape = [self.numel()]
-        else:
-            at = dim
-        times = repeats.expand([shape[at]])
-        places = torch.repeat_interleave(times)
-        return grad.new_zeros(shape).index_add(at, places, grad).reshape(size), None, None, None
-
-    return torch.repeat_interleave(self, repeats, dim, output_size=output_size), backward
+@table.derivative("repeat_interleave.self_Tensor")
+def repeat_interleave_each_gradient(grad, self, repeats, dim, self_size):
+    at = 0
+    shape = self_size
+    if dim is None:
+        shape = [self.numel()]
+    else:
+        at = dim
+    times = repeats.expand([shape[at]])
+    places = torch.repeat_interleave(times)
+    return grad.new_zeros(shape).index_add(at, places, grad).reshape(self_size), None
 
 
-@table.gradient("flip")
-def flip_gradient(self: Tensor, dims: list[int]):
-    def backward(grad: Tensor):
-        return grad.flip(dims), None
-
-    return self.flip(dims), backward
-
-
-@table.gradient("fliplr")
-def fliplr_gradient(self: Tensor):
-    def backward(grad: Tensor):
-        return grad.fliplr()
-
-    return self.fliplr(), backward
-
-
-@table.gradient("flipud")
-def flipud_gradient(self: Tensor):
-    def backward(grad: Tensor):
-        return grad.flipud()
-
-    return self.flipud(), backward
-
-
-@table.gradient("roll")
-def roll_gradient(self: Tensor, shifts: list[int], dims: list[int]):
-    def backward(grad: Tensor):
-        return grad.roll([-shift for shift in shifts], dims), None, None
-
-    return self.roll(shifts, dims), backward
-
-
-@table.gradient("rot90")
-def rot90_gradient(self: Tensor, k: int, dims: list[int]):
-    def backward(grad: Tensor):
-        return grad.rot90(-k, dims), None, None
-
-    return self.rot90(k, dims), backward
+table.derivative("flip", lambda grad, dims: grad.flip(dims))
+table.derivative("fliplr", lambda grad: grad.fliplr())
+table.derivative("flipud", lambda grad: grad.flipud())
+table.derivative("roll", lambda grad, shifts, dims: grad.roll([-shift for shift in shifts], dims))
+table.derivative("rot90", lambda grad, k, dims: grad.rot90(-k, dims))
 
 
 @table.gradient("meshgrid")
@@ -479,43 +312,23 @@ def cartesian_prod_gradient(tensors: list[Tensor]):
     return torch.cartesian_prod(tensors), backward
 
 
-@table.gradient("_reshape_copy")
-def reshape_copy_gradient(self: Tensor, size: list[int]):
-    own_size = self.size()
-
-    def backward(grad: Tensor):
-        return grad.reshape(own_size), None
-
-    return self.reshape(size), backward
-
-
-@table.gradient("unfold_backward")
-def unfold_backward_gradient(grad_in: Tensor, input_sizes: list[int], dim: int, size: int, step: int):
-    def backward(grad: Tensor):
-        return grad.unfold(dim, size, step), None, None, None, None
-
-    return torch.unfold_backward(grad_in, input_sizes, dim, size, step), backward
+table.derivative("unfold_backward", lambda grad, dim, size, step: grad.unfold(dim, size, step))
 
 
 table.no_gradient("shapes and places", "broadcast_shapes repeat_interleave.Tensor")
 
 
-@table.gradient("tensor_split.indices")
-def tensor_split_at_gradient(self: Tensor, indices: list[int], dim: int):
-    size = self.size()
-
-    def backward(grad: list[Tensor]):
-        whole = size[dim]
-        for_self = grad[0].new_zeros(size)
-        for place in range(len(grad)):      # parts may overlap, when the indices go down
-            begin = 0
-            if place > 0:
-                begin = indices[place - 1]
-            if begin < 0:
-                begin = max(begin + whole, 0)
-            length = grad[place].size(dim)
-            if length > 0:
-                for_self = for_self + torch.slice_backward(grad[place], size, dim, begin, begin + length, 1)
-        return for_self, None, None
-
-    return torch.tensor_split(self, indices, dim), backward
+@table.derivative("tensor_split.indices")
+def tensor_split_at_gradient(grad, indices, dim, self_size):
+    whole = self_size[dim]
+    for_self = grad[0].new_zeros(self_size)
+    for place in range(len(grad)):      # parts may overlap, when the indices go down
+        begin = 0
+        if place > 0:
+            begin = indices[place - 1]
+        if begin < 0:
+            begin = max(begin + whole, 0)
+        length = grad[place].size(dim)
+        if length > 0:
+            for_self = for_self + torch.slice_backward(grad[place], self_size, dim, begin, begin + length, 1)
+    return for_self

@@ -8,26 +8,16 @@ CONJUGATED = True
 
 # ---- inverses and determinants
 
-@table.gradient("linalg_inv inverse")
-def inv_gradient(A: Tensor):
-    result = torch.linalg_inv(A)
-
-    def backward(grad: Tensor):
-        adjoint = result.mH
-        return -(adjoint @ grad @ adjoint)
-
-    return result, backward
+@table.derivative("linalg_inv inverse")
+def inv_gradient(grad, result):
+    adjoint = result.mH
+    return -(adjoint @ grad @ adjoint)
 
 
-@table.gradient("linalg_inv_ex")
-def inv_ex_gradient(A: Tensor, check_errors: bool):
-    result, info = torch.linalg_inv_ex(A, check_errors=check_errors)
-
-    def backward(grad: Tensor):
-        adjoint = result.mH
-        return -(adjoint @ grad @ adjoint), None
-
-    return result, info, backward
+@table.derivative("linalg_inv_ex")
+def inv_ex_gradient(grad, inverse):
+    adjoint = inverse.mH
+    return -(adjoint @ grad @ adjoint)
 
 
 def det_slope(A: Tensor, det: Tensor) -> Tensor:
@@ -43,24 +33,7 @@ def det_slope(A: Tensor, det: Tensor) -> Tensor:
     return torch.linalg_inv(A).mH * det.conj().unsqueeze(-1).unsqueeze(-1)
 
 
-@table.gradient("linalg_det det")
-def det_gradient(A: Tensor):
-    result = torch.linalg_det(A)
-
-    def backward(grad: Tensor):
-        return grad.unsqueeze(-1).unsqueeze(-1) * det_slope(A, result)
-
-    return result, backward
-
-
-@table.gradient("_linalg_det")
-def det_with_factors_gradient(A: Tensor):
-    result, factors, pivots = torch._linalg_det(A)
-
-    def backward(grad: Tensor):
-        return grad.unsqueeze(-1).unsqueeze(-1) * det_slope(A, result)
-
-    return result, factors, pivots, backward
+table.derivative("linalg_det det _linalg_det", lambda grad, A, result: grad.unsqueeze(-1).unsqueeze(-1) * det_slope(A, result))
 
 
 def slogdet_back(A: Tensor, sign: Tensor, grad_sign: Tensor | None, grad_log: Tensor | None) -> Tensor:
@@ -94,12 +67,7 @@ def slogdet_with_factors_gradient(A: Tensor):
     return sign, logabsdet, factors, pivots, backward
 
 
-@table.gradient("logdet")
-def logdet_gradient(self: Tensor):
-    def backward(grad: Tensor):
-        return grad.unsqueeze(-1).unsqueeze(-1) * torch.linalg_inv(self).mH
-
-    return torch.logdet(self), backward
+table.derivative("logdet", lambda grad, self: grad.unsqueeze(-1).unsqueeze(-1) * torch.linalg_inv(self).mH)
 
 
 # ---- systems of equations
@@ -117,37 +85,22 @@ def solve_back(grad: Tensor, A: Tensor, B: Tensor, result: Tensor, left: bool) -
     return for_a.sum_to_size(A.size()), for_b.sum_to_size(B.size())
 
 
-@table.gradient("linalg_solve")
-def solve_gradient(A: Tensor, B: Tensor, left: bool):
-    result = torch.linalg_solve(A, B, left=left)
-
-    def backward(grad: Tensor):
-        for_a, for_b = solve_back(grad, A, B, result, left)
-        return for_a, for_b, None
-
-    return result, backward
+@table.derivative("linalg_solve")
+def solve_gradient(grad, A, B, left, result):
+    for_a, for_b = solve_back(grad, A, B, result, left)
+    return for_a, for_b
 
 
-@table.gradient("linalg_solve_ex")
-def solve_ex_gradient(A: Tensor, B: Tensor, left: bool, check_errors: bool):
-    result, info = torch.linalg_solve_ex(A, B, left=left, check_errors=check_errors)
-
-    def backward(grad: Tensor):
-        for_a, for_b = solve_back(grad, A, B, result, left)
-        return for_a, for_b, None, None
-
-    return result, info, backward
+@table.derivative("linalg_solve_ex")
+def solve_ex_gradient(grad, A, B, left, result):
+    for_a, for_b = solve_back(grad, A, B, result, left)
+    return for_a, for_b
 
 
-@table.gradient("_linalg_solve_ex")
-def solve_with_factors_gradient(A: Tensor, B: Tensor, left: bool, check_errors: bool):
-    result, factors, pivots, info = torch._linalg_solve_ex(A, B, left=left, check_errors=check_errors)
-
-    def backward(grad: Tensor):
-        for_a, for_b = solve_back(grad, A, B, result, left)
-        return for_a, for_b, None, None
-
-    return result, factors, pivots, info, backward
+@table.derivative("_linalg_solve_ex")
+def solve_with_factors_gradient(grad, A, B, left, result):
+    for_a, for_b = solve_back(grad, A, B, result, left)
+    return for_a, for_b
 
 
 def triangle(x: Tensor, upper: bool, unitriangular: bool) -> Tensor:
@@ -157,16 +110,11 @@ def triangle(x: Tensor, upper: bool, unitriangular: bool) -> Tensor:
     return x.tril(-1 if unitriangular else 0)
 
 
-@table.gradient("linalg_solve_triangular")
-def solve_triangular_gradient(self: Tensor, B: Tensor, upper: bool, left: bool, unitriangular: bool):
-    result = torch.linalg_solve_triangular(self, B, upper=upper, left=left, unitriangular=unitriangular)
-
-    def backward(grad: Tensor):
-        for_b = torch.linalg_solve_triangular(self.mH, grad, upper=not upper, left=left, unitriangular=unitriangular)
-        whole = -(for_b @ result.mH) if left else -(result.mH @ for_b)
-        return triangle(whole, upper, unitriangular).sum_to_size(self.size()), for_b.sum_to_size(B.size()), None, None, None
-
-    return result, backward
+@table.derivative("linalg_solve_triangular")
+def solve_triangular_gradient(grad, self, B, upper, left, unitriangular, result):
+    for_b = torch.linalg_solve_triangular(self.mH, grad, upper=not upper, left=left, unitriangular=unitriangular)
+    whole = -(for_b @ result.mH) if left else -(result.mH @ for_b)
+    return triangle(whole, upper, unitriangular).sum_to_size(self.size()), for_b.sum_to_size(B.size())
 
 
 @table.gradient("triangular_solve")
@@ -188,29 +136,19 @@ def old_triangular_solve_gradient(self: Tensor, A: Tensor, upper: bool, transpos
     return result, copied, backward
 
 
-@table.gradient("cholesky_solve")
-def cholesky_solve_gradient(self: Tensor, input2: Tensor, upper: bool):
-    result = torch.cholesky_solve(self, input2, upper)
-
-    def backward(grad: Tensor):
-        for_b = torch.cholesky_solve(grad, input2, upper)
-        common = for_b @ result.mH
-        common = common + common.mH
-        for_factor = -(input2 @ common) if upper else -(common @ input2)
-        return for_b.sum_to_size(self.size()), for_factor.sum_to_size(input2.size()), None
-
-    return result, backward
+@table.derivative("cholesky_solve")
+def cholesky_solve_gradient(grad, self, input2, upper, result):
+    for_b = torch.cholesky_solve(grad, input2, upper)
+    common = for_b @ result.mH
+    common = common + common.mH
+    for_factor = -(input2 @ common) if upper else -(common @ input2)
+    return for_b.sum_to_size(self.size()), for_factor.sum_to_size(input2.size())
 
 
-@table.gradient("cholesky_inverse")
-def cholesky_inverse_gradient(self: Tensor, upper: bool):
-    result = torch.cholesky_inverse(self, upper)
-
-    def backward(grad: Tensor):
-        common = result @ (grad + grad.mH) @ result
-        return -(self @ common) if upper else -(common @ self), None
-
-    return result, backward
+@table.derivative("cholesky_inverse")
+def cholesky_inverse_gradient(grad, self, upper, result):
+    common = result @ (grad + grad.mH) @ result
+    return -(self @ common) if upper else -(common @ self)
 
 
 def cholesky_back(grad: Tensor, factor: Tensor, upper: bool) -> Tensor:
@@ -222,34 +160,8 @@ def cholesky_back(grad: Tensor, factor: Tensor, upper: bool) -> Tensor:
     return torch.linalg_solve_triangular(lower, part, upper=False, left=False)
 
 
-@table.gradient("linalg_cholesky")
-def cholesky_gradient(self: Tensor, upper: bool):
-    result = torch.linalg_cholesky(self, upper=upper)
-
-    def backward(grad: Tensor):
-        return cholesky_back(grad, result, upper), None
-
-    return result, backward
-
-
-@table.gradient("aten::cholesky")
-def old_cholesky_gradient(self: Tensor, upper: bool):
-    result = torch.cholesky(self, upper)
-
-    def backward(grad: Tensor):
-        return cholesky_back(grad, result, upper), None
-
-    return result, backward
-
-
-@table.gradient("linalg_cholesky_ex")
-def cholesky_ex_gradient(self: Tensor, upper: bool, check_errors: bool):
-    result, info = torch.linalg_cholesky_ex(self, upper=upper, check_errors=check_errors)
-
-    def backward(grad: Tensor):
-        return cholesky_back(grad, result, upper), None, None
-
-    return result, info, backward
+table.derivative("linalg_cholesky aten::cholesky", lambda grad, upper, result: cholesky_back(grad, result, upper))
+table.derivative("linalg_cholesky_ex", lambda grad, upper, L: cholesky_back(grad, L, upper))
 
 
 def lu_solve_back(grad: Tensor, factors: Tensor, pivots: Tensor, B: Tensor, result: Tensor, left: bool,
@@ -266,26 +178,16 @@ def lu_solve_back(grad: Tensor, factors: Tensor, pivots: Tensor, B: Tensor, resu
     return for_factors.sum_to_size(factors.size()), for_b.sum_to_size(B.size())
 
 
-@table.gradient("linalg_lu_solve")
-def lu_solve_gradient(LU: Tensor, pivots: Tensor, B: Tensor, left: bool, adjoint: bool):
-    result = torch.linalg_lu_solve(LU, pivots, B, left=left, adjoint=adjoint)
-
-    def backward(grad: Tensor):
-        for_factors, for_b = lu_solve_back(grad, LU, pivots, B, result, left, adjoint)
-        return for_factors, None, for_b, None, None
-
-    return result, backward
+@table.derivative("linalg_lu_solve")
+def lu_solve_gradient(grad, LU, pivots, B, left, adjoint, result):
+    for_factors, for_b = lu_solve_back(grad, LU, pivots, B, result, left, adjoint)
+    return for_factors, None, for_b
 
 
-@table.gradient("lu_solve")
-def old_lu_solve_gradient(self: Tensor, LU_data: Tensor, LU_pivots: Tensor):
-    result = torch.lu_solve(self, LU_data, LU_pivots)
-
-    def backward(grad: Tensor):
-        for_factors, for_b = lu_solve_back(grad, LU_data, LU_pivots, self, result, True, False)
-        return for_b, for_factors, None
-
-    return result, backward
+@table.derivative("lu_solve")
+def old_lu_solve_gradient(grad, self, LU_data, LU_pivots, result):
+    for_factors, for_b = lu_solve_back(grad, LU_data, LU_pivots, self, result, True, False)
+    return for_b, for_factors, None
 
 
 # ---- pseudo-inverses and least squares
@@ -302,83 +204,32 @@ def pinv_back(grad: Tensor, result: Tensor, A: Tensor) -> Tensor:
     return -(k @ result).mH + (flipped - A @ k) @ result @ adjoint + left - (left @ result) @ A
 
 
-@table.gradient("linalg_pinv.atol_rtol_float")
-def pinv_float_gradient(self: Tensor, atol: float | None, rtol: float | None, hermitian: bool):
-    result = torch.linalg_pinv(self, atol=atol, rtol=rtol, hermitian=hermitian)
-
-    def backward(grad: Tensor):
-        return pinv_back(grad, result, self), None, None, None
-
-    return result, backward
-
-
-@table.gradient("linalg_pinv.atol_rtol_tensor")
-def pinv_tensor_gradient(self: Tensor, atol: Tensor | None, rtol: Tensor | None, hermitian: bool):
-    result = torch.linalg_pinv(self, atol=atol, rtol=rtol, hermitian=hermitian)
-
-    def backward(grad: Tensor):
-        return pinv_back(grad, result, self), None, None, None
-
-    return result, backward
-
-
-@table.gradient("aten::linalg_pinv")
-def pinv_gradient(self: Tensor, rcond: float, hermitian: bool):
-    result = torch.linalg_pinv(self, rcond, hermitian)
-
-    def backward(grad: Tensor):
-        return pinv_back(grad, result, self), None, None
-
-    return result, backward
-
-
-@table.gradient("linalg_pinv.rcond_tensor")
-def pinv_rcond_gradient(self: Tensor, rcond: Tensor, hermitian: bool):
-    result = torch.linalg_pinv(self, rcond, hermitian)
-
-    def backward(grad: Tensor):
-        return pinv_back(grad, result, self), None, None
-
-    return result, backward
-
-
-@table.gradient("pinverse")
-def pinverse_gradient(self: Tensor, rcond: float):
-    result = torch.pinverse(self, rcond)
-
-    def backward(grad: Tensor):
-        return pinv_back(grad, result, self), None
-
-    return result, backward
+table.derivative("linalg_pinv.atol_rtol_float aten::linalg_pinv pinverse", lambda grad, self, result: pinv_back(grad, result, self))
+table.derivative("linalg_pinv.atol_rtol_tensor", lambda grad, self, result: (pinv_back(grad, result, self), None, None))
+table.derivative("linalg_pinv.rcond_tensor", lambda grad, self, result: (pinv_back(grad, result, self), None))
 
 
 # ---- powers, products, tensors as matrices
 
-@table.gradient("linalg_matrix_power matrix_power")
-def matrix_power_gradient(self: Tensor, n: int):
-    def backward(grad: Tensor):
-        base = torch.linalg_inv(self) if n < 0 else self
-        total = torch.zeros_like(self)
-        for k in range(abs(n)):
-            total = total + torch.linalg_matrix_power(base, k).mH @ grad @ torch.linalg_matrix_power(base, abs(n) - 1 - k).mH
-        if n < 0:
-            total = -(base.mH @ total @ base.mH)
-        return total, None
-
-    return torch.linalg_matrix_power(self, n), backward
+@table.derivative("linalg_matrix_power matrix_power")
+def matrix_power_gradient(grad, self, n):
+    base = torch.linalg_inv(self) if n < 0 else self
+    total = torch.zeros_like(self)
+    for k in range(abs(n)):
+        total = total + torch.linalg_matrix_power(base, k).mH @ grad @ torch.linalg_matrix_power(base, abs(n) - 1 - k).mH
+    if n < 0:
+        total = -(base.mH @ total @ base.mH)
+    return total
 
 
-@table.gradient("linalg_matrix_exp matrix_exp")
-def matrix_exp_gradient(self: Tensor):
-    def backward(grad: Tensor):     # the exponential of [[A, g], [0, A]] has the derivative in its corner
-        extent = self.size(-1)
-        adjoint = self.mH
-        above = torch.cat([adjoint, grad], -1)
-        below = torch.cat([torch.zeros_like(adjoint), adjoint], -1)
-        whole = torch.linalg_matrix_exp(torch.cat([above, below], -2))
-        return whole.narrow(-2, 0, extent).narrow(-1, extent, extent)
-
-    return torch.linalg_matrix_exp(self), backward
+@table.derivative("linalg_matrix_exp matrix_exp")
+def matrix_exp_gradient(grad, self):
+    extent = self.size(-1)
+    adjoint = self.mH
+    above = torch.cat([adjoint, grad], -1)
+    below = torch.cat([torch.zeros_like(adjoint), adjoint], -1)
+    whole = torch.linalg_matrix_exp(torch.cat([above, below], -2))
+    return whole.narrow(-2, 0, extent).narrow(-1, extent, extent)
 
 
 def vander_slope(x: Tensor, count: int) -> Tensor:
@@ -387,94 +238,63 @@ def vander_slope(x: Tensor, count: int) -> Tensor:
     return powers * x.unsqueeze(-1).pow((powers - 1).clamp_min(0))
 
 
-@table.gradient("linalg_vander")
-def linalg_vander_gradient(x: Tensor, N: int | None):
-    result = torch.linalg_vander(x, N=N)
-
-    def backward(grad: Tensor):
-        return (grad * vander_slope(x, result.size(-1)).conj()).sum([-1]).sum_to_size(x.size()), None
-
-    return result, backward
+table.derivative("linalg_vander", lambda grad, x, result: (grad * vander_slope(x, result.size(-1)).conj()).sum([-1]).sum_to_size(x.size()))
 
 
-@table.gradient("aten::vander")
-def vander_gradient(x: Tensor, N: int | None, increasing: bool):
-    result = torch.vander(x, N, increasing)
-
-    def backward(grad: Tensor):
-        rising = grad if increasing else grad.flip([-1])
-        return (rising * vander_slope(x, result.size(-1)).conj()).sum([-1]).sum_to_size(x.size()), None, None
-
-    return result, backward
+@table.derivative("aten::vander")
+def vander_gradient(grad, x, increasing, result):
+    rising = grad if increasing else grad.flip([-1])
+    return (rising * vander_slope(x, result.size(-1)).conj()).sum([-1]).sum_to_size(x.size())
 
 
-@table.gradient("linalg_vecdot")
-def vecdot_gradient(x: Tensor, y: Tensor, dim: int):
-    def backward(grad: Tensor):
-        each = grad.unsqueeze(dim)
-        return (each.conj() * y).sum_to_size(x.size()), (each * x).sum_to_size(y.size()), None
-
-    return torch.linalg_vecdot(x, y, dim=dim), backward
+@table.derivative("linalg_vecdot")
+def vecdot_gradient(grad, x, y, dim):
+    each = grad.unsqueeze(dim)
+    return (each.conj() * y).sum_to_size(x.size()), (each * x).sum_to_size(y.size())
 
 
-@table.gradient("linalg_cross")
-def linalg_cross_gradient(self: Tensor, other: Tensor, dim: int):
-    def backward(grad: Tensor):
-        return (torch.linalg_cross(other.conj(), grad, dim=dim).sum_to_size(self.size()),
-                torch.linalg_cross(grad, self.conj(), dim=dim).sum_to_size(other.size()), None)
-
-    return torch.linalg_cross(self, other, dim=dim), backward
+@table.derivative("linalg_cross")
+def linalg_cross_gradient(grad, self, other, dim):
+    return (torch.linalg_cross(other.conj(), grad, dim=dim).sum_to_size(self.size()),
+            torch.linalg_cross(grad, self.conj(), dim=dim).sum_to_size(other.size()))
 
 
-@table.gradient("aten::cross")
-def cross_gradient(self: Tensor, other: Tensor, dim: int | None):
-    def backward(grad: Tensor):
-        for_self = torch.cross(other.conj(), grad, dim)
-        for_other = torch.cross(grad, self.conj(), dim)
-        return for_self.sum_to_size(self.size()), for_other.sum_to_size(other.size()), None
-
-    return torch.cross(self, other, dim), backward
+@table.derivative("aten::cross")
+def cross_gradient(grad, self, other, dim):
+    for_self = torch.cross(other.conj(), grad, dim)
+    for_other = torch.cross(grad, self.conj(), dim)
+    return for_self.sum_to_size(self.size()), for_other.sum_to_size(other.size())
 
 
-@table.gradient("linalg_tensorinv")
-def tensorinv_gradient(self: Tensor, ind: int):
-    result = torch.linalg_tensorinv(self, ind)
-
-    def backward(grad: Tensor):
-        sizes = self.size()
-        extent = 1
-        for size in sizes[:ind]:
-            extent *= size
-        adjoint = result.reshape([extent, extent]).mH
-        return -(adjoint @ grad.reshape([extent, extent]) @ adjoint).reshape(sizes), None
-
-    return result, backward
+@table.derivative("linalg_tensorinv")
+def tensorinv_gradient(grad, self, ind, result):
+    sizes = self.size()
+    extent = 1
+    for size in sizes[:ind]:
+        extent *= size
+    adjoint = result.reshape([extent, extent]).mH
+    return -(adjoint @ grad.reshape([extent, extent]) @ adjoint).reshape(sizes)
 
 
-@table.gradient("linalg_tensorsolve")
-def tensorsolve_gradient(self: Tensor, other: Tensor, dims: list[int] | None):
-    result = torch.linalg_tensorsolve(self, other, dims)
-
-    def backward(grad: Tensor):
-        rank = self.dim()
-        last: list[int] = []
-        if dims is not None:
-            last = [dim if dim >= 0 else dim + rank for dim in dims]
-        order: list[int] = []
-        for dim in range(rank):
-            if dim not in last:
-                order.append(dim)
-        order = order + last
-        moved = self.permute(order)
-        extent = other.numel()
-        for_other = torch.linalg_solve(moved.reshape([extent, extent]).mH, grad.reshape([-1]))
-        for_moved = -(for_other.unsqueeze(1) * result.reshape([1, -1]).conj()).reshape(moved.size())
-        back = [0 for dim in order]
-        for place, dim in enumerate(order):
-            back[dim] = place
-        return for_moved.permute(back), for_other.reshape(other.size()), None
-
-    return result, backward
+@table.derivative("linalg_tensorsolve")
+def tensorsolve_gradient(grad, self, other, dims, result):
+    rank = self.dim()
+    last: list[int] = []
+    if dims is not None:
+        last = [dim if dim >= 0 else dim + rank for dim in dims]
+    order: list[int] = []
+    for dim in range(rank):
+        if dim not in last:
+            order.append(dim)
+    order = order + last
+    moved = self.permute(order)
+    extent = other.numel()
+    for_other = torch.linalg_solve(moved.reshape([extent, extent]).mH, grad.reshape([-1]))
+    for_moved = -(for_other.unsqueeze(1) * result.reshape([1, -1]).conj()).reshape(moved.size())
+    back = [0 for dim in order]
+    for place, dim in enumerate(order):
+        back[dim] = place
+    return for_moved.permute(back), for_other.reshape(other.size())
 
 
 @table.gradient("linalg_lstsq")

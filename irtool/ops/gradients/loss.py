@@ -11,40 +11,25 @@ def each(grad: Tensor, count: int, reduction: int) -> Tensor:
     return grad / count if reduction == 1 else grad
 
 
-@table.gradient("mse_loss")
-def mse_loss_gradient(self: Tensor, target: Tensor, reduction: int):
-    self_size, target_size = self.size(), target.size()
-
-    def backward(grad: Tensor):
-        difference = self - target
-        slope = each(grad, difference.numel(), reduction) * 2 * difference
-        return slope.sum_to_size(self_size), (-slope).sum_to_size(target_size), None
-
-    return torch.mse_loss(self, target, reduction), backward
+@table.pointwise("mse_loss")
+def mse_loss_gradient(grad, self, target, reduction):
+    difference = self - target
+    slope = each(grad, difference.numel(), reduction) * 2 * difference
+    return slope, -slope
 
 
-@table.gradient("mse_loss_backward")
-def mse_loss_backward_gradient(grad_output: Tensor, self: Tensor, target: Tensor, reduction: int):
-    grad_size, self_size, target_size = grad_output.size(), self.size(), target.size()
-
-    def backward(grad: Tensor):
-        scaled = each(grad, self.numel(), reduction) * 2
-        second = scaled * grad_output
-        return ((scaled * (self - target)).sum_to_size(grad_size), second.sum_to_size(self_size), (-second).sum_to_size(target_size), None)
-
-    return torch.mse_loss_backward(grad_output, self, target, reduction), backward
+@table.pointwise("mse_loss_backward")
+def mse_loss_backward_gradient(grad, grad_output, self, target, reduction):
+    scaled = each(grad, self.numel(), reduction) * 2
+    second = scaled * grad_output
+    return scaled * (self - target), second, -second
 
 
-@table.gradient("l1_loss")
-def l1_loss_gradient(self: Tensor, target: Tensor, reduction: int):
-    self_size, target_size = self.size(), target.size()
-
-    def backward(grad: Tensor):
-        difference = self - target
-        slope = each(torch.real(grad), difference.numel(), reduction) * difference.conj().sgn()
-        return slope.sum_to_size(self_size), (-slope).sum_to_size(target_size), None
-
-    return torch.l1_loss(self, target, reduction), backward
+@table.pointwise("l1_loss")
+def l1_loss_gradient(grad, self, target, reduction):
+    difference = self - target
+    slope = each(torch.real(grad), difference.numel(), reduction) * difference.conj().sgn()
+    return slope, -slope
 
 
 def smooth_slope(difference: Tensor, beta: float) -> Tensor:
@@ -52,80 +37,48 @@ def smooth_slope(difference: Tensor, beta: float) -> Tensor:
     return difference.sign() if beta == 0 else (difference / beta).clamp(-1, 1)
 
 
-@table.gradient("smooth_l1_loss")
-def smooth_l1_loss_gradient(self: Tensor, target: Tensor, reduction: int, beta: float):
-    self_size, target_size = self.size(), target.size()
-
-    def backward(grad: Tensor):
-        difference = self - target
-        slope = each(grad, difference.numel(), reduction) * smooth_slope(difference, beta)
-        return slope.sum_to_size(self_size), (-slope).sum_to_size(target_size), None, None
-
-    return torch.smooth_l1_loss(self, target, reduction, beta), backward
+@table.pointwise("smooth_l1_loss")
+def smooth_l1_loss_gradient(grad, self, target, reduction, beta):
+    difference = self - target
+    slope = each(grad, difference.numel(), reduction) * smooth_slope(difference, beta)
+    return slope, -slope
 
 
-@table.gradient("smooth_l1_loss_backward")
-def smooth_l1_loss_backward_gradient(grad_output: Tensor, self: Tensor, target: Tensor, reduction: int, beta: float):
-    grad_size, self_size, target_size = grad_output.size(), self.size(), target.size()
-
-    def backward(grad: Tensor):
-        difference = self - target
-        scaled = each(grad, self.numel(), reduction)
-        second = torch.zeros_like(scaled) if beta == 0 else scaled * grad_output * (difference.abs() < beta) / beta
-        return ((scaled * smooth_slope(difference, beta)).sum_to_size(grad_size), second.sum_to_size(self_size),
-                (-second).sum_to_size(target_size), None, None)
-
-    return torch.smooth_l1_loss_backward(grad_output, self, target, reduction, beta), backward
+@table.pointwise("smooth_l1_loss_backward")
+def smooth_l1_loss_backward_gradient(grad, grad_output, self, target, reduction, beta):
+    difference = self - target
+    scaled = each(grad, self.numel(), reduction)
+    second = torch.zeros_like(scaled) if beta == 0 else scaled * grad_output * (difference.abs() < beta) / beta
+    return scaled * smooth_slope(difference, beta), second, -second
 
 
-@table.gradient("huber_loss")
-def huber_loss_gradient(self: Tensor, target: Tensor, reduction: int, delta: float):
-    self_size, target_size = self.size(), target.size()
-
-    def backward(grad: Tensor):
-        difference = self - target
-        slope = each(grad, difference.numel(), reduction) * difference.clamp(-delta, delta)
-        return slope.sum_to_size(self_size), (-slope).sum_to_size(target_size), None, None
-
-    return torch.huber_loss(self, target, reduction, delta), backward
+@table.pointwise("huber_loss")
+def huber_loss_gradient(grad, self, target, reduction, delta):
+    difference = self - target
+    slope = each(grad, difference.numel(), reduction) * difference.clamp(-delta, delta)
+    return slope, -slope
 
 
-@table.gradient("huber_loss_backward")
-def huber_loss_backward_gradient(grad_output: Tensor, self: Tensor, target: Tensor, reduction: int, delta: float):
-    grad_size, self_size, target_size = grad_output.size(), self.size(), target.size()
-
-    def backward(grad: Tensor):
-        difference = self - target
-        scaled = each(grad, self.numel(), reduction)
-        second = scaled * grad_output * (difference.abs() < delta)
-        return ((scaled * difference.clamp(-delta, delta)).sum_to_size(grad_size), second.sum_to_size(self_size),
-                (-second).sum_to_size(target_size), None, None)
-
-    return torch.huber_loss_backward(grad_output, self, target, reduction, delta), backward
+@table.pointwise("huber_loss_backward")
+def huber_loss_backward_gradient(grad, grad_output, self, target, reduction, delta):
+    difference = self - target
+    scaled = each(grad, self.numel(), reduction)
+    second = scaled * grad_output * (difference.abs() < delta)
+    return scaled * difference.clamp(-delta, delta), second, -second
 
 
-@table.gradient("soft_margin_loss")
-def soft_margin_loss_gradient(self: Tensor, target: Tensor, reduction: int):
-    self_size, target_size = self.size(), target.size()
-
-    def backward(grad: Tensor):
-        common = -(each(grad, (self * target).numel(), reduction) * (-target * self).sigmoid())
-        return (common * target).sum_to_size(self_size), (common * self).sum_to_size(target_size), None
-
-    return torch.soft_margin_loss(self, target, reduction), backward
+@table.pointwise("soft_margin_loss")
+def soft_margin_loss_gradient(grad, self, target, reduction):
+    common = -(each(grad, (self * target).numel(), reduction) * (-target * self).sigmoid())
+    return common * target, common * self
 
 
-@table.gradient("soft_margin_loss_backward")
-def soft_margin_loss_backward_gradient(grad_output: Tensor, self: Tensor, target: Tensor, reduction: int):
-    grad_size = grad_output.size()
-
-    def backward(grad: Tensor):
-        scaled = each(grad, self.numel(), reduction)
-        chance = (-target * self).sigmoid()
-        second = scaled * grad_output * target * chance * (1 - chance)
-        return ((-(scaled * target * chance)).sum_to_size(grad_size), second * target, second * self - scaled * grad_output * chance, None)
-
-    return torch.soft_margin_loss_backward(grad_output, self, target, reduction), backward
+@table.derivative("soft_margin_loss_backward")
+def soft_margin_loss_backward_gradient(grad, grad_output, self, target, reduction, grad_output_size):
+    scaled = each(grad, self.numel(), reduction)
+    chance = (-target * self).sigmoid()
+    second = scaled * grad_output * target * chance * (1 - chance)
+    return (-(scaled * target * chance)).sum_to_size(grad_output_size), second * target, second * self - scaled * grad_output * chance
 
 
 @table.gradient("kl_div")
@@ -146,156 +99,120 @@ def kl_div_gradient(self: Tensor, target: Tensor, reduction: int, log_target: bo
 
 # ---- probabilities
 
-@table.gradient("binary_cross_entropy")
-def binary_cross_entropy_gradient(self: Tensor, target: Tensor, weight: Tensor | None, reduction: int):
-    def backward(grad: Tensor):
-        for_self = torch.binary_cross_entropy_backward(grad, self, target, weight, reduction)
-        share = each(grad, self.numel(), reduction)
-        for_target = share * ((1 - self).log() - self.log())
-        if weight is not None:
-            for_target = for_target * weight
-        return for_self, for_target, None, None
-
-    return torch.binary_cross_entropy(self, target, weight, reduction), backward
+@table.derivative("binary_cross_entropy")
+def binary_cross_entropy_gradient(grad, self, target, weight, reduction):
+    for_self = torch.binary_cross_entropy_backward(grad, self, target, weight, reduction)
+    share = each(grad, self.numel(), reduction)
+    for_target = share * ((1 - self).log() - self.log())
+    if weight is not None:
+        for_target = for_target * weight
+    return for_self, for_target, None
 
 
-@table.gradient("binary_cross_entropy_backward")
-def binary_cross_entropy_backward_gradient(grad_output: Tensor, self: Tensor, target: Tensor, weight: Tensor | None, reduction: int):
-    grad_size = grad_output.size()
-
-    def backward(grad: Tensor):
-        scaled = each(grad, self.numel(), reduction)
-        if weight is not None:
-            scaled = scaled * weight
-        spread = ((1 - self) * self).clamp_min(1e-12)
-        second = scaled * grad_output / spread
-        curved = ((self - target) * (1 - 2 * self) / spread) * ((1 - self) * self >= 1e-12)
-        return (scaled * (self - target) / spread).sum_to_size(grad_size), second * (1 - curved), -second, None, None
-
-    return torch.binary_cross_entropy_backward(grad_output, self, target, weight, reduction), backward
+@table.derivative("binary_cross_entropy_backward")
+def binary_cross_entropy_backward_gradient(grad, grad_output, self, target, weight, reduction, grad_output_size):
+    scaled = each(grad, self.numel(), reduction)
+    if weight is not None:
+        scaled = scaled * weight
+    spread = ((1 - self) * self).clamp_min(1e-12)
+    second = scaled * grad_output / spread
+    curved = ((self - target) * (1 - 2 * self) / spread) * ((1 - self) * self >= 1e-12)
+    return (scaled * (self - target) / spread).sum_to_size(grad_output_size), second * (1 - curved), -second, None
 
 
-@table.gradient("binary_cross_entropy_with_logits")
-def binary_cross_entropy_with_logits_gradient(self: Tensor, target: Tensor, weight: Tensor | None, pos_weight: Tensor | None,
-                                              reduction: int):
-    result = torch.binary_cross_entropy_with_logits(self, target, weight, pos_weight, reduction)
-
-    def backward(grad: Tensor):
-        spread = torch.softplus(-self)
-        loss = (1 - target) * self + spread
-        slope = self.sigmoid() - target
-        target_slope = -self
-        if pos_weight is not None:
-            factor = (pos_weight - 1) * target + 1
-            loss = (1 - target) * self + factor * spread
-            slope = factor * self.sigmoid() - pos_weight * target
-            target_slope = (pos_weight - 1) * spread - self
-        share = each(grad, loss.numel() if weight is None else (loss * weight).numel(), reduction)
-        weighted = share if weight is None else share * weight
-        for_weight: Tensor | None = None
-        if weight is not None:
-            for_weight = (share * loss).sum_to_size(weight.size())
-        for_positive: Tensor | None = None
-        if pos_weight is not None:
-            for_positive = (weighted * target * spread).sum_to_size(pos_weight.size())
-        return ((weighted * slope).sum_to_size(self.size()), (weighted * target_slope).sum_to_size(target.size()), for_weight,
-                for_positive, None)
-
-    return result, backward
+@table.derivative("binary_cross_entropy_with_logits")
+def binary_cross_entropy_with_logits_gradient(grad, self, target, weight, pos_weight, reduction):
+    spread = torch.softplus(-self)
+    loss = (1 - target) * self + spread
+    slope = self.sigmoid() - target
+    target_slope = -self
+    if pos_weight is not None:
+        factor = (pos_weight - 1) * target + 1
+        loss = (1 - target) * self + factor * spread
+        slope = factor * self.sigmoid() - pos_weight * target
+        target_slope = (pos_weight - 1) * spread - self
+    share = each(grad, loss.numel() if weight is None else (loss * weight).numel(), reduction)
+    weighted = share if weight is None else share * weight
+    for_weight: Tensor | None = None
+    if weight is not None:
+        for_weight = (share * loss).sum_to_size(weight.size())
+    for_positive: Tensor | None = None
+    if pos_weight is not None:
+        for_positive = (weighted * target * spread).sum_to_size(pos_weight.size())
+    return (weighted * slope).sum_to_size(self.size()), (weighted * target_slope).sum_to_size(target.size()), for_weight, for_positive
 
 
-@table.gradient("poisson_nll_loss")
-def poisson_nll_loss_gradient(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int):
-    input_size, target_size = input.size(), target.size()
-
-    def backward(grad: Tensor):
-        share = each(grad, (input + target).numel(), reduction)
-        if log_input:
-            slope = input.exp() - target
-            target_slope = -input + torch.zeros_like(target)
-        else:
-            slope = 1 - target / (input + eps)
-            target_slope = -(input + eps).log() + torch.zeros_like(target)
-        if full:
-            target_slope = target_slope + (target.log() + 0.5 / target).masked_fill(target <= 1, 0)
-        return (share * slope).sum_to_size(input_size), (share * target_slope).sum_to_size(target_size), None, None, None, None
-
-    return torch.poisson_nll_loss(input, target, log_input, full, eps, reduction), backward
+@table.pointwise("poisson_nll_loss")
+def poisson_nll_loss_gradient(grad, input, target, log_input, full, eps, reduction):
+    share = each(grad, (input + target).numel(), reduction)
+    if log_input:
+        slope = input.exp() - target
+        target_slope = -input + torch.zeros_like(target)
+    else:
+        slope = 1 - target / (input + eps)
+        target_slope = -(input + eps).log() + torch.zeros_like(target)
+    if full:
+        target_slope = target_slope + (target.log() + 0.5 / target).masked_fill(target <= 1, 0)
+    return share * slope, share * target_slope
 
 
 # ---- margins and distances
 
-@table.gradient("margin_ranking_loss")
-def margin_ranking_loss_gradient(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: int):
-    def backward(grad: Tensor):
-        difference = input1 - input2
-        excess = -target * difference + margin
-        slope = each(grad, excess.numel(), reduction) * (excess >= 0)
-        return ((-(slope * target)).sum_to_size(input1.size()), (slope * target).sum_to_size(input2.size()),
-                (-(slope * difference)).sum_to_size(target.size()), None, None)
-
-    return torch.margin_ranking_loss(input1, input2, target, margin, reduction), backward
+@table.derivative("margin_ranking_loss")
+def margin_ranking_loss_gradient(grad, input1, input2, target, margin, reduction):
+    difference = input1 - input2
+    excess = -target * difference + margin
+    slope = each(grad, excess.numel(), reduction) * (excess >= 0)
+    return ((-(slope * target)).sum_to_size(input1.size()),
+            (slope * target).sum_to_size(input2.size()),
+            (-(slope * difference)).sum_to_size(target.size()))
 
 
-@table.gradient("hinge_embedding_loss")
-def hinge_embedding_loss_gradient(self: Tensor, target: Tensor, margin: float, reduction: int):
-    self_size = self.size()
-
-    def backward(grad: Tensor):
-        near = (target != 1) & (margin - self >= 0)
-        share = each(grad, (self * target).numel(), reduction)
-        return (share * (target != -1) - share * near).sum_to_size(self_size), None, None, None
-
-    return torch.hinge_embedding_loss(self, target, margin, reduction), backward
+@table.pointwise("hinge_embedding_loss")
+def hinge_embedding_loss_gradient(grad, self, target, margin, reduction):
+    near = (target != 1) & (margin - self >= 0)
+    share = each(grad, (self * target).numel(), reduction)
+    return share * (target != -1) - share * near, None
 
 
-@table.gradient("cosine_embedding_loss")
-def cosine_embedding_loss_gradient(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: int):
-    result = torch.cosine_embedding_loss(input1, input2, target, margin, reduction)
-
-    def backward(grad: Tensor):
-        dim = target.dim()
-        one = (input1 * input1).sum([dim], True) + 1e-12
-        two = (input2 * input2).sum([dim], True) + 1e-12
-        root = (one * two).sqrt()
-        cosine = (input1 * input2).sum([dim], True) / root
-        side = target.unsqueeze(dim)
-        shape = cosine.squeeze(dim) + torch.zeros_like(target)
-        share = each(grad, shape.numel(), reduction)
-        if reduction == 0:
-            share = share.unsqueeze(dim)
-        slope = share * ((side == -1) & (cosine >= margin)) - share * (side == 1)
-        return ((slope * (input2 / root - cosine * input1 / one)).sum_to_size(input1.size()),
-                (slope * (input1 / root - cosine * input2 / two)).sum_to_size(input2.size()), None, None, None)
-
-    return result, backward
+@table.derivative("cosine_embedding_loss")
+def cosine_embedding_loss_gradient(grad, input1, input2, target, margin, reduction):
+    dim = target.dim()
+    one = (input1 * input1).sum([dim], True) + 1e-12
+    two = (input2 * input2).sum([dim], True) + 1e-12
+    root = (one * two).sqrt()
+    cosine = (input1 * input2).sum([dim], True) / root
+    side = target.unsqueeze(dim)
+    shape = cosine.squeeze(dim) + torch.zeros_like(target)
+    share = each(grad, shape.numel(), reduction)
+    if reduction == 0:
+        share = share.unsqueeze(dim)
+    slope = share * ((side == -1) & (cosine >= margin)) - share * (side == 1)
+    return ((slope * (input2 / root - cosine * input1 / one)).sum_to_size(input1.size()),
+            (slope * (input1 / root - cosine * input2 / two)).sum_to_size(input2.size()),
+            None)
 
 
-@table.gradient("triplet_margin_loss")
-def triplet_margin_loss_gradient(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float, p: float, eps: float, swap: bool,
-                                 reduction: int):
-    result = torch.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction)
-
-    def backward(grad: Tensor):
-        to_positive = anchor - positive + eps
-        to_negative = anchor - negative + eps
-        between = positive - negative + eps
-        near = torch.linalg_vector_norm(to_positive, p, [-1], True)
-        far = torch.linalg_vector_norm(to_negative, p, [-1], True)
-        other = torch.linalg_vector_norm(between, p, [-1], True)
-        farthest = torch.minimum(far, other) if swap else far
-        excess = near - farthest + margin
-        share = each(torch.real(grad), excess.numel(), reduction)
-        if reduction == 0:
-            share = share.unsqueeze(-1)
-        slope = share * (excess >= 0)
-        first = torch.ones_like(far)
-        if swap:
-            first = (far < other) + (far == other) * 0.5
-        for_positive = slope * norm_slope(to_positive.conj(), near, p)
-        for_negative = slope * first * norm_slope(to_negative.conj(), far, p)
-        for_other = slope * (1 - first) * norm_slope(between.conj(), other, p)
-        return ((for_positive - for_negative).sum_to_size(anchor.size()), (-for_positive - for_other).sum_to_size(positive.size()),
-                (for_negative + for_other).sum_to_size(negative.size()), None, None, None, None, None)
-
-    return result, backward
+@table.derivative("triplet_margin_loss")
+def triplet_margin_loss_gradient(grad, anchor, positive, negative, margin, p, eps, swap, reduction):
+    to_positive = anchor - positive + eps
+    to_negative = anchor - negative + eps
+    between = positive - negative + eps
+    near = torch.linalg_vector_norm(to_positive, p, [-1], True)
+    far = torch.linalg_vector_norm(to_negative, p, [-1], True)
+    other = torch.linalg_vector_norm(between, p, [-1], True)
+    farthest = torch.minimum(far, other) if swap else far
+    excess = near - farthest + margin
+    share = each(torch.real(grad), excess.numel(), reduction)
+    if reduction == 0:
+        share = share.unsqueeze(-1)
+    slope = share * (excess >= 0)
+    first = torch.ones_like(far)
+    if swap:
+        first = (far < other) + (far == other) * 0.5
+    for_positive = slope * norm_slope(to_positive.conj(), near, p)
+    for_negative = slope * first * norm_slope(to_negative.conj(), far, p)
+    for_other = slope * (1 - first) * norm_slope(between.conj(), other, p)
+    return ((for_positive - for_negative).sum_to_size(anchor.size()),
+            (-for_positive - for_other).sum_to_size(positive.size()),
+            (for_negative + for_other).sum_to_size(negative.size()))

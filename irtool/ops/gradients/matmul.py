@@ -2,92 +2,41 @@
 from __future__ import annotations
 
 from irtool.ops.kernels.matmul import table
-from irtool.ops.tensor import Tensor, number, torch
+from irtool.ops.tensor import Tensor, torch
+
+table.derivative("mm", lambda grad, self, mat2: (grad.mm(mat2.t()), self.t().mm(grad)))
+table.derivative("bmm", lambda grad, self, mat2: (grad.bmm(mat2.transpose(1, 2)), self.transpose(1, 2).bmm(grad)))
+table.derivative("mv", lambda grad, self, vec: (torch.outer(grad, vec), self.t().mv(grad)))
+table.derivative("dot", lambda grad, self, tensor: (grad * tensor, grad * self))
+table.derivative("vdot", lambda grad, self, other: ((grad * other).conj(), grad * self.conj()))
+table.derivative("outer ger", lambda grad, self, vec2: (grad.mv(vec2), grad.t().mv(self)))
 
 
-@table.gradient("mm")
-def mm_gradient(self: Tensor, mat2: Tensor):
-    def backward(grad: Tensor):
-        return grad.mm(mat2.t()), self.t().mm(grad)
-
-    return self.mm(mat2), backward
-
-
-@table.gradient("bmm")
-def bmm_gradient(self: Tensor, mat2: Tensor):
-    def backward(grad: Tensor):
-        return grad.bmm(mat2.transpose(1, 2)), self.transpose(1, 2).bmm(grad)
-
-    return self.bmm(mat2), backward
+@table.derivative("inner")
+def inner_gradient(grad, self, other, self_size, other_size):
+    if len(self_size) == 0 or len(other_size) == 0:
+        self_grad, other_grad = (grad * other).sum_to_size(self_size), (grad * self).sum_to_size(other_size)
+    else:
+        left = self.unsqueeze(0).flatten(0, -2)     # a vector is a row
+        right = other.unsqueeze(0).flatten(0, -2)
+        flat = grad.reshape([left.size(0), right.size(0)])
+        self_grad, other_grad = flat.mm(right).reshape(self_size), flat.t().mm(left).reshape(other_size)
+    return self_grad, other_grad
 
 
-@table.gradient("mv")
-def mv_gradient(self: Tensor, vec: Tensor):
-    def backward(grad: Tensor):
-        return torch.outer(grad, vec), self.t().mv(grad)
-
-    return self.mv(vec), backward
-
-
-@table.gradient("dot")
-def dot_gradient(self: Tensor, tensor: Tensor):
-    def backward(grad: Tensor):
-        return grad * tensor, grad * self
-
-    return self.dot(tensor), backward
-
-
-@table.gradient("vdot")
-def vdot_gradient(self: Tensor, other: Tensor):
-    def backward(grad: Tensor):
-        return (grad * other).conj(), grad * self.conj()
-
-    return torch.vdot(self, other), backward
-
-
-@table.gradient("outer ger")
-def outer_gradient(self: Tensor, vec2: Tensor):
-    def backward(grad: Tensor):
-        return grad.mv(vec2), grad.t().mv(self)
-
-    return torch.outer(self, vec2), backward
-
-
-@table.gradient("inner")
-def inner_gradient(self: Tensor, other: Tensor):
-    self_size, other_size = self.size(), other.size()
-
-    def backward(grad: Tensor):
-        if len(self_size) == 0 or len(other_size) == 0:
-            self_grad, other_grad = (grad * other).sum_to_size(self_size), (grad * self).sum_to_size(other_size)
-        else:
-            left = self.unsqueeze(0).flatten(0, -2)     # a vector is a row
-            right = other.unsqueeze(0).flatten(0, -2)
-            flat = grad.reshape([left.size(0), right.size(0)])
-            self_grad, other_grad = flat.mm(right).reshape(self_size), flat.t().mm(left).reshape(other_size)
-        return self_grad, other_grad
-
-    return torch.inner(self, other), backward
-
-
-@table.gradient("matmul linalg_matmul")
-def matmul_gradient(self: Tensor, other: Tensor):
-    self_size, other_size = self.size(), other.size()
-
-    def backward(grad: Tensor):
-        left, right, spread = self, other, grad
-        if len(self_size) == 1:
-            left, spread = left.unsqueeze(0), spread.unsqueeze(-1 if len(other_size) == 1 else -2)
-        if len(other_size) == 1:
-            right, spread = right.unsqueeze(-1), spread.unsqueeze(-1)
-        self_grad = torch.matmul(spread, right.transpose(-2, -1)).sum_to_size(left.size())
-        if len(self_size) > 2 and len(other_size) == 2:     # one product of many rows, as forwards
-            other_grad = left.flatten(0, -2).t().mm(spread.flatten(0, -2))
-        else:
-            other_grad = torch.matmul(left.transpose(-2, -1), spread).sum_to_size(right.size())
-        return self_grad.reshape(self_size), other_grad.reshape(other_size)
-
-    return torch.matmul(self, other), backward
+@table.derivative("matmul linalg_matmul")
+def matmul_gradient(grad, self, other, self_size, other_size):
+    left, right, spread = self, other, grad
+    if len(self_size) == 1:
+        left, spread = left.unsqueeze(0), spread.unsqueeze(-1 if len(other_size) == 1 else -2)
+    if len(other_size) == 1:
+        right, spread = right.unsqueeze(-1), spread.unsqueeze(-1)
+    self_grad = torch.matmul(spread, right.transpose(-2, -1)).sum_to_size(left.size())
+    if len(self_size) > 2 and len(other_size) == 2:     # one product of many rows, as forwards
+        other_grad = left.flatten(0, -2).t().mm(spread.flatten(0, -2))
+    else:
+        other_grad = torch.matmul(left.transpose(-2, -1), spread).sum_to_size(right.size())
+    return self_grad.reshape(self_size), other_grad.reshape(other_size)
 
 
 @table.gradient("linear")
@@ -109,119 +58,83 @@ def linear_gradient(input: Tensor, weight: Tensor, bias: Tensor | None):
     return torch.linear(input, weight, bias), backward
 
 
-@table.gradient("addmm")
-def addmm_gradient(self: Tensor, mat1: Tensor, mat2: Tensor, beta: number, alpha: number):
-    size = self.size()
-
-    def backward(grad: Tensor):
-        scaled = grad * alpha
-        return (grad * beta).sum_to_size(size), scaled.mm(mat2.t()), mat1.t().mm(scaled), None, None
-
-    return torch.addmm(self, mat1, mat2, beta=beta, alpha=alpha), backward
+@table.derivative("addmm")
+def addmm_gradient(grad, mat1, mat2, beta, alpha, self_size):
+    scaled = grad * alpha
+    return (grad * beta).sum_to_size(self_size), scaled.mm(mat2.t()), mat1.t().mm(scaled)
 
 
-@table.gradient("_addmm_activation")
-def addmm_activation_gradient(self: Tensor, mat1: Tensor, mat2: Tensor, beta: number, alpha: number, use_gelu: bool):
-    size = self.size()
-    result = torch._addmm_activation(self, mat1, mat2, beta=beta, alpha=alpha, use_gelu=use_gelu)
-
-    def backward(grad: Tensor):
-        inside = torch.addmm(self, mat1, mat2, beta=beta, alpha=alpha)
-        if use_gelu:
-            passed = torch.gelu_backward(grad, inside)
-        else:
-            passed = torch.threshold_backward(grad, inside, 0)
-        scaled = passed * alpha
-        return (passed * beta).sum_to_size(size), scaled.mm(mat2.t()), mat1.t().mm(scaled), None, None, None
-
-    return result, backward
+@table.derivative("_addmm_activation")
+def addmm_activation_gradient(grad, self, mat1, mat2, beta, alpha, use_gelu, self_size):
+    inside = torch.addmm(self, mat1, mat2, beta=beta, alpha=alpha)
+    if use_gelu:
+        passed = torch.gelu_backward(grad, inside)
+    else:
+        passed = torch.threshold_backward(grad, inside, 0)
+    scaled = passed * alpha
+    return (passed * beta).sum_to_size(self_size), scaled.mm(mat2.t()), mat1.t().mm(scaled)
 
 
-@table.gradient("addmv")
-def addmv_gradient(self: Tensor, mat: Tensor, vec: Tensor, beta: number, alpha: number):
-    size = self.size()
-
-    def backward(grad: Tensor):
-        scaled = grad * alpha
-        return (grad * beta).sum_to_size(size), torch.outer(scaled, vec), mat.t().mv(scaled), None, None
-
-    return torch.addmv(self, mat, vec, beta=beta, alpha=alpha), backward
+@table.derivative("addmv")
+def addmv_gradient(grad, mat, vec, beta, alpha, self_size):
+    scaled = grad * alpha
+    return (grad * beta).sum_to_size(self_size), torch.outer(scaled, vec), mat.t().mv(scaled)
 
 
-@table.gradient("addr")
-def addr_gradient(self: Tensor, vec1: Tensor, vec2: Tensor, beta: number, alpha: number):
-    size = self.size()
-
-    def backward(grad: Tensor):
-        scaled = grad * alpha
-        return (grad * beta).sum_to_size(size), scaled.mv(vec2), scaled.t().mv(vec1), None, None
-
-    return torch.addr(self, vec1, vec2, beta=beta, alpha=alpha), backward
+@table.derivative("addr")
+def addr_gradient(grad, vec1, vec2, beta, alpha, self_size):
+    scaled = grad * alpha
+    return (grad * beta).sum_to_size(self_size), scaled.mv(vec2), scaled.t().mv(vec1)
 
 
-@table.gradient("baddbmm")
-def baddbmm_gradient(self: Tensor, batch1: Tensor, batch2: Tensor, beta: number, alpha: number):
-    size = self.size()
-
-    def backward(grad: Tensor):
-        scaled = grad * alpha
-        return (grad * beta).sum_to_size(size), scaled.bmm(batch2.transpose(1, 2)), batch1.transpose(1, 2).bmm(scaled), None, None
-
-    return torch.baddbmm(self, batch1, batch2, beta=beta, alpha=alpha), backward
+@table.derivative("baddbmm")
+def baddbmm_gradient(grad, batch1, batch2, beta, alpha, self_size):
+    scaled = grad * alpha
+    return (grad * beta).sum_to_size(self_size), scaled.bmm(batch2.transpose(1, 2)), batch1.transpose(1, 2).bmm(scaled)
 
 
-@table.gradient("addbmm")
-def addbmm_gradient(self: Tensor, batch1: Tensor, batch2: Tensor, beta: number, alpha: number):
-    size = self.size()
-
-    def backward(grad: Tensor):
-        scaled = (grad * alpha).unsqueeze(0).expand([batch1.size(0), grad.size(0), grad.size(1)])
-        return (grad * beta).sum_to_size(size), scaled.bmm(batch2.transpose(1, 2)), batch1.transpose(1, 2).bmm(scaled), None, None
-
-    return torch.addbmm(self, batch1, batch2, beta=beta, alpha=alpha), backward
+@table.derivative("addbmm")
+def addbmm_gradient(grad, batch1, batch2, beta, alpha, self_size):
+    scaled = (grad * alpha).unsqueeze(0).expand([batch1.size(0), grad.size(0), grad.size(1)])
+    return (grad * beta).sum_to_size(self_size), scaled.bmm(batch2.transpose(1, 2)), batch1.transpose(1, 2).bmm(scaled)
 
 
-@table.gradient("tensordot")
-def tensordot_gradient(self: Tensor, other: Tensor, dims_self: list[int], dims_other: list[int]):
-    self_size, other_size = self.size(), other.size()
-
-    def backward(grad: Tensor):
-        mine = [dim % len(self_size) for dim in dims_self]
-        theirs = [dim % len(other_size) for dim in dims_other]
-        summed, other_summed = self, other
-        for place in range(len(mine)):      # a dimension of 1 stands beside any: the other side is summed
-            if self_size[mine[place]] != other_size[theirs[place]]:
-                if self_size[mine[place]] == 1:
-                    other_summed = other_summed.sum([theirs[place]], True)
-                else:
-                    summed = summed.sum([mine[place]], True)
-        others: list[int] = []
-        rest: list[int] = []
-        for dim in range(len(self_size)):
-            if dim not in mine:
-                others.append(dim)
-        for dim in range(len(other_size)):
-            if dim not in theirs:
-                rest.append(dim)
-        left = summed.permute(others + mine)
-        right = other_summed.permute(theirs + rest)
-        rows, inner = 1, 1
-        for dim in others:
-            rows = rows * self_size[dim]
-        for dim in mine:
-            inner = inner * summed.size(dim)
-        flat = grad.reshape([rows, grad.numel() // max(rows, 1)])
-        matrix, other_matrix = left.reshape([rows, inner]), right.reshape([inner, flat.size(1)])
-        self_grad, other_grad = flat.mm(other_matrix.t()).reshape(left.size()), matrix.t().mm(flat).reshape(right.size())
-        back = [0 for dim in self_size]
-        for place, dim in enumerate(others + mine):
-            back[dim] = place
-        other_back = [0 for dim in other_size]
-        for place, dim in enumerate(theirs + rest):
-            other_back[dim] = place
-        return self_grad.permute(back).expand(self_size), other_grad.permute(other_back).expand(other_size), None, None
-
-    return torch.tensordot(self, other, dims_self, dims_other), backward
+@table.derivative("tensordot")
+def tensordot_gradient(grad, self, other, dims_self, dims_other, self_size, other_size):
+    mine = [dim % len(self_size) for dim in dims_self]
+    theirs = [dim % len(other_size) for dim in dims_other]
+    summed, other_summed = self, other
+    for place in range(len(mine)):      # a dimension of 1 stands beside any: the other side is summed
+        if self_size[mine[place]] != other_size[theirs[place]]:
+            if self_size[mine[place]] == 1:
+                other_summed = other_summed.sum([theirs[place]], True)
+            else:
+                summed = summed.sum([mine[place]], True)
+    others: list[int] = []
+    rest: list[int] = []
+    for dim in range(len(self_size)):
+        if dim not in mine:
+            others.append(dim)
+    for dim in range(len(other_size)):
+        if dim not in theirs:
+            rest.append(dim)
+    left = summed.permute(others + mine)
+    right = other_summed.permute(theirs + rest)
+    rows, inner = 1, 1
+    for dim in others:
+        rows = rows * self_size[dim]
+    for dim in mine:
+        inner = inner * summed.size(dim)
+    flat = grad.reshape([rows, grad.numel() // max(rows, 1)])
+    matrix, other_matrix = left.reshape([rows, inner]), right.reshape([inner, flat.size(1)])
+    self_grad, other_grad = flat.mm(other_matrix.t()).reshape(left.size()), matrix.t().mm(flat).reshape(right.size())
+    back = [0 for dim in self_size]
+    for place, dim in enumerate(others + mine):
+        back[dim] = place
+    other_back = [0 for dim in other_size]
+    for place, dim in enumerate(theirs + rest):
+        other_back[dim] = place
+    return self_grad.permute(back).expand(self_size), other_grad.permute(other_back).expand(other_size)
 
 
 def result_term(plain: str) -> str:
@@ -328,23 +241,18 @@ def bilinear_gradient(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tens
     return torch.bilinear(input1, input2, weight, bias), backward
 
 
-@table.gradient("kron")
-def kron_gradient(self: Tensor, other: Tensor):
-    self_size, other_size = self.size(), other.size()
-
-    def backward(grad: Tensor):
-        rank = max(len(self_size), len(other_size))
-        coarse = [1 for place in range(rank - len(self_size))] + self_size
-        fine = [1 for place in range(rank - len(other_size))] + other_size
-        spread: list[int] = []
-        left: list[int] = []
-        right: list[int] = []
-        for place in range(rank):
-            spread = spread + [coarse[place], fine[place]]
-            left = left + [coarse[place], 1]
-            right = right + [1, fine[place]]
-        parts = grad.reshape(spread)
-        self_grad = (parts * other.reshape(right)).sum_to_size(left).reshape(self_size)
-        return self_grad, (parts * self.reshape(left)).sum_to_size(right).reshape(other_size)
-
-    return torch.kron(self, other), backward
+@table.derivative("kron")
+def kron_gradient(grad, self, other, self_size, other_size):
+    rank = max(len(self_size), len(other_size))
+    coarse = [1 for place in range(rank - len(self_size))] + self_size
+    fine = [1 for place in range(rank - len(other_size))] + other_size
+    spread: list[int] = []
+    left: list[int] = []
+    right: list[int] = []
+    for place in range(rank):
+        spread = spread + [coarse[place], fine[place]]
+        left = left + [coarse[place], 1]
+        right = right + [1, fine[place]]
+    parts = grad.reshape(spread)
+    self_grad = (parts * other.reshape(right)).sum_to_size(left).reshape(self_size)
+    return self_grad, (parts * self.reshape(left)).sum_to_size(right).reshape(other_size)

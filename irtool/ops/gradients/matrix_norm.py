@@ -49,22 +49,16 @@ def put_back(slope: Tensor, grad: Tensor, dim: list[int], keepdim: bool) -> Tens
     return (slope * each).movedim([-2, -1], dim)
 
 
-@table.gradient("aten::linalg_matrix_norm")
-def matrix_norm_gradient(self: Tensor, ord: number, dim: list[int], keepdim: bool, dtype: int | None):
-    def backward(grad: Tensor):
-        slope = norm_slope_of_matrices(matrices(self.to(grad.dtype) if not self.is_complex() else self, dim), float(ord))
-        return put_back(slope, grad, dim, keepdim), None, None, None, None
-
-    return torch.linalg_matrix_norm(self, ord, dim, keepdim, dtype=dtype), backward
+@table.derivative("aten::linalg_matrix_norm")
+def matrix_norm_gradient(grad, self, ord, dim, keepdim):
+    slope = norm_slope_of_matrices(matrices(self.to(grad.dtype) if not self.is_complex() else self, dim), float(ord))
+    return put_back(slope, grad, dim, keepdim)
 
 
-@table.gradient("linalg_matrix_norm.str_ord")
-def matrix_norm_by_name_gradient(self: Tensor, ord: str, dim: list[int], keepdim: bool, dtype: int | None):
-    def backward(grad: Tensor):
-        x = matrices(self, dim)
-        return put_back(nuclear_slope(x) if ord == "nuc" else frobenius_slope(x), grad, dim, keepdim), None, None, None, None
-
-    return torch.linalg_matrix_norm(self, ord, dim, keepdim, dtype=dtype), backward
+@table.derivative("linalg_matrix_norm.str_ord")
+def matrix_norm_by_name_gradient(grad, self, ord, dim, keepdim):
+    x = matrices(self, dim)
+    return put_back(nuclear_slope(x) if ord == "nuc" else frobenius_slope(x), grad, dim, keepdim)
 
 
 def vector_slope(self: Tensor, order: float, dim: list[int] | None) -> Tensor:
@@ -114,18 +108,13 @@ def norm_gradient(self: Tensor, ord: number | None, dim: list[int] | None, keepd
     return result, backward
 
 
-@table.gradient("linalg_norm.ord_str")
-def norm_by_name_gradient(self: Tensor, ord: str, dim: list[int] | None, keepdim: bool, dtype: int | None):
-    result = torch.linalg_norm(self, ord, dim, keepdim, dtype=dtype)
-
-    def backward(grad: Tensor):
-        pair = [-2, -1]
-        if dim is not None:
-            pair = dim
-        x = matrices(self, pair)
-        return put_back(nuclear_slope(x) if ord == "nuc" else frobenius_slope(x), grad, pair, keepdim), None, None, None, None
-
-    return result, backward
+@table.derivative("linalg_norm.ord_str")
+def norm_by_name_gradient(grad, self, ord, dim, keepdim):
+    pair = [-2, -1]
+    if dim is not None:
+        pair = dim
+    x = matrices(self, pair)
+    return put_back(nuclear_slope(x) if ord == "nuc" else frobenius_slope(x), grad, pair, keepdim)
 
 
 # ---- nuclear norms under their old name
@@ -184,14 +173,10 @@ def cond_gradient(self: Tensor, p: number | None):
     return torch.linalg_cond(self, p), backward
 
 
-@table.gradient("linalg_cond.p_str")
-def cond_by_name_gradient(self: Tensor, p: str):
-    def backward(grad: Tensor):
-        inverse = torch.linalg_inv(self)
-        slope, slope_of_inverse = frobenius_slope(self), frobenius_slope(inverse)
-        if p == "nuc":
-            slope, slope_of_inverse = nuclear_slope(self), nuclear_slope(inverse)
-        return norms_back(grad, inverse, torch.linalg_matrix_norm(self, p), slope, torch.linalg_matrix_norm(inverse, p),
-                          slope_of_inverse), None
-
-    return torch.linalg_cond(self, p), backward
+@table.derivative("linalg_cond.p_str")
+def cond_by_name_gradient(grad, self, p):
+    inverse = torch.linalg_inv(self)
+    slope, slope_of_inverse = frobenius_slope(self), frobenius_slope(inverse)
+    if p == "nuc":
+        slope, slope_of_inverse = nuclear_slope(self), nuclear_slope(inverse)
+    return norms_back(grad, inverse, torch.linalg_matrix_norm(self, p), slope, torch.linalg_matrix_norm(inverse, p), slope_of_inverse)

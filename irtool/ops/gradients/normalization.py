@@ -308,28 +308,18 @@ def rms_backward(grad: Tensor, input: Tensor, weight: Tensor | None, inner: int,
     return for_input, for_weight
 
 
-@table.gradient("rms_norm")
-def rms_norm_gradient(input: Tensor, normalized_shape: list[int], weight: Tensor | None, eps: float | None):
-    result = torch.rms_norm(input, normalized_shape, weight, eps)
-
-    def backward(grad: Tensor):
-        least = 2.220446049250313e-16 if input.dtype == torch.float64 or input.dtype == torch.complex128 else 1.1920928955078125e-07
-        for_input, for_weight = rms_backward(grad, input, weight, len(normalized_shape), least if eps is None else eps)
-        return for_input, None, for_weight, None
-
-    return result, backward
+@table.derivative("rms_norm")
+def rms_norm_gradient(grad, input, normalized_shape, weight, eps):
+    least = 2.220446049250313e-16 if input.dtype == torch.float64 or input.dtype == torch.complex128 else 1.1920928955078125e-07
+    for_input, for_weight = rms_backward(grad, input, weight, len(normalized_shape), least if eps is None else eps)
+    return for_input, for_weight
 
 
-@table.gradient("_fused_rms_norm")
-def fused_rms_norm_gradient(input: Tensor, normalized_shape: list[int], weight: Tensor | None, eps: float | None):
-    result, inverse = torch._fused_rms_norm(input, normalized_shape, weight, eps)
-
-    def backward(grad: Tensor):
-        least = 2.220446049250313e-16 if input.dtype == torch.float64 or input.dtype == torch.complex128 else 1.1920928955078125e-07
-        for_input, for_weight = rms_backward(grad, input, weight, len(normalized_shape), least if eps is None else eps)
-        return for_input, None, for_weight, None
-
-    return result, inverse, backward
+@table.derivative("_fused_rms_norm")
+def fused_rms_norm_gradient(grad, input, normalized_shape, weight, eps):
+    least = 2.220446049250313e-16 if input.dtype == torch.float64 or input.dtype == torch.complex128 else 1.1920928955078125e-07
+    for_input, for_weight = rms_backward(grad, input, weight, len(normalized_shape), least if eps is None else eps)
+    return for_input, for_weight
 
 
 # ---- over groups of channels, and per instance
@@ -398,31 +388,25 @@ def native_group_norm_backward_gradient(grad_out: Tensor, input: Tensor, mean: T
     return for_input, for_weight, for_bias, backward
 
 
-@table.gradient("instance_norm")
-def instance_norm_gradient(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
-                           running_var: Tensor | None, use_input_stats: bool, momentum: float, eps: float, cudnn_enabled: bool):
-    result = torch.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled)
-
-    def backward(grad: Tensor):
-        planes = input.flatten(2)
-        grads = grad.flatten(2)
-        scaled = grads if weight is None else grads * weight.unsqueeze(1)
-        if use_input_stats:
-            centred = planes - planes.mean([2], True)
-            inverse = ((centred * centred).mean([2], True) + eps).rsqrt()
-            normalized = centred * inverse
-            for_input = inverse * (scaled - scaled.mean([2], True) - normalized * (scaled * normalized).mean([2], True))
-        else:
-            assert running_mean is not None and running_var is not None
-            inverse = (running_var + eps).rsqrt().unsqueeze(1)
-            normalized = (planes - running_mean.unsqueeze(1)) * inverse
-            for_input = scaled * inverse
-        for_weight: Tensor | None = None
-        if weight is not None:
-            for_weight = (grads * normalized).sum([0, 2])
-        for_bias: Tensor | None = None
-        if bias is not None:
-            for_bias = grads.sum([0, 2])
-        return for_input.reshape(input.size()), for_weight, for_bias, None, None, None, None, None, None
-
-    return result, backward
+@table.derivative("instance_norm")
+def instance_norm_gradient(grad, input, weight, bias, running_mean, running_var, use_input_stats, eps):
+    planes = input.flatten(2)
+    grads = grad.flatten(2)
+    scaled = grads if weight is None else grads * weight.unsqueeze(1)
+    if use_input_stats:
+        centred = planes - planes.mean([2], True)
+        inverse = ((centred * centred).mean([2], True) + eps).rsqrt()
+        normalized = centred * inverse
+        for_input = inverse * (scaled - scaled.mean([2], True) - normalized * (scaled * normalized).mean([2], True))
+    else:
+        assert running_mean is not None and running_var is not None
+        inverse = (running_var + eps).rsqrt().unsqueeze(1)
+        normalized = (planes - running_mean.unsqueeze(1)) * inverse
+        for_input = scaled * inverse
+    for_weight: Tensor | None = None
+    if weight is not None:
+        for_weight = (grads * normalized).sum([0, 2])
+    for_bias: Tensor | None = None
+    if bias is not None:
+        for_bias = grads.sum([0, 2])
+    return for_input.reshape(input.size()), for_weight, for_bias, None, None

@@ -42,42 +42,30 @@ def quantile_back(grad: Tensor, self: Tensor, q: Tensor, dim: int | None, keepdi
     return for_rows.transpose(along, -1).reshape(self.size()), for_q
 
 
-@table.gradient("aten::quantile")
-def quantile_gradient(self: Tensor, q: Tensor, dim: int | None, keepdim: bool, interpolation: str):
-    def backward(grad: Tensor):
-        for_self, for_q = quantile_back(grad, self, q, dim, keepdim, interpolation, False)
-        return for_self, for_q, None, None, None
-
-    return torch.quantile(self, q, dim, keepdim, interpolation=interpolation), backward
+@table.derivative("aten::quantile")
+def quantile_gradient(grad, self, q, dim, keepdim, interpolation):
+    for_self, for_q = quantile_back(grad, self, q, dim, keepdim, interpolation, False)
+    return for_self, for_q
 
 
-@table.gradient("quantile.scalar")
-def quantile_scalar_gradient(self: Tensor, q: float, dim: int | None, keepdim: bool, interpolation: str):
-    def backward(grad: Tensor):
-        sizes: list[int] = []
-        for_self, _ = quantile_back(grad, self, torch.full(sizes, q, dtype=self.dtype), dim, keepdim, interpolation, False)
-        return for_self, None, None, None, None
-
-    return torch.quantile(self, q, dim, keepdim, interpolation=interpolation), backward
+@table.derivative("quantile.scalar")
+def quantile_scalar_gradient(grad, self, q, dim, keepdim, interpolation):
+    sizes: list[int] = []
+    for_self, _ = quantile_back(grad, self, torch.full(sizes, q, dtype=self.dtype), dim, keepdim, interpolation, False)
+    return for_self
 
 
-@table.gradient("aten::nanquantile")
-def nanquantile_gradient(self: Tensor, q: Tensor, dim: int | None, keepdim: bool, interpolation: str):
-    def backward(grad: Tensor):
-        for_self, for_q = quantile_back(grad, self, q, dim, keepdim, interpolation, True)
-        return for_self, for_q, None, None, None
-
-    return torch.nanquantile(self, q, dim, keepdim, interpolation=interpolation), backward
+@table.derivative("aten::nanquantile")
+def nanquantile_gradient(grad, self, q, dim, keepdim, interpolation):
+    for_self, for_q = quantile_back(grad, self, q, dim, keepdim, interpolation, True)
+    return for_self, for_q
 
 
-@table.gradient("nanquantile.scalar")
-def nanquantile_scalar_gradient(self: Tensor, q: float, dim: int | None, keepdim: bool, interpolation: str):
-    def backward(grad: Tensor):
-        sizes: list[int] = []
-        for_self, _ = quantile_back(grad, self, torch.full(sizes, q, dtype=self.dtype), dim, keepdim, interpolation, True)
-        return for_self, None, None, None, None
-
-    return torch.nanquantile(self, q, dim, keepdim, interpolation=interpolation), backward
+@table.derivative("nanquantile.scalar")
+def nanquantile_scalar_gradient(grad, self, q, dim, keepdim, interpolation):
+    sizes: list[int] = []
+    for_self, _ = quantile_back(grad, self, torch.full(sizes, q, dtype=self.dtype), dim, keepdim, interpolation, True)
+    return for_self
 
 
 table.no_gradient("a place in an order is a whole number", "searchsorted bucketize")

@@ -2,15 +2,9 @@
 from __future__ import annotations
 
 from irtool.ops.kernels.padding import table
-from irtool.ops.tensor import Tensor, number, torch
+from irtool.ops.tensor import Tensor, torch
 
-
-@table.gradient("constant_pad_nd")
-def constant_pad_nd_gradient(self: Tensor, pad: list[int], value: number):
-    def backward(grad: Tensor):
-        return torch.constant_pad_nd(grad, [-extent for extent in pad], 0), None, None
-
-    return torch.constant_pad_nd(self, pad, value), backward
+table.derivative("constant_pad_nd", lambda grad, pad: torch.constant_pad_nd(grad, [-extent for extent in pad], 0))
 
 
 def circular_back(grad: Tensor, pad: list[int], sizes: list[int]) -> Tensor:
@@ -46,123 +40,19 @@ def pad_back(grad: Tensor, self: Tensor, pad: list[int], mode: str) -> Tensor:
     return torch.replication_pad3d_backward(grad, self, pad)
 
 
-@table.gradient("aten::pad")
-def pad_gradient(self: Tensor, pad: list[int], mode: str, value: float | None):
-    def backward(grad: Tensor):
-        return pad_back(grad, self, pad, mode), None, None, None
-
-    return torch.pad(self, pad, mode, value), backward
-
-
-@table.gradient("_pad_enum")
-def pad_enum_gradient(self: Tensor, pad: list[int], mode: int, value: float | None):
-    def backward(grad: Tensor):
-        return pad_back(grad, self, pad, ["reflect", "replicate", "circular", "constant"][mode]), None, None, None
-
-    return torch._pad_enum(self, pad, mode, value), backward
-
-
-@table.gradient("_pad_circular")
-def pad_circular_gradient(self: Tensor, pad: list[int]):
-    sizes = self.size()
-
-    def backward(grad: Tensor):
-        return circular_back(grad, pad, sizes), None
-
-    return torch._pad_circular(self, pad), backward
-
-
-@table.gradient("reflection_pad1d")
-def reflection_pad1d_gradient(self: Tensor, padding: list[int]):
-    def backward(grad: Tensor):
-        return torch.reflection_pad1d_backward(grad, self, padding), None
-
-    return torch.reflection_pad1d(self, padding), backward
-
-
-@table.gradient("reflection_pad1d_backward")
-def reflection_pad1d_backward_gradient(grad_output: Tensor, self: Tensor, padding: list[int]):
-    def backward(grad: Tensor):
-        return torch.reflection_pad1d(grad, padding), None, None
-
-    return torch.reflection_pad1d_backward(grad_output, self, padding), backward
-
-
-@table.gradient("reflection_pad2d")
-def reflection_pad2d_gradient(self: Tensor, padding: list[int]):
-    def backward(grad: Tensor):
-        return torch.reflection_pad2d_backward(grad, self, padding), None
-
-    return torch.reflection_pad2d(self, padding), backward
-
-
-@table.gradient("reflection_pad2d_backward")
-def reflection_pad2d_backward_gradient(grad_output: Tensor, self: Tensor, padding: list[int]):
-    def backward(grad: Tensor):
-        return torch.reflection_pad2d(grad, padding), None, None
-
-    return torch.reflection_pad2d_backward(grad_output, self, padding), backward
-
-
-@table.gradient("reflection_pad3d")
-def reflection_pad3d_gradient(self: Tensor, padding: list[int]):
-    def backward(grad: Tensor):
-        return torch.reflection_pad3d_backward(grad, self, padding), None
-
-    return torch.reflection_pad3d(self, padding), backward
-
-
-@table.gradient("reflection_pad3d_backward")
-def reflection_pad3d_backward_gradient(grad_output: Tensor, self: Tensor, padding: list[int]):
-    def backward(grad: Tensor):
-        return torch.reflection_pad3d(grad, padding), None, None
-
-    return torch.reflection_pad3d_backward(grad_output, self, padding), backward
-
-
-@table.gradient("replication_pad1d")
-def replication_pad1d_gradient(self: Tensor, padding: list[int]):
-    def backward(grad: Tensor):
-        return torch.replication_pad1d_backward(grad, self, padding), None
-
-    return torch.replication_pad1d(self, padding), backward
-
-
-@table.gradient("replication_pad1d_backward")
-def replication_pad1d_backward_gradient(grad_output: Tensor, self: Tensor, padding: list[int]):
-    def backward(grad: Tensor):
-        return torch.replication_pad1d(grad, padding), None, None
-
-    return torch.replication_pad1d_backward(grad_output, self, padding), backward
-
-
-@table.gradient("replication_pad2d")
-def replication_pad2d_gradient(self: Tensor, padding: list[int]):
-    def backward(grad: Tensor):
-        return torch.replication_pad2d_backward(grad, self, padding), None
-
-    return torch.replication_pad2d(self, padding), backward
-
-
-@table.gradient("replication_pad2d_backward")
-def replication_pad2d_backward_gradient(grad_output: Tensor, self: Tensor, padding: list[int]):
-    def backward(grad: Tensor):
-        return torch.replication_pad2d(grad, padding), None, None
-
-    return torch.replication_pad2d_backward(grad_output, self, padding), backward
-
-
-@table.gradient("replication_pad3d")
-def replication_pad3d_gradient(self: Tensor, padding: list[int]):
-    def backward(grad: Tensor):
-        return torch.replication_pad3d_backward(grad, self, padding), None
-
-    return torch.replication_pad3d(self, padding), backward
-
-
-@table.gradient("replication_pad3d_backward")
-def replication_pad3d_backward_gradient(grad_output: Tensor, self: Tensor, padding: list[int]):
-    def backward(grad: Tensor):
-        return torch.replication_pad3d(grad, padding), None, None
-
-    return torch.replication_pad3d_backward(grad_output, self, padding), backward
+table.derivative("aten::pad", lambda grad, self, pad, mode: pad_back(grad, self, pad, mode))
+table.derivative("_pad_enum",
+                 lambda grad, self, pad, mode: pad_back(grad, self, pad, ["reflect", "replicate", "circular", "constant"][mode]))
+table.derivative("_pad_circular", lambda grad, pad, self_size: circular_back(grad, pad, self_size))
+table.derivative("reflection_pad1d", lambda grad, self, padding: torch.reflection_pad1d_backward(grad, self, padding))
+table.derivative("reflection_pad1d_backward", lambda grad, padding: (torch.reflection_pad1d(grad, padding), None))
+table.derivative("reflection_pad2d", lambda grad, self, padding: torch.reflection_pad2d_backward(grad, self, padding))
+table.derivative("reflection_pad2d_backward", lambda grad, padding: (torch.reflection_pad2d(grad, padding), None))
+table.derivative("reflection_pad3d", lambda grad, self, padding: torch.reflection_pad3d_backward(grad, self, padding))
+table.derivative("reflection_pad3d_backward", lambda grad, padding: (torch.reflection_pad3d(grad, padding), None))
+table.derivative("replication_pad1d", lambda grad, self, padding: torch.replication_pad1d_backward(grad, self, padding))
+table.derivative("replication_pad1d_backward", lambda grad, padding: (torch.replication_pad1d(grad, padding), None))
+table.derivative("replication_pad2d", lambda grad, self, padding: torch.replication_pad2d_backward(grad, self, padding))
+table.derivative("replication_pad2d_backward", lambda grad, padding: (torch.replication_pad2d(grad, padding), None))
+table.derivative("replication_pad3d", lambda grad, self, padding: torch.replication_pad3d_backward(grad, self, padding))
+table.derivative("replication_pad3d_backward", lambda grad, padding: (torch.replication_pad3d(grad, padding), None))

@@ -21,16 +21,7 @@ def max_pool1d_gradient(self: Tensor, kernel_size: list[int], stride: list[int],
     return result, backward
 
 
-@table.gradient("max_pool1d_with_indices")
-def max_pool1d_with_indices_gradient(self: Tensor, kernel_size: list[int], stride: list[int], padding: list[int], dilation: list[int],
-                                     ceil_mode: bool):
-    result, indices = torch.max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)
-    sizes = self.size()
-
-    def backward(grad: Tensor):
-        return grad.new_zeros(sizes).scatter_add(-1, indices, grad), None, None, None, None, None
-
-    return result, indices, backward
+table.derivative("max_pool1d_with_indices", lambda grad, result1, self_size: grad.new_zeros(self_size).scatter_add(-1, result1, grad))
 
 
 @table.gradient("max_pool2d")
@@ -44,16 +35,9 @@ def max_pool2d_gradient(self: Tensor, kernel_size: list[int], stride: list[int],
     return result, backward
 
 
-@table.gradient("max_pool2d_with_indices")
-def max_pool2d_with_indices_gradient(self: Tensor, kernel_size: list[int], stride: list[int], padding: list[int], dilation: list[int],
-                                     ceil_mode: bool):
-    result, indices = torch.max_pool2d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)
-
-    def backward(grad: Tensor):
-        return (torch.max_pool2d_with_indices_backward(grad, self, kernel_size, stride, padding, dilation, ceil_mode, indices),
-                None, None, None, None, None)
-
-    return result, indices, backward
+@table.derivative("max_pool2d_with_indices")
+def max_pool2d_with_indices_gradient(grad, self, kernel_size, stride, padding, dilation, ceil_mode, result1):
+    return torch.max_pool2d_with_indices_backward(grad, self, kernel_size, stride, padding, dilation, ceil_mode, result1)
 
 
 @table.gradient("max_pool3d")
@@ -67,38 +51,15 @@ def max_pool3d_gradient(self: Tensor, kernel_size: list[int], stride: list[int],
     return result, backward
 
 
-@table.gradient("max_pool3d_with_indices")
-def max_pool3d_with_indices_gradient(self: Tensor, kernel_size: list[int], stride: list[int], padding: list[int], dilation: list[int],
-                                     ceil_mode: bool):
-    result, indices = torch.max_pool3d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)
-
-    def backward(grad: Tensor):
-        return (torch.max_pool3d_with_indices_backward(grad, self, kernel_size, stride, padding, dilation, ceil_mode, indices),
-                None, None, None, None, None)
-
-    return result, indices, backward
+@table.derivative("max_pool3d_with_indices")
+def max_pool3d_with_indices_gradient(grad, self, kernel_size, stride, padding, dilation, ceil_mode, result1):
+    return torch.max_pool3d_with_indices_backward(grad, self, kernel_size, stride, padding, dilation, ceil_mode, result1)
 
 
-@table.gradient("max_pool2d_with_indices_backward")
-def max_pool2d_with_indices_backward_gradient(grad_output: Tensor, self: Tensor, kernel_size: list[int], stride: list[int],
-                                              padding: list[int], dilation: list[int], ceil_mode: bool, indices: Tensor):
-    result = torch.max_pool2d_with_indices_backward(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices)
-
-    def backward(grad: Tensor):
-        return at_places(grad, indices, 2), None, None, None, None, None, None, None
-
-    return result, backward
-
-
-@table.gradient("max_pool3d_with_indices_backward")
-def max_pool3d_with_indices_backward_gradient(grad_output: Tensor, self: Tensor, kernel_size: list[int], stride: list[int],
-                                              padding: list[int], dilation: list[int], ceil_mode: bool, indices: Tensor):
-    result = torch.max_pool3d_with_indices_backward(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices)
-
-    def backward(grad: Tensor):
-        return at_places(grad, indices, 3), None, None, None, None, None, None, None
-
-    return result, backward
+table.derivative("max_pool2d_with_indices_backward fractional_max_pool2d_backward",
+                 lambda grad, indices: (at_places(grad, indices, 2), None, None))
+table.derivative("max_pool3d_with_indices_backward fractional_max_pool3d_backward",
+                 lambda grad, indices: (at_places(grad, indices, 3), None, None))
 
 
 @table.gradient("max_pool2d_backward")
@@ -115,115 +76,45 @@ def max_pool2d_backward_gradient(grad_output: Tensor, self: Tensor, kernel_size:
 
 # ---- means
 
-@table.gradient("avg_pool1d")
-def avg_pool1d_gradient(self: Tensor, kernel_size: list[int], stride: list[int], padding: list[int], ceil_mode: bool,
-                        count_include_pad: bool):
-    result = torch.avg_pool1d(self, kernel_size, stride, padding, ceil_mode, count_include_pad)
-
-    def backward(grad: Tensor):
-        steps = kernel_size if len(stride) == 0 else stride
-        plane = torch.avg_pool2d_backward(grad.unsqueeze(-2), self.unsqueeze(-2), [1] + kernel_size, [1] + steps, [0] + padding, ceil_mode,
-                                          count_include_pad, None)
-        return plane.squeeze(-2), None, None, None, None, None
-
-    return result, backward
+@table.derivative("avg_pool1d")
+def avg_pool1d_gradient(grad, self, kernel_size, stride, padding, ceil_mode, count_include_pad):
+    steps = kernel_size if len(stride) == 0 else stride
+    plane = torch.avg_pool2d_backward(grad.unsqueeze(-2), self.unsqueeze(-2), [1] + kernel_size, [1] + steps, [0] + padding, ceil_mode,
+                                      count_include_pad, None)
+    return plane.squeeze(-2)
 
 
-@table.gradient("avg_pool2d")
-def avg_pool2d_gradient(self: Tensor, kernel_size: list[int], stride: list[int], padding: list[int], ceil_mode: bool,
-                        count_include_pad: bool, divisor_override: int | None):
-    def backward(grad: Tensor):
-        return (torch.avg_pool2d_backward(grad, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override),
-                None, None, None, None, None, None)
-
-    return torch.avg_pool2d(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override), backward
+@table.derivative("avg_pool2d")
+def avg_pool2d_gradient(grad, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
+    return torch.avg_pool2d_backward(grad, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
-@table.gradient("avg_pool3d")
-def avg_pool3d_gradient(self: Tensor, kernel_size: list[int], stride: list[int], padding: list[int], ceil_mode: bool,
-                        count_include_pad: bool, divisor_override: int | None):
-    def backward(grad: Tensor):
-        return (torch.avg_pool3d_backward(grad, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override),
-                None, None, None, None, None, None)
-
-    return torch.avg_pool3d(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override), backward
+@table.derivative("avg_pool3d")
+def avg_pool3d_gradient(grad, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
+    return torch.avg_pool3d_backward(grad, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
-@table.gradient("avg_pool2d_backward")
-def avg_pool2d_backward_gradient(grad_output: Tensor, self: Tensor, kernel_size: list[int], stride: list[int], padding: list[int],
-                                 ceil_mode: bool, count_include_pad: bool, divisor_override: int | None):
-    result = torch.avg_pool2d_backward(grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
-
-    def backward(grad: Tensor):
-        return (torch.avg_pool2d(grad, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override),
-                None, None, None, None, None, None, None)
-
-    return result, backward
+@table.derivative("avg_pool2d_backward")
+def avg_pool2d_backward_gradient(grad, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
+    return torch.avg_pool2d(grad, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override), None
 
 
-@table.gradient("avg_pool3d_backward")
-def avg_pool3d_backward_gradient(grad_output: Tensor, self: Tensor, kernel_size: list[int], stride: list[int], padding: list[int],
-                                 ceil_mode: bool, count_include_pad: bool, divisor_override: int | None):
-    result = torch.avg_pool3d_backward(grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
-
-    def backward(grad: Tensor):
-        return (torch.avg_pool3d(grad, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override),
-                None, None, None, None, None, None, None)
-
-    return result, backward
+@table.derivative("avg_pool3d_backward")
+def avg_pool3d_backward_gradient(grad, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
+    return torch.avg_pool3d(grad, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override), None
 
 
 # ---- back to the places of maxima; windows at random places
 
-@table.gradient("max_unpool2d")
-def max_unpool2d_gradient(self: Tensor, indices: Tensor, output_size: list[int]):
-    def backward(grad: Tensor):
-        return at_places(grad, indices, 2), None, None
-
-    return torch.max_unpool2d(self, indices, output_size), backward
+table.derivative("max_unpool2d", lambda grad, indices: (at_places(grad, indices, 2), None))
+table.derivative("max_unpool3d", lambda grad, indices: (at_places(grad, indices, 3), None))
 
 
-@table.gradient("max_unpool3d")
-def max_unpool3d_gradient(self: Tensor, indices: Tensor, output_size: list[int], stride: list[int], padding: list[int]):
-    def backward(grad: Tensor):
-        return at_places(grad, indices, 3), None, None, None, None
-
-    return torch.max_unpool3d(self, indices, output_size, stride, padding), backward
+@table.derivative("fractional_max_pool2d")
+def fractional_max_pool2d_gradient(grad, self, kernel_size, output_size, result1):
+    return torch.fractional_max_pool2d_backward(grad, self, kernel_size, output_size, result1), None
 
 
-@table.gradient("fractional_max_pool2d")
-def fractional_max_pool2d_gradient(self: Tensor, kernel_size: list[int], output_size: list[int], random_samples: Tensor):
-    result, indices = torch.fractional_max_pool2d(self, kernel_size, output_size, random_samples)
-
-    def backward(grad: Tensor):
-        return torch.fractional_max_pool2d_backward(grad, self, kernel_size, output_size, indices), None, None, None
-
-    return result, indices, backward
-
-
-@table.gradient("fractional_max_pool3d")
-def fractional_max_pool3d_gradient(self: Tensor, kernel_size: list[int], output_size: list[int], random_samples: Tensor):
-    result, indices = torch.fractional_max_pool3d(self, kernel_size, output_size, random_samples)
-
-    def backward(grad: Tensor):
-        return torch.fractional_max_pool3d_backward(grad, self, kernel_size, output_size, indices), None, None, None
-
-    return result, indices, backward
-
-
-@table.gradient("fractional_max_pool2d_backward")
-def fractional_max_pool2d_backward_gradient(grad_output: Tensor, self: Tensor, kernel_size: list[int], output_size: list[int],
-                                            indices: Tensor):
-    def backward(grad: Tensor):
-        return at_places(grad, indices, 2), None, None, None, None
-
-    return torch.fractional_max_pool2d_backward(grad_output, self, kernel_size, output_size, indices), backward
-
-
-@table.gradient("fractional_max_pool3d_backward")
-def fractional_max_pool3d_backward_gradient(grad_output: Tensor, self: Tensor, kernel_size: list[int], output_size: list[int],
-                                            indices: Tensor):
-    def backward(grad: Tensor):
-        return at_places(grad, indices, 3), None, None, None, None
-
-    return torch.fractional_max_pool3d_backward(grad_output, self, kernel_size, output_size, indices), backward
+@table.derivative("fractional_max_pool3d")
+def fractional_max_pool3d_gradient(grad, self, kernel_size, output_size, result1):
+    return torch.fractional_max_pool3d_backward(grad, self, kernel_size, output_size, result1), None

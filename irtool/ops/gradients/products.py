@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from irtool.ops.kernels.matmul import table
-from irtool.ops.tensor import Tensor, number, torch
+from irtool.ops.tensor import Tensor, torch
 
 # ---- chains
 
@@ -20,28 +20,20 @@ def factors_back(grad: Tensor, factors: list[Tensor]) -> list[Tensor]:
     return for_factors + [left]
 
 
-@table.gradient("chain_matmul")
-def chain_matmul_gradient(matrices: list[Tensor]):
-    def backward(grad: Tensor):
-        return factors_back(grad, matrices)
-
-    return torch.chain_matmul(matrices), backward
+table.derivative("chain_matmul", lambda grad, matrices: factors_back(grad, matrices))
 
 
-@table.gradient("linalg_multi_dot")
-def multi_dot_gradient(tensors: list[Tensor]):
-    def backward(grad: Tensor):
-        count = len(tensors)
-        first, last = tensors[0], tensors[count - 1]
-        if first.dim() == 1:
-            first = first.unsqueeze(0)
-        if last.dim() == 1:
-            last = last.unsqueeze(1)
-        factors = [first] + tensors[1:count - 1] + [last]
-        for_factors = factors_back(grad.reshape([first.size(0), last.size(1)]), factors)
-        return [for_factors[place].reshape(tensors[place].size()) for place in range(count)]
-
-    return torch.linalg_multi_dot(tensors), backward
+@table.derivative("linalg_multi_dot")
+def multi_dot_gradient(grad, tensors):
+    count = len(tensors)
+    first, last = tensors[0], tensors[count - 1]
+    if first.dim() == 1:
+        first = first.unsqueeze(0)
+    if last.dim() == 1:
+        last = last.unsqueeze(1)
+    factors = [first] + tensors[1:count - 1] + [last]
+    for_factors = factors_back(grad.reshape([first.size(0), last.size(1)]), factors)
+    return [for_factors[place].reshape(tensors[place].size()) for place in range(count)]
 
 
 # ---- three tensors
@@ -61,72 +53,48 @@ def shrunk(whole: Tensor, size: list[int], dims: list[int]) -> Tensor:
     return whole.sum_to_size(size)
 
 
-@table.gradient("_trilinear")
-def trilinear_gradient(i1: Tensor, i2: Tensor, i3: Tensor, expand1: list[int], expand2: list[int], expand3: list[int],
-                       sumdim: list[int], unroll_dim: int):
-    def backward(grad: Tensor):
-        rank = i1.dim() + len(expand1)
-        first, second, third = grown(i1, expand1, rank), grown(i2, expand2, rank), grown(i3, expand3, rank)
-        spread = grown(grad, sumdim, rank)
-        ones = torch.ones_like(first) * torch.ones_like(second) * torch.ones_like(third)
-        return (shrunk(spread * second * third * ones, i1.size(), expand1), shrunk(spread * first * third * ones, i2.size(), expand2),
-                shrunk(spread * first * second * ones, i3.size(), expand3), None, None, None, None, None)
-
-    return torch._trilinear(i1, i2, i3, expand1, expand2, expand3, sumdim, unroll_dim), backward
+@table.derivative("_trilinear")
+def trilinear_gradient(grad, i1, i2, i3, expand1, expand2, expand3, sumdim):
+    rank = i1.dim() + len(expand1)
+    first, second, third = grown(i1, expand1, rank), grown(i2, expand2, rank), grown(i3, expand3, rank)
+    spread = grown(grad, sumdim, rank)
+    ones = torch.ones_like(first) * torch.ones_like(second) * torch.ones_like(third)
+    return (shrunk(spread * second * third * ones, i1.size(), expand1),
+            shrunk(spread * first * third * ones, i2.size(), expand2),
+            shrunk(spread * first * second * ones, i3.size(), expand3))
 
 
 # ---- products given in a wider dtype
 
-@table.gradient("mm.dtype")
-def wide_mm_gradient(self: Tensor, mat2: Tensor, out_dtype: int):
-    def backward(grad: Tensor):
-        wide = grad.to(self.dtype)
-        return wide.mm(mat2.t()), self.t().mm(wide), None
-
-    return torch.mm(self, mat2, out_dtype), backward
+@table.derivative("mm.dtype")
+def wide_mm_gradient(grad, self, mat2):
+    wide = grad.to(self.dtype)
+    return wide.mm(mat2.t()), self.t().mm(wide)
 
 
-@table.gradient("bmm.dtype")
-def wide_bmm_gradient(self: Tensor, mat2: Tensor, out_dtype: int):
-    def backward(grad: Tensor):
-        wide = grad.to(self.dtype)
-        return wide.bmm(mat2.transpose(1, 2)), self.transpose(1, 2).bmm(wide), None
-
-    return torch.bmm(self, mat2, out_dtype), backward
+@table.derivative("bmm.dtype")
+def wide_bmm_gradient(grad, self, mat2):
+    wide = grad.to(self.dtype)
+    return wide.bmm(mat2.transpose(1, 2)), self.transpose(1, 2).bmm(wide)
 
 
-@table.gradient("addmm.dtype")
-def wide_addmm_gradient(self: Tensor, mat1: Tensor, mat2: Tensor, out_dtype: int, beta: number, alpha: number):
-    size, self_dtype = self.size(), self.dtype
-
-    def backward(grad: Tensor):
-        wide = grad.to(mat1.dtype) * alpha
-        return (grad * beta).sum_to_size(size).to(self_dtype), wide.mm(mat2.t()), mat1.t().mm(wide), None, None, None
-
-    return torch.addmm(self, mat1, mat2, out_dtype, beta=beta, alpha=alpha), backward
+@table.derivative("addmm.dtype")
+def wide_addmm_gradient(grad, mat1, mat2, beta, alpha, self_size, self_dtype):
+    wide = grad.to(mat1.dtype) * alpha
+    return (grad * beta).sum_to_size(self_size).to(self_dtype), wide.mm(mat2.t()), mat1.t().mm(wide)
 
 
-@table.gradient("baddbmm.dtype")
-def wide_baddbmm_gradient(self: Tensor, batch1: Tensor, batch2: Tensor, out_dtype: int, beta: number, alpha: number):
-    size, self_dtype = self.size(), self.dtype
-
-    def backward(grad: Tensor):
-        wide = grad.to(batch1.dtype) * alpha
-        return ((grad * beta).sum_to_size(size).to(self_dtype), wide.bmm(batch2.transpose(1, 2)), batch1.transpose(1, 2).bmm(wide), None,
-                None, None)
-
-    return torch.baddbmm(self, batch1, batch2, out_dtype, beta=beta, alpha=alpha), backward
+@table.derivative("baddbmm.dtype")
+def wide_baddbmm_gradient(grad, batch1, batch2, beta, alpha, self_size, self_dtype):
+    wide = grad.to(batch1.dtype) * alpha
+    return (grad * beta).sum_to_size(self_size).to(self_dtype), wide.bmm(batch2.transpose(1, 2)), batch1.transpose(1, 2).bmm(wide)
 
 
 # ---- groups
 
-@table.gradient("_grouped_mm")
-def grouped_mm_gradient(self: Tensor, mat2: Tensor, offs: Tensor | None, bias: Tensor | None, out_dtype: int | None):
-    def backward(grad: Tensor):
-        # whether groups are rows, columns, or what is summed over: the gradients are products of groups of the other sorts
-        return torch._grouped_mm(grad, mat2.mT, offs), torch._grouped_mm(self.mT, grad, offs), None, None, None
-
-    return torch._grouped_mm(self, mat2, offs, bias, out_dtype), backward
+@table.derivative("_grouped_mm")
+def grouped_mm_gradient(grad, self, mat2, offs):
+    return torch._grouped_mm(grad, mat2.mT, offs), torch._grouped_mm(self.mT, grad, offs), None, None
 
 
 # ---- gradients of products

@@ -41,24 +41,8 @@ def native_dropout_gradient(input: Tensor, p: float, train: bool | None):
     return result, mask, backward
 
 
-@table.gradient("native_dropout_backward")
-def native_dropout_backward_gradient(grad_output: Tensor, mask: Tensor, scale: float):
-    grad_size = grad_output.size()
-
-    def backward(grad: Tensor):
-        return torch.native_dropout_backward(grad, mask, scale).sum_to_size(grad_size), None, None
-
-    return torch.native_dropout_backward(grad_output, mask, scale), backward
-
-
-@table.gradient("_masked_scale")
-def masked_scale_gradient(self: Tensor, mask: Tensor, scale: float):
-    self_size = self.size()
-
-    def backward(grad: Tensor):
-        return (grad * mask * scale).sum_to_size(self_size), None, None
-
-    return torch._masked_scale(self, mask, scale), backward
+table.pointwise("native_dropout_backward", lambda grad, mask, scale: (torch.native_dropout_backward(grad, mask, scale), None))
+table.pointwise("_masked_scale", lambda grad, mask, scale: (grad * mask * scale, None))
 
 
 @table.gradient("feature_dropout")
@@ -79,22 +63,17 @@ def feature_dropout_gradient(input: Tensor, p: float, train: bool):
     return result, backward
 
 
-@table.gradient("alpha_dropout")
-def alpha_dropout_gradient(input: Tensor, p: float, train: bool):
-    result = torch.alpha_dropout(input, p, train)
-
-    def backward(grad: Tensor):
-        for_input = grad
-        if train and p > 0.0:
-            saturation = 1.7580993408473766
-            scale = 0.0
-            if p < 1.0:
-                scale = 1.0 / ((saturation * saturation * p + 1.0) * (1.0 - p)) ** 0.5
-            dropped = result - (saturation * scale * p - saturation * scale)
-            for_input = torch.where(dropped.abs() <= 1e-6, torch.zeros_like(grad), grad * scale)
-        return for_input, None, None
-
-    return result, backward
+@table.derivative("alpha_dropout")
+def alpha_dropout_gradient(grad, p, train, result):
+    for_input = grad
+    if train and p > 0.0:
+        saturation = 1.7580993408473766
+        scale = 0.0
+        if p < 1.0:
+            scale = 1.0 / ((saturation * saturation * p + 1.0) * (1.0 - p)) ** 0.5
+        dropped = result - (saturation * scale * p - saturation * scale)
+        for_input = torch.where(dropped.abs() <= 1e-6, torch.zeros_like(grad), grad * scale)
+    return for_input
 
 
 @table.gradient("feature_alpha_dropout")

@@ -57,47 +57,32 @@ def fused_lstm_cell_gradient(input_gates: Tensor, hidden_gates: Tensor, cx: Tens
     return hidden, cell, workspace, backward
 
 
-@table.gradient("gru_cell")
-def gru_cell_gradient(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None, b_hh: Tensor | None):
-    result = torch.gru_cell(input, hx, w_ih, w_hh, b_ih, b_hh)
-
-    def backward(grad: Tensor):
-        from_input = torch.linear(input, w_ih, b_ih).chunk(3, -1)
-        from_hidden = torch.linear(hx, w_hh, b_hh).chunk(3, -1)
-        reset = (from_input[0] + from_hidden[0]).sigmoid()
-        update = (from_input[1] + from_hidden[1]).sigmoid()
-        new = (from_input[2] + reset * from_hidden[2]).tanh()
-        for_new = grad * (1 - update) * (1 - new * new)
-        for_update = grad * (hx - new) * update * (1 - update)
-        for_reset = for_new * from_hidden[2] * reset * (1 - reset)
-        for_input, for_w_ih, for_b_ih = product_back(torch.cat([for_reset, for_update, for_new], -1), input, w_ih)
-        for_h, for_w_hh, for_b_hh = product_back(torch.cat([for_reset, for_update, for_new * reset], -1), hx, w_hh)
-        return for_input, for_h + grad * update, for_w_ih, for_w_hh, for_b_ih, for_b_hh
-
-    return result, backward
+@table.derivative("gru_cell")
+def gru_cell_gradient(grad, input, hx, w_ih, w_hh, b_ih, b_hh):
+    from_input = torch.linear(input, w_ih, b_ih).chunk(3, -1)
+    from_hidden = torch.linear(hx, w_hh, b_hh).chunk(3, -1)
+    reset = (from_input[0] + from_hidden[0]).sigmoid()
+    update = (from_input[1] + from_hidden[1]).sigmoid()
+    new = (from_input[2] + reset * from_hidden[2]).tanh()
+    for_new = grad * (1 - update) * (1 - new * new)
+    for_update = grad * (hx - new) * update * (1 - update)
+    for_reset = for_new * from_hidden[2] * reset * (1 - reset)
+    for_input, for_w_ih, for_b_ih = product_back(torch.cat([for_reset, for_update, for_new], -1), input, w_ih)
+    for_h, for_w_hh, for_b_hh = product_back(torch.cat([for_reset, for_update, for_new * reset], -1), hx, w_hh)
+    return for_input, for_h + grad * update, for_w_ih, for_w_hh, for_b_ih, for_b_hh
 
 
-@table.gradient("rnn_tanh_cell")
-def rnn_tanh_cell_gradient(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None, b_hh: Tensor | None):
-    result = torch.rnn_tanh_cell(input, hx, w_ih, w_hh, b_ih, b_hh)
-
-    def backward(grad: Tensor):
-        slope = grad * (1 - result * result)
-        for_input, for_w_ih, for_bias = product_back(slope, input, w_ih)
-        for_h, for_w_hh, _ = product_back(slope, hx, w_hh)
-        return for_input, for_h, for_w_ih, for_w_hh, for_bias, for_bias
-
-    return result, backward
+@table.derivative("rnn_tanh_cell")
+def rnn_tanh_cell_gradient(grad, input, hx, w_ih, w_hh, result):
+    slope = grad * (1 - result * result)
+    for_input, for_w_ih, for_bias = product_back(slope, input, w_ih)
+    for_h, for_w_hh, _ = product_back(slope, hx, w_hh)
+    return for_input, for_h, for_w_ih, for_w_hh, for_bias, for_bias
 
 
-@table.gradient("rnn_relu_cell")
-def rnn_relu_cell_gradient(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None, b_hh: Tensor | None):
-    result = torch.rnn_relu_cell(input, hx, w_ih, w_hh, b_ih, b_hh)
-
-    def backward(grad: Tensor):
-        slope = grad * (result > 0)
-        for_input, for_w_ih, for_bias = product_back(slope, input, w_ih)
-        for_h, for_w_hh, _ = product_back(slope, hx, w_hh)
-        return for_input, for_h, for_w_ih, for_w_hh, for_bias, for_bias
-
-    return result, backward
+@table.derivative("rnn_relu_cell")
+def rnn_relu_cell_gradient(grad, input, hx, w_ih, w_hh, result):
+    slope = grad * (result > 0)
+    for_input, for_w_ih, for_bias = product_back(slope, input, w_ih)
+    for_h, for_w_hh, _ = product_back(slope, hx, w_hh)
+    return for_input, for_h, for_w_ih, for_w_hh, for_bias, for_bias

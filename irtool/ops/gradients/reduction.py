@@ -5,35 +5,9 @@ from irtool.ops.gradients.parts import along, shares, with_ones
 from irtool.ops.kernels.reduction import table
 from irtool.ops.tensor import Tensor, torch
 
-
-@table.gradient("sum")
-def sum_gradient(self: Tensor, dtype: int | None):
-    size = self.size()
-
-    def backward(grad: Tensor):
-        return grad.expand(size), None
-
-    return torch.sum(self, dtype=dtype), backward
-
-
-@table.gradient("sum.dim_IntList")
-def sum_dims_gradient(self: Tensor, dim: list[int] | None, keepdim: bool, dtype: int | None):
-    size = self.size()
-
-    def backward(grad: Tensor):
-        return with_ones(grad, dim, keepdim, size).expand(size), None, None, None
-
-    return torch.sum(self, dim, keepdim, dtype=dtype), backward
-
-
-@table.gradient("mean")
-def mean_gradient(self: Tensor, dtype: int | None):
-    size, count = self.size(), self.numel()
-
-    def backward(grad: Tensor):
-        return grad.expand(size) / count, None
-
-    return torch.mean(self, dtype=dtype), backward
+table.derivative("sum sum_to_size _grad_sum_to_size", lambda grad, self_size: grad.expand(self_size))
+table.derivative("sum.dim_IntList", lambda grad, dim, keepdim, self_size: with_ones(grad, dim, keepdim, self_size).expand(self_size))
+table.derivative("mean", lambda grad, self_size, self_numel: grad.expand(self_size) / self_numel)
 
 
 @table.gradient("mean.dim")
@@ -77,35 +51,25 @@ def product_of_others(values: Tensor, dim: int) -> Tensor:
     return before * after
 
 
-@table.gradient("prod")
-def prod_gradient(self: Tensor, dtype: int | None):
-    size = self.size()
-
-    def backward(grad: Tensor):
-        flat = self.reshape([-1])
-        if flat.numel() == 0:
-            for_self = torch.zeros_like(self)
-        else:
-            for_self = (product_of_others(flat, 0) * grad).reshape(size)
-        return for_self, None
-
-    return torch.prod(self, dtype=dtype), backward
+@table.derivative("prod")
+def prod_gradient(grad, self, self_size):
+    flat = self.reshape([-1])
+    if flat.numel() == 0:
+        for_self = torch.zeros_like(self)
+    else:
+        for_self = (product_of_others(flat, 0) * grad).reshape(self_size)
+    return for_self
 
 
-@table.gradient("prod.dim_int")
-def prod_dim_gradient(self: Tensor, dim: int, keepdim: bool, dtype: int | None):
-    size = self.size()
-
-    def backward(grad: Tensor):
-        if len(size) == 0:
-            for_self = grad
-        elif self.numel() == 0:
-            for_self = torch.zeros_like(self)
-        else:
-            for_self = product_of_others(self, dim) * along(grad, dim, keepdim, size)
-        return for_self, None, None, None
-
-    return torch.prod(self, dim, keepdim, dtype=dtype), backward
+@table.derivative("prod.dim_int")
+def prod_dim_gradient(grad, self, dim, keepdim, self_size):
+    if len(self_size) == 0:
+        for_self = grad
+    elif self.numel() == 0:
+        for_self = torch.zeros_like(self)
+    else:
+        for_self = product_of_others(self, dim) * along(grad, dim, keepdim, self_size)
+    return for_self
 
 
 @table.gradient("amax")
@@ -130,50 +94,28 @@ def amin_gradient(self: Tensor, dim: list[int], keepdim: bool):
     return result, backward
 
 
-@table.gradient("max")
-def max_gradient(self: Tensor):
-    result = torch.max(self)
-
-    def backward(grad: Tensor):
-        mask = self == result
-        return mask * (grad / mask.sum())
-
-    return result, backward
+@table.derivative("max")
+def max_gradient(grad, self, result):
+    mask = self == result
+    return mask * (grad / mask.sum())
 
 
-@table.gradient("min")
-def min_gradient(self: Tensor):
-    result = torch.min(self)
-
-    def backward(grad: Tensor):
-        mask = self == result
-        return mask * (grad / mask.sum())
-
-    return result, backward
+@table.derivative("min")
+def min_gradient(grad, self, result):
+    mask = self == result
+    return mask * (grad / mask.sum())
 
 
-@table.gradient("max.dim")
-def max_dim_gradient(self: Tensor, dim: int, keepdim: bool):
-    size = self.size()
-    values, indices = torch.max(self, dim, keepdim)
-
-    def backward(grad: Tensor):
-        places = along(indices, dim, keepdim, size)
-        return torch.scatter(grad.new_zeros(size), dim, places, along(grad, dim, keepdim, size)), None, None
-
-    return values, indices, backward
+@table.derivative("max.dim")
+def max_dim_gradient(grad, dim, keepdim, indices, self_size):
+    places = along(indices, dim, keepdim, self_size)
+    return torch.scatter(grad.new_zeros(self_size), dim, places, along(grad, dim, keepdim, self_size))
 
 
-@table.gradient("min.dim")
-def min_dim_gradient(self: Tensor, dim: int, keepdim: bool):
-    size = self.size()
-    values, indices = torch.min(self, dim, keepdim)
-
-    def backward(grad: Tensor):
-        places = along(indices, dim, keepdim, size)
-        return torch.scatter(grad.new_zeros(size), dim, places, along(grad, dim, keepdim, size)), None, None
-
-    return values, indices, backward
+@table.derivative("min.dim")
+def min_dim_gradient(grad, dim, keepdim, indices, self_size):
+    places = along(indices, dim, keepdim, self_size)
+    return torch.scatter(grad.new_zeros(self_size), dim, places, along(grad, dim, keepdim, self_size))
 
 
 def extremes_back(self: Tensor, low: Tensor, high: Tensor, low_grad: Tensor | None, high_grad: Tensor | None, dims: list[int],
@@ -233,26 +175,6 @@ def logsumexp_gradient(self: Tensor, dim: list[int], keepdim: bool):
         return with_ones(grad, dim, keepdim, size) * weight, None, None
 
     return result, backward
-
-
-@table.gradient("sum_to_size")
-def sum_to_size_gradient(self: Tensor, size: list[int]):
-    own_size = self.size()
-
-    def backward(grad: Tensor):
-        return grad.expand(own_size), None
-
-    return self.sum_to_size(size), backward
-
-
-@table.gradient("_grad_sum_to_size")
-def grad_sum_to_size_gradient(self: Tensor, size: list[int] | None):
-    own_size = self.size()
-
-    def backward(grad: Tensor):
-        return grad.expand(own_size), None
-
-    return self._grad_sum_to_size(size), backward
 
 
 table.no_gradient("truth values, counts and hashes", "all any count_nonzero hash_tensor")

@@ -12,12 +12,7 @@ def from_behind(grad: Tensor, dim: int) -> Tensor:
     return grad.flip([dim]).cumsum(dim).flip([dim])
 
 
-@table.gradient("cumsum")
-def cumsum_gradient(self: Tensor, dim: int, dtype: int | None):
-    def backward(grad: Tensor):
-        return from_behind(grad, dim), None, None
-
-    return torch.cumsum(self, dim, dtype=dtype), backward
+table.derivative("cumsum", lambda grad, dim: from_behind(grad, dim))
 
 
 @table.gradient("cumprod")
@@ -61,24 +56,7 @@ def logcumsumexp_gradient(self: Tensor, dim: int):
     return result, backward
 
 
-@table.gradient("cummax")
-def cummax_gradient(self: Tensor, dim: int):
-    values, indices = torch.cummax(self, dim)
-
-    def backward(grad: Tensor):
-        return torch.zeros_like(grad).scatter_add(dim, indices, grad), None
-
-    return values, indices, backward
-
-
-@table.gradient("cummin")
-def cummin_gradient(self: Tensor, dim: int):
-    values, indices = torch.cummin(self, dim)
-
-    def backward(grad: Tensor):
-        return torch.zeros_like(grad).scatter_add(dim, indices, grad), None
-
-    return values, indices, backward
+table.derivative("cummax cummin", lambda grad, dim, indices: torch.zeros_like(grad).scatter_add(dim, indices, grad))
 
 
 # ---- differences and integrals
@@ -99,33 +77,28 @@ def mean_back(grad: Tensor, dim: int) -> Tensor:
     return (torch.cat([zero, grad], dim) + torch.cat([grad, zero], dim)) / 2
 
 
-@table.gradient("diff")
-def diff_gradient(self: Tensor, n: int, dim: int, prepend: Tensor | None, append: Tensor | None):
-    result = torch.diff(self, n, dim, prepend, append)
-
-    def backward(grad: Tensor):
-        before, behind = 0, 0
-        if prepend is not None and n > 0:
-            before = prepend.size(dim)
-        if append is not None and n > 0:
-            behind = append.size(dim)
-        whole = before + self.size(dim) + behind
-        sizes = self.size()
-        sizes[dim] = whole
-        for_whole = grad.new_zeros(sizes)
-        if n < whole:
-            for_whole = grad
-            for _ in range(n):
-                for_whole = difference_back(for_whole, dim)
-        for_prepend: Tensor | None = None
-        for_append: Tensor | None = None
-        if prepend is not None:
-            for_prepend = for_whole.narrow(dim, 0, before) if n > 0 else torch.zeros_like(prepend)
-        if append is not None:
-            for_append = for_whole.narrow(dim, whole - behind, behind) if n > 0 else torch.zeros_like(append)
-        return for_whole.narrow(dim, before, self.size(dim)), None, None, for_prepend, for_append
-
-    return result, backward
+@table.derivative("diff")
+def diff_gradient(grad, self, n, dim, prepend, append):
+    before, behind = 0, 0
+    if prepend is not None and n > 0:
+        before = prepend.size(dim)
+    if append is not None and n > 0:
+        behind = append.size(dim)
+    whole = before + self.size(dim) + behind
+    sizes = self.size()
+    sizes[dim] = whole
+    for_whole = grad.new_zeros(sizes)
+    if n < whole:
+        for_whole = grad
+        for _ in range(n):
+            for_whole = difference_back(for_whole, dim)
+    for_prepend: Tensor | None = None
+    for_append: Tensor | None = None
+    if prepend is not None:
+        for_prepend = for_whole.narrow(dim, 0, before) if n > 0 else torch.zeros_like(prepend)
+    if append is not None:
+        for_append = for_whole.narrow(dim, whole - behind, behind) if n > 0 else torch.zeros_like(append)
+    return for_whole.narrow(dim, before, self.size(dim)), for_prepend, for_append
 
 
 def steps_of(x: Tensor, dim: int, rank: int) -> Tensor:
@@ -161,15 +134,10 @@ def trapezoid_x_gradient(y: Tensor, x: Tensor, dim: int):
     return result, backward
 
 
-@table.gradient("cumulative_trapezoid.x")
-def cumulative_trapezoid_x_gradient(y: Tensor, x: Tensor, dim: int):
-    result = torch.cumulative_trapezoid(y, x, dim=dim)
-
-    def backward(grad: Tensor):
-        for_y, for_x = by_places(from_behind(grad, dim), y, x, dim)
-        return for_y, for_x, None
-
-    return result, backward
+@table.derivative("cumulative_trapezoid.x")
+def cumulative_trapezoid_x_gradient(grad, y, x, dim):
+    for_y, for_x = by_places(from_behind(grad, dim), y, x, dim)
+    return for_y, for_x
 
 
 @table.gradient("trapezoid.dx")
@@ -200,11 +168,6 @@ def trapz_dx_gradient(y: Tensor, dx: float, dim: int):
     return torch.trapezoid(y, dx=dx, dim=dim), backward
 
 
-@table.gradient("cumulative_trapezoid.dx")
-def cumulative_trapezoid_dx_gradient(y: Tensor, dx: number, dim: int):
-    def backward(grad: Tensor):
-        return mean_back(from_behind(grad, dim) * dx, dim), None, None
-
-    return torch.cumulative_trapezoid(y, dx=dx, dim=dim), backward
+table.derivative("cumulative_trapezoid.dx", lambda grad, dx, dim: mean_back(from_behind(grad, dim) * dx, dim))
 
 table.unsupported("it writes into its operand: the same without writing has one", "cumsum_ cumprod_")

@@ -2,18 +2,13 @@
 from __future__ import annotations
 
 from irtool.ops.kernels.scatter import table
-from irtool.ops.tensor import Tensor, number, torch
+from irtool.ops.tensor import Tensor, torch
 
 
-@table.gradient("scatter.src")
-def scatter_gradient(self: Tensor, dim: int, index: Tensor, src: Tensor):
-    src_size = src.size()
-
-    def backward(grad: Tensor):
-        taken = torch.gather(grad, dim, index)
-        return torch.scatter(grad, dim, index, 0), None, None, filled(taken, src_size)
-
-    return torch.scatter(self, dim, index, src), backward
+@table.derivative("scatter.src")
+def scatter_gradient(grad, dim, index, src_size):
+    taken = torch.gather(grad, dim, index)
+    return torch.scatter(grad, dim, index, 0), None, filled(taken, src_size)
 
 
 def filled(taken: Tensor, size: list[int]) -> Tensor:
@@ -28,77 +23,52 @@ def filled(taken: Tensor, size: list[int]) -> Tensor:
     return torch.constant_pad_nd(taken, pad)
 
 
-@table.gradient("scatter.value")
-def scatter_value_gradient(self: Tensor, dim: int, index: Tensor, value: number):
-    def backward(grad: Tensor):
-        return torch.scatter(grad, dim, index, 0), None, None, None
-
-    return torch.scatter(self, dim, index, value), backward
+table.derivative("scatter.value", lambda grad, dim, index: (torch.scatter(grad, dim, index, 0), None))
 
 
-@table.gradient("scatter.reduce")
-def scatter_reduce_gradient(self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str):
-    src_size = src.size()
-
-    def backward(grad: Tensor):
-        if reduce != "add":
-            raise NotImplementedError("scatter with multiplication has no gradient")
-        return grad, None, None, filled(torch.gather(grad, dim, index), src_size), None
-
-    return torch.scatter(self, dim, index, src, reduce=reduce), backward
+@table.derivative("scatter.reduce")
+def scatter_reduce_gradient(grad, dim, index, reduce, src_size):
+    if reduce != "add":
+        raise NotImplementedError("scatter with multiplication has no gradient")
+    return grad, None, filled(torch.gather(grad, dim, index), src_size)
 
 
-@table.gradient("scatter.value_reduce")
-def scatter_value_reduce_gradient(self: Tensor, dim: int, index: Tensor, value: number, reduce: str):
-    def backward(grad: Tensor):
-        if reduce != "add":
-            raise NotImplementedError("scatter with multiplication has no gradient")
-        return grad, None, None, None, None
-
-    return torch.scatter(self, dim, index, value, reduce=reduce), backward
+@table.derivative("scatter.value_reduce")
+def scatter_value_reduce_gradient(grad, reduce):
+    if reduce != "add":
+        raise NotImplementedError("scatter with multiplication has no gradient")
+    return grad, None
 
 
-@table.gradient("scatter_add")
-def scatter_add_gradient(self: Tensor, dim: int, index: Tensor, src: Tensor):
-    src_size = src.size()
-
-    def backward(grad: Tensor):
-        return grad, None, None, filled(torch.gather(grad, dim, index), src_size)
-
-    return torch.scatter_add(self, dim, index, src), backward
+table.derivative("scatter_add", lambda grad, dim, index, src_size: (grad, None, filled(torch.gather(grad, dim, index), src_size)))
 
 
-@table.gradient("scatter_reduce.two")
-def scatter_reduce_two_gradient(self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool):
-    result = torch.scatter_reduce(self, dim, index, src, reduce, include_self=include_self)
-
-    def backward(grad: Tensor):
-        for_self = grad
-        for_src = grad
-        if reduce == "sum":
-            for_src = grad.gather(dim, index)
-        elif reduce == "mean":
-            count = torch.ones_like(grad) if include_self else torch.zeros_like(grad)
-            count = count.scatter_add(dim, index, torch.ones_like(src))
-            for_self = grad / count.masked_fill(count == 0, 1)
-            for_src = for_self.gather(dim, index)
-        elif reduce == "prod":
-            of_others = self.masked_fill(self == 0, 1)
-            for_self = grad * torch.scatter_reduce(of_others, dim, index, src, reduce, include_self=include_self) / of_others
-            is_zero = src == 0
-            zeros = torch.zeros_like(self).scatter_add(dim, index, is_zero.to(self.dtype)).gather(dim, index)
-            is_only_zero = is_zero & (zeros == 1)
-            without = torch.scatter_reduce(self, dim, index, src.masked_fill(is_only_zero, 1), reduce, include_self=include_self)
-            others = (grad * result).gather(dim, index) / src.masked_fill(is_zero, 1)
-            for_src = torch.where(is_only_zero, (grad * without).gather(dim, index), others)
-        else:
-            is_self = (self == result).to(self.dtype)
-            is_src = (src == result.gather(dim, index)).to(src.dtype)
-            share = grad / is_self.scatter_add(dim, index, is_src)
-            for_self = is_self * share
-            for_src = is_src * share.gather(dim, index)
-        if not include_self:
-            for_self = for_self.scatter(dim, index, 0)
-        return for_self, None, None, for_src, None, None
-
-    return result, backward
+@table.derivative("scatter_reduce.two")
+def scatter_reduce_two_gradient(grad, self, dim, index, src, reduce, include_self, result):
+    for_self = grad
+    for_src = grad
+    if reduce == "sum":
+        for_src = grad.gather(dim, index)
+    elif reduce == "mean":
+        count = torch.ones_like(grad) if include_self else torch.zeros_like(grad)
+        count = count.scatter_add(dim, index, torch.ones_like(src))
+        for_self = grad / count.masked_fill(count == 0, 1)
+        for_src = for_self.gather(dim, index)
+    elif reduce == "prod":
+        of_others = self.masked_fill(self == 0, 1)
+        for_self = grad * torch.scatter_reduce(of_others, dim, index, src, reduce, include_self=include_self) / of_others
+        is_zero = src == 0
+        zeros = torch.zeros_like(self).scatter_add(dim, index, is_zero.to(self.dtype)).gather(dim, index)
+        is_only_zero = is_zero & (zeros == 1)
+        without = torch.scatter_reduce(self, dim, index, src.masked_fill(is_only_zero, 1), reduce, include_self=include_self)
+        others = (grad * result).gather(dim, index) / src.masked_fill(is_zero, 1)
+        for_src = torch.where(is_only_zero, (grad * without).gather(dim, index), others)
+    else:
+        is_self = (self == result).to(self.dtype)
+        is_src = (src == result.gather(dim, index)).to(src.dtype)
+        share = grad / is_self.scatter_add(dim, index, is_src)
+        for_self = is_self * share
+        for_src = is_src * share.gather(dim, index)
+    if not include_self:
+        for_self = for_self.scatter(dim, index, 0)
+    return for_self, None, for_src

@@ -34,15 +34,10 @@ def flatten_dense_tensors_gradient(tensors: list[Tensor]):
     return torch.flatten_dense_tensors(tensors), backward
 
 
-@table.gradient("unflatten_dense_tensors")
-def unflatten_dense_tensors_gradient(flat: Tensor, tensors: list[Tensor]):
-    size = flat.size()
-
-    def backward(grad: list[Tensor]):
-        used = torch.flatten_dense_tensors(grad)
-        return torch.constant_pad_nd(used, [0, size[0] - used.size(0)]), None
-
-    return torch.unflatten_dense_tensors(flat, tensors), backward
+@table.derivative("unflatten_dense_tensors")
+def unflatten_dense_tensors_gradient(grad, flat_size):
+    used = torch.flatten_dense_tensors(grad)
+    return torch.constant_pad_nd(used, [0, flat_size[0] - used.size(0)]), None
 
 
 @table.gradient("_chunk_cat")
@@ -78,17 +73,12 @@ def combinations_gradient(self: Tensor, r: int, with_replacement: bool):
     return torch.combinations(self, r, with_replacement), backward
 
 
-@table.gradient("tensor_split.tensor_indices_or_sections")
-def tensor_split_by_gradient(self: Tensor, tensor_indices_or_sections: Tensor, dim: int):
-    size = self.size()
-
-    def backward(grad: list[Tensor]):
-        # places may run backwards or overlap: each part goes where it came from
-        places = torch.arange(size[dim], device=self.device)
-        parts = torch.tensor_split(places, tensor_indices_or_sections, 0)
-        return self.new_zeros(size).index_add(dim, torch.cat(parts), torch.cat(grad, dim)), None, None
-
-    return torch.tensor_split(self, tensor_indices_or_sections, dim), backward
+@table.derivative("tensor_split.tensor_indices_or_sections")
+def tensor_split_by_gradient(grad, self, tensor_indices_or_sections, dim, self_size):
+    # places may run backwards or overlap: each part goes where it came from
+    places = torch.arange(self_size[dim], device=self.device)
+    parts = torch.tensor_split(places, tensor_indices_or_sections, 0)
+    return self.new_zeros(self_size).index_add(dim, torch.cat(parts), torch.cat(grad, dim)), None
 
 
 # ---- packed sequences: rows of all sequences, time by time

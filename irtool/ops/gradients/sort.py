@@ -12,26 +12,7 @@ def to_places(grad: Tensor, dim: int, indices: Tensor, keepdim: bool, sizes: lis
     return grad.new_zeros(sizes).scatter(dim, indices, grad)
 
 
-@table.gradient("aten::sort")
-def sort_gradient(self: Tensor, dim: int, descending: bool):
-    values, indices = torch.sort(self, dim, descending)
-    sizes = self.size()
-
-    def backward(grad: Tensor):
-        return to_places(grad, dim, indices, True, sizes), None, None
-
-    return values, indices, backward
-
-
-@table.gradient("sort.stable")
-def stable_sort_gradient(self: Tensor, stable: bool | None, dim: int, descending: bool):
-    values, indices = torch.sort(self, stable=stable, dim=dim, descending=descending)
-    sizes = self.size()
-
-    def backward(grad: Tensor):
-        return to_places(grad, dim, indices, True, sizes), None, None, None
-
-    return values, indices, backward
+table.derivative("aten::sort sort.stable topk", lambda grad, dim, indices, self_size: to_places(grad, dim, indices, True, self_size))
 
 
 @table.gradient("msort")
@@ -45,81 +26,20 @@ def msort_gradient(self: Tensor):
     return values, backward
 
 
-@table.gradient("topk")
-def topk_gradient(self: Tensor, k: int, dim: int, largest: bool, sorted: bool):
-    values, indices = torch.topk(self, k, dim, largest, sorted)
-    sizes = self.size()
-
-    def backward(grad: Tensor):
-        return to_places(grad, dim, indices, True, sizes), None, None, None, None
-
-    return values, indices, backward
+table.derivative("kthvalue mode median.dim nanmedian.dim",
+                 lambda grad, dim, keepdim, indices, self_size: to_places(grad, dim, indices, keepdim, self_size))
 
 
-@table.gradient("kthvalue")
-def kthvalue_gradient(self: Tensor, k: int, dim: int, keepdim: bool):
-    values, indices = torch.kthvalue(self, k, dim, keepdim)
-    sizes = self.size()
-
-    def backward(grad: Tensor):
-        return to_places(grad, dim, indices, keepdim, sizes), None, None, None
-
-    return values, indices, backward
+@table.derivative("aten::median")
+def median_gradient(grad, self, result):
+    chosen = (self == result) | ((self != self) & (result != result))
+    return chosen * (grad / chosen.sum())
 
 
-@table.gradient("mode")
-def mode_gradient(self: Tensor, dim: int, keepdim: bool):
-    values, indices = torch.mode(self, dim, keepdim)
-    sizes = self.size()
-
-    def backward(grad: Tensor):
-        return to_places(grad, dim, indices, keepdim, sizes), None, None
-
-    return values, indices, backward
-
-
-@table.gradient("median.dim")
-def median_dim_gradient(self: Tensor, dim: int, keepdim: bool):
-    values, indices = torch.median(self, dim, keepdim)
-    sizes = self.size()
-
-    def backward(grad: Tensor):
-        return to_places(grad, dim, indices, keepdim, sizes), None, None
-
-    return values, indices, backward
-
-
-@table.gradient("nanmedian.dim")
-def nanmedian_dim_gradient(self: Tensor, dim: int, keepdim: bool):
-    values, indices = torch.nanmedian(self, dim, keepdim)
-    sizes = self.size()
-
-    def backward(grad: Tensor):
-        return to_places(grad, dim, indices, keepdim, sizes), None, None
-
-    return values, indices, backward
-
-
-@table.gradient("aten::median")
-def median_gradient(self: Tensor):
-    result = torch.median(self)
-
-    def backward(grad: Tensor):     # equal elements share
-        chosen = (self == result) | ((self != self) & (result != result))
-        return chosen * (grad / chosen.sum())
-
-    return result, backward
-
-
-@table.gradient("aten::nanmedian")
-def nanmedian_gradient(self: Tensor):
-    result = torch.nanmedian(self)
-
-    def backward(grad: Tensor):
-        chosen = (self == result) | ((self != self) & (result != result))
-        return chosen * (grad / chosen.sum())
-
-    return result, backward
+@table.derivative("aten::nanmedian")
+def nanmedian_gradient(grad, self, result):
+    chosen = (self == result) | ((self != self) & (result != result))
+    return chosen * (grad / chosen.sum())
 
 
 table.no_gradient("places are whole numbers", "argsort")

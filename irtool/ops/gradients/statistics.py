@@ -27,58 +27,13 @@ def known(correction: number | None) -> number:
     return correction
 
 
-@table.gradient("var")
-def var_gradient(self: Tensor, unbiased: bool):
-    def backward(grad: Tensor):
-        return var_slope(self, grad, None, int(unbiased), False), None
-
-    return torch.var(self, unbiased), backward
-
-
-@table.gradient("var.dim")
-def var_dim_gradient(self: Tensor, dim: list[int] | None, unbiased: bool, keepdim: bool):
-    def backward(grad: Tensor):
-        return var_slope(self, grad, dim, int(unbiased), keepdim), None, None, None
-
-    return torch.var(self, dim, unbiased, keepdim), backward
-
-
-@table.gradient("var.correction")
-def var_correction_gradient(self: Tensor, dim: list[int] | None, correction: number | None, keepdim: bool):
-    def backward(grad: Tensor):
-        return var_slope(self, grad, dim, known(correction), keepdim), None, None, None
-
-    return torch.var(self, dim, correction=correction, keepdim=keepdim), backward
-
-
-@table.gradient("std")
-def std_gradient(self: Tensor, unbiased: bool):
-    result = torch.std(self, unbiased)
-
-    def backward(grad: Tensor):
-        return std_slope(self, grad, result, None, int(unbiased), False), None
-
-    return result, backward
-
-
-@table.gradient("std.dim")
-def std_dim_gradient(self: Tensor, dim: list[int] | None, unbiased: bool, keepdim: bool):
-    result = torch.std(self, dim, unbiased, keepdim)
-
-    def backward(grad: Tensor):
-        return std_slope(self, grad, result, dim, int(unbiased), keepdim), None, None, None
-
-    return result, backward
-
-
-@table.gradient("std.correction")
-def std_correction_gradient(self: Tensor, dim: list[int] | None, correction: number | None, keepdim: bool):
-    result = torch.std(self, dim, correction=correction, keepdim=keepdim)
-
-    def backward(grad: Tensor):
-        return std_slope(self, grad, result, dim, known(correction), keepdim), None, None, None
-
-    return result, backward
+table.derivative("var", lambda grad, self, unbiased: var_slope(self, grad, None, int(unbiased), False))
+table.derivative("var.dim", lambda grad, self, dim, unbiased, keepdim: var_slope(self, grad, dim, int(unbiased), keepdim))
+table.derivative("var.correction", lambda grad, self, dim, correction, keepdim: var_slope(self, grad, dim, known(correction), keepdim))
+table.derivative("std", lambda grad, self, unbiased, result: std_slope(self, grad, result, None, int(unbiased), False))
+table.derivative("std.dim", lambda grad, self, dim, unbiased, keepdim, result: std_slope(self, grad, result, dim, int(unbiased), keepdim))
+table.derivative("std.correction",
+                 lambda grad, self, dim, correction, keepdim, result: std_slope(self, grad, result, dim, known(correction), keepdim))
 
 
 def mean_slope(self: Tensor, grad: Tensor, dim: list[int] | None, keepdim: bool) -> Tensor:
@@ -189,57 +144,51 @@ def covariance_slope(whole: Tensor, centred: Tensor) -> Tensor:
     return whole @ centred.conj() + (whole.mT @ centred).conj()
 
 
-@table.gradient("cov")
-def cov_gradient(self: Tensor, correction: int, fweights: Tensor | None, aweights: Tensor | None):
-    def backward(grad: Tensor):
-        rows = as_rows(self)
-        weights = torch.real(rows.new_ones([rows.size(1)]))
-        if fweights is not None:
-            weights = weights * fweights
-        counts = weights
-        if aweights is not None:
-            weights = weights * aweights
-        total = weights.sum()
-        factor = total - correction
-        share = torch.zeros_like(total)     # of the total that the weights' unevenness takes
-        if aweights is not None and correction != 0:
-            share = (weights * aweights).sum() / total
-            factor = total - share * correction
-        factor = factor.clamp_min(0)
-        centred = rows - (rows * weights).sum([1], True) / total
-        whole = grad.reshape([rows.size(0), rows.size(0)]) / factor
-        slope = covariance_slope(whole, centred) * weights
-        for_aweights: Tensor | None = None
-        if aweights is not None:
-            each = torch.real(centred.conj() * (whole.mT @ centred)).sum([0])
-            for_factor = -(each * weights).sum() / factor
-            moved = for_factor.expand(weights.size())
-            direct = torch.zeros_like(weights)
-            if correction != 0:
-                moved = for_factor * (1 - (aweights - share) / total * correction)
-                direct = -for_factor * weights / total * correction
-            for_aweights = (each + moved) * counts + direct
-        return slope.reshape(self.size()), None, None, for_aweights
-
-    return torch.cov(self, correction=correction, fweights=fweights, aweights=aweights), backward
+@table.derivative("cov")
+def cov_gradient(grad, self, correction, fweights, aweights):
+    rows = as_rows(self)
+    weights = torch.real(rows.new_ones([rows.size(1)]))
+    if fweights is not None:
+        weights = weights * fweights
+    counts = weights
+    if aweights is not None:
+        weights = weights * aweights
+    total = weights.sum()
+    factor = total - correction
+    share = torch.zeros_like(total)     # of the total that the weights' unevenness takes
+    if aweights is not None and correction != 0:
+        share = (weights * aweights).sum() / total
+        factor = total - share * correction
+    factor = factor.clamp_min(0)
+    centred = rows - (rows * weights).sum([1], True) / total
+    whole = grad.reshape([rows.size(0), rows.size(0)]) / factor
+    slope = covariance_slope(whole, centred) * weights
+    for_aweights: Tensor | None = None
+    if aweights is not None:
+        each = torch.real(centred.conj() * (whole.mT @ centred)).sum([0])
+        for_factor = -(each * weights).sum() / factor
+        moved = for_factor.expand(weights.size())
+        direct = torch.zeros_like(weights)
+        if correction != 0:
+            moved = for_factor * (1 - (aweights - share) / total * correction)
+            direct = -for_factor * weights / total * correction
+        for_aweights = (each + moved) * counts + direct
+    return slope.reshape(self.size()), None, for_aweights
 
 
-@table.gradient("corrcoef")
-def corrcoef_gradient(self: Tensor):
-    def backward(grad: Tensor):
-        rows = as_rows(self)
-        count = rows.size(0)
-        centred = rows - rows.mean([1], True)
-        covariance = centred @ centred.mH
-        spread = torch.real(covariance.diagonal()).sqrt()
-        product = spread.unsqueeze(1) * spread.unsqueeze(0)
-        ratio = covariance / product
-        whole = grad.reshape([count, count])
-        for_spread = -torch.real(whole * ratio)
-        for_spread = (for_spread.sum([0]) + for_spread.sum([1])) / (spread * spread * 2)
-        return covariance_slope(whole / product + torch.diag_embed(for_spread), centred).reshape(self.size())
-
-    return torch.corrcoef(self), backward
+@table.derivative("corrcoef")
+def corrcoef_gradient(grad, self):
+    rows = as_rows(self)
+    count = rows.size(0)
+    centred = rows - rows.mean([1], True)
+    covariance = centred @ centred.mH
+    spread = torch.real(covariance.diagonal()).sqrt()
+    product = spread.unsqueeze(1) * spread.unsqueeze(0)
+    ratio = covariance / product
+    whole = grad.reshape([count, count])
+    for_spread = -torch.real(whole * ratio)
+    for_spread = (for_spread.sum([0]) + for_spread.sum([1])) / (spread * spread * 2)
+    return covariance_slope(whole / product + torch.diag_embed(for_spread), centred).reshape(self.size())
 
 
 # ---- norms
@@ -270,24 +219,9 @@ def norm_slope(self: Tensor, grad: Tensor, norm: Tensor, p: float, dim: list[int
     return slope
 
 
-@table.gradient("linalg_vector_norm")
-def linalg_vector_norm_gradient(self: Tensor, ord: number, dim: list[int] | None, keepdim: bool, dtype: int | None):
-    result = torch.linalg_vector_norm(self, ord, dim, keepdim, dtype=dtype)
-
-    def backward(grad: Tensor):
-        return norm_slope(self, grad, result, float(ord), dim, keepdim), None, None, None, None
-
-    return result, backward
-
-
-@table.gradient("norm.Scalar native_norm")
-def norm_gradient(self: Tensor, p: number):
-    result = torch.norm(self, p)
-
-    def backward(grad: Tensor):
-        return norm_slope(self, grad, result, float(p), None, False), None
-
-    return result, backward
+table.derivative("linalg_vector_norm",
+                 lambda grad, self, ord, dim, keepdim, result: norm_slope(self, grad, result, float(ord), dim, keepdim))
+table.derivative("norm.Scalar native_norm", lambda grad, self, p, result: norm_slope(self, grad, result, float(p), None, False))
 
 
 def order_of(p: number | None) -> float:
@@ -297,51 +231,7 @@ def order_of(p: number | None) -> float:
     return float(p)
 
 
-@table.gradient("norm.ScalarOpt_dim")
-def norm_dims_gradient(self: Tensor, p: number | None, dim: list[int], keepdim: bool):
-    result = torch.norm(self, p, dim, keepdim)
-
-    def backward(grad: Tensor):
-        return norm_slope(self, grad, result, order_of(p), dim, keepdim), None, None, None
-
-    return result, backward
-
-
-@table.gradient("norm.ScalarOpt_dtype")
-def norm_dtype_gradient(self: Tensor, p: number | None, dtype: int):
-    result = torch.norm(self, p, dtype=dtype)
-
-    def backward(grad: Tensor):
-        return norm_slope(self, grad, result, order_of(p), None, False), None, None
-
-    return result, backward
-
-
-@table.gradient("norm.ScalarOpt_dim_dtype")
-def norm_dims_dtype_gradient(self: Tensor, p: number | None, dim: list[int], keepdim: bool, dtype: int):
-    result = torch.norm(self, p, dim, keepdim, dtype=dtype)
-
-    def backward(grad: Tensor):
-        return norm_slope(self, grad, result, order_of(p), dim, keepdim), None, None, None, None
-
-    return result, backward
-
-
-@table.gradient("native_norm.ScalarOpt_dim_dtype")
-def native_norm_gradient(self: Tensor, p: number | None, dim: list[int], keepdim: bool, dtype: int | None):
-    result = torch.native_norm(self, p, dim, keepdim, dtype)
-
-    def backward(grad: Tensor):
-        return norm_slope(self, grad, result, order_of(p), dim, keepdim), None, None, None, None
-
-    return result, backward
-
-
-@table.gradient("frobenius_norm.dim")
-def frobenius_norm_gradient(self: Tensor, dim: list[int], keepdim: bool):
-    result = torch.frobenius_norm(self, dim, keepdim)
-
-    def backward(grad: Tensor):
-        return norm_slope(self, grad, result, 2.0, dim, keepdim), None, None
-
-    return result, backward
+table.derivative("norm.ScalarOpt_dim norm.ScalarOpt_dim_dtype native_norm.ScalarOpt_dim_dtype",
+                 lambda grad, self, p, dim, keepdim, result: norm_slope(self, grad, result, order_of(p), dim, keepdim))
+table.derivative("norm.ScalarOpt_dtype", lambda grad, self, p, result: norm_slope(self, grad, result, order_of(p), None, False))
+table.derivative("frobenius_norm.dim", lambda grad, self, dim, keepdim, result: norm_slope(self, grad, result, 2.0, dim, keepdim))

@@ -64,16 +64,10 @@ def stft_back(grad: Tensor, signal: Tensor, n_fft: int, hop_length: int | None, 
     return for_signal, for_window
 
 
-@table.gradient("aten::stft")
-def stft_gradient(self: Tensor, n_fft: int, hop_length: int | None, win_length: int | None, window: Tensor | None, normalized: bool,
-                  onesided: bool | None, return_complex: bool | None, align_to_window: bool | None):
-    result = torch.stft(self, n_fft, hop_length, win_length, window, normalized, onesided, return_complex, align_to_window)
-
-    def backward(grad: Tensor):
-        for_self, for_window = stft_back(grad, self, n_fft, hop_length, win_length, window, normalized, onesided, return_complex)
-        return for_self, None, None, None, for_window, None, None, None, None
-
-    return result, backward
+@table.derivative("aten::stft")
+def stft_gradient(grad, self, n_fft, hop_length, win_length, window, normalized, onesided, return_complex):
+    for_self, for_window = stft_back(grad, self, n_fft, hop_length, win_length, window, normalized, onesided, return_complex)
+    return for_self, for_window
 
 
 @table.gradient("stft.center")
@@ -95,43 +89,37 @@ def stft_center_gradient(self: Tensor, n_fft: int, hop_length: int | None, win_l
     return result, backward
 
 
-@table.gradient("istft")
-def istft_gradient(self: Tensor, n_fft: int, hop_length: int | None, win_length: int | None, window: Tensor | None, center: bool,
-                   normalized: bool, onesided: bool | None, length: int | None, return_complex: bool):
-    result = torch.istft(self, n_fft, hop_length, win_length, window, center, normalized, onesided, length, return_complex)
-
-    def backward(grad: Tensor):
-        hop = n_fft // 4
-        if hop_length is not None:
-            hop = hop_length
-        shape = wide_window(window, n_fft, win_length, self)
-        count = self.size(-1)
-        whole = n_fft + hop * (count - 1)
-        start = n_fft // 2 if center else 0
-        size = min(grad.size(-1), whole - start)
-        signal = grad if return_complex else torch.real(grad)
-        squares = (shape * shape).unsqueeze(0).expand([count, n_fft])
-        weight = torch.unfold_backward(squares, [whole], 0, n_fft, hop).narrow(0, start, size)
-        per_sample = signal.narrow(-1, 0, size) / weight.conj()
-        signal_grad = torch.constant_pad_nd(per_sample, [start, whole - start - size], 0)
-        frame_grad = signal_grad.unfold(-1, n_fft, hop)
-        norm = "ortho" if normalized else "backward"
-        spectra = self.transpose(-1, -2)
-        if return_complex:
-            frames = torch.fft_ifft(spectra, n_fft, -1, norm)
-            for_spectra = torch.fft_fft(frame_grad * shape.conj(), None, -1, adjoint_norm(norm))
-        else:
-            frames = torch.fft_irfft(spectra.narrow(-1, 0, n_fft // 2 + 1), n_fft, -1, norm)
-            part = torch.fft_rfft(frame_grad * shape, None, -1, adjoint_norm(norm))
-            for_spectra = along(both_halves(part, part.dim() - 1, n_fft), part.dim() - 1, spectra.size(-1))
-        for_window: Tensor | None = None
-        if window is not None:
-            lost = torch.constant_pad_nd(per_sample * result.narrow(-1, 0, size).conj(), [start, whole - start - size], 0)
-            slope = (frame_grad * frames.conj()).sum_to_size([n_fft])
-            slope = slope - 2 * (lost.unfold(-1, n_fft, hop) * shape.conj()).sum_to_size([n_fft])
-            if not window.is_complex():
-                slope = torch.real(slope)
-            for_window = window_part(slope, window, n_fft, win_length)
-        return for_spectra.transpose(-1, -2), None, None, None, for_window, None, None, None, None, None
-
-    return result, backward
+@table.derivative("istft")
+def istft_gradient(grad, self, n_fft, hop_length, win_length, window, center, normalized, return_complex, result):
+    hop = n_fft // 4
+    if hop_length is not None:
+        hop = hop_length
+    shape = wide_window(window, n_fft, win_length, self)
+    count = self.size(-1)
+    whole = n_fft + hop * (count - 1)
+    start = n_fft // 2 if center else 0
+    size = min(grad.size(-1), whole - start)
+    signal = grad if return_complex else torch.real(grad)
+    squares = (shape * shape).unsqueeze(0).expand([count, n_fft])
+    weight = torch.unfold_backward(squares, [whole], 0, n_fft, hop).narrow(0, start, size)
+    per_sample = signal.narrow(-1, 0, size) / weight.conj()
+    signal_grad = torch.constant_pad_nd(per_sample, [start, whole - start - size], 0)
+    frame_grad = signal_grad.unfold(-1, n_fft, hop)
+    norm = "ortho" if normalized else "backward"
+    spectra = self.transpose(-1, -2)
+    if return_complex:
+        frames = torch.fft_ifft(spectra, n_fft, -1, norm)
+        for_spectra = torch.fft_fft(frame_grad * shape.conj(), None, -1, adjoint_norm(norm))
+    else:
+        frames = torch.fft_irfft(spectra.narrow(-1, 0, n_fft // 2 + 1), n_fft, -1, norm)
+        part = torch.fft_rfft(frame_grad * shape, None, -1, adjoint_norm(norm))
+        for_spectra = along(both_halves(part, part.dim() - 1, n_fft), part.dim() - 1, spectra.size(-1))
+    for_window: Tensor | None = None
+    if window is not None:
+        lost = torch.constant_pad_nd(per_sample * result.narrow(-1, 0, size).conj(), [start, whole - start - size], 0)
+        slope = (frame_grad * frames.conj()).sum_to_size([n_fft])
+        slope = slope - 2 * (lost.unfold(-1, n_fft, hop) * shape.conj()).sum_to_size([n_fft])
+        if not window.is_complex():
+            slope = torch.real(slope)
+        for_window = window_part(slope, window, n_fft, win_length)
+    return for_spectra.transpose(-1, -2), for_window

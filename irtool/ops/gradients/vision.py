@@ -4,21 +4,8 @@ from __future__ import annotations
 from irtool.ops.kernels.vision import table
 from irtool.ops.tensor import Tensor, torch
 
-
-@table.gradient("pixel_shuffle")
-def pixel_shuffle_gradient(self: Tensor, upscale_factor: int):
-    def backward(grad: Tensor):
-        return torch.pixel_unshuffle(grad, upscale_factor), None
-
-    return torch.pixel_shuffle(self, upscale_factor), backward
-
-
-@table.gradient("pixel_unshuffle")
-def pixel_unshuffle_gradient(self: Tensor, downscale_factor: int):
-    def backward(grad: Tensor):
-        return torch.pixel_shuffle(grad, downscale_factor), None
-
-    return torch.pixel_unshuffle(self, downscale_factor), backward
+table.derivative("pixel_shuffle", lambda grad, upscale_factor: torch.pixel_unshuffle(grad, upscale_factor))
+table.derivative("pixel_unshuffle", lambda grad, downscale_factor: torch.pixel_shuffle(grad, downscale_factor))
 
 
 @table.gradient("channel_shuffle native_channel_shuffle")

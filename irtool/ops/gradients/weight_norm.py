@@ -12,37 +12,24 @@ def weight_norm_back(grad: Tensor, v: Tensor, g: Tensor, norms: Tensor) -> tuple
     return for_v, (along / norms).sum_to_size(g.size())
 
 
-@table.gradient("_weight_norm")
-def weight_norm_gradient(v: Tensor, g: Tensor, dim: int):
-    def backward(grad: Tensor):
-        for_v, for_g = weight_norm_back(grad, v, g, torch.norm_except_dim(v, 2, dim))
-        return for_v, for_g, None
-
-    return torch._weight_norm(v, g, dim), backward
+@table.derivative("_weight_norm")
+def weight_norm_gradient(grad, v, g, dim):
+    for_v, for_g = weight_norm_back(grad, v, g, torch.norm_except_dim(v, 2, dim))
+    return for_v, for_g
 
 
-@table.gradient("_weight_norm_interface")
-def weight_norm_interface_gradient(v: Tensor, g: Tensor, dim: int):
-    result, norms = torch._weight_norm_interface(v, g, dim)
-
-    def backward(grad: Tensor):
-        for_v, for_g = weight_norm_back(grad, v, g, torch.norm_except_dim(v, 2, dim))
-        return for_v, for_g, None
-
-    return result, norms, backward
+@table.derivative("_weight_norm_interface")
+def weight_norm_interface_gradient(grad, v, g, dim):
+    for_v, for_g = weight_norm_back(grad, v, g, torch.norm_except_dim(v, 2, dim))
+    return for_v, for_g
 
 
-@table.gradient("norm_except_dim")
-def norm_except_dim_gradient(v: Tensor, pow: int, dim: int):
-    result = torch.norm_except_dim(v, pow, dim)
-
-    def backward(grad: Tensor):
-        if pow == 2:
-            slope = v / result
-        elif pow == 1:
-            slope = v.sgn()
-        else:
-            slope = v.sgn() * (v.abs() / result).pow(pow - 1)
-        return (grad * slope).masked_fill(result == 0, 0), None, None
-
-    return result, backward
+@table.derivative("norm_except_dim")
+def norm_except_dim_gradient(grad, v, pow, result):
+    if pow == 2:
+        slope = v / result
+    elif pow == 1:
+        slope = v.sgn()
+    else:
+        slope = v.sgn() * (v.abs() / result).pow(pow - 1)
+    return (grad * slope).masked_fill(result == 0, 0)
