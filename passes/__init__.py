@@ -1,10 +1,10 @@
-"""The pass library: one file per pass; file, function and pipeline name are one word (`constant-pooling`, `constant_pooling`).
+"""The pass library: one file per pass. File, function and pipeline name are the same word (`constant_pooling`, `constant-pooling`).
 
-A pass is a function `Graph -> bool` (did it change?), or of a `Module` where it makes or joins graphs. Its keyword parameters are
-its options; their annotations and defaults are what `irtool passes NAME` shows and what a pipeline string is checked against. Its
-docstring opens with one sentence and shows IR `before:` and `after:`, and a test runs that.
+A pass is a function `Graph -> bool`, which returns whether the graph changed; a pass that adds or joins graphs takes a `Module`. Its
+keyword parameters are its options: `irtool passes NAME` shows their annotations and defaults, and pipelines are checked against them. Its
+docstring opens with one sentence, and shows IR `before:` and `after:`, which a test runs.
 
-`PASSES` lists them all; a pass is imported when it is first used, so naming one costs nothing.
+`AREAS` names all passes; `PASSES` has an object for each, which imports the pass when it is first used.
 """
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ class Pass:
 
     @property
     def takes_module(self) -> bool:
-        """Does it work on a whole Module rather than on one Graph?"""
+        """Does the pass take a Module, and not a Graph?"""
         code = self.function.__code__
         return annotation(self.function, code.co_varnames[0]).rpartition(".")[2] == "Module"
 
     @property
     def options(self) -> tuple[PassOption, ...]:
-        """Its keyword parameters, in order."""
+        """The options of the pass, in order."""
         function = self.function
         code = function.__code__
         count = code.co_argcount
@@ -82,7 +82,7 @@ class Pass:
 
     @property
     def summary(self) -> str:
-        """The first sentence of its docstring."""
+        """The first sentence of the pass's docstring."""
         return " ".join((self.function.__doc__ or "").strip().partition("\n\n")[0].split())
 
     @property
@@ -112,7 +112,7 @@ AREAS: dict[str, tuple[str, ...]] = {
     "transformations": ("vmap", "lower-custom-vjp", "differentiate", "specialize-undef", "lower-grad-of", "pack-gradient",
                         "unpack-gradient"),
 }
-"""The names of all passes, by what they work on."""
+"""Area -> the names of its passes."""
 
 PASSES: tuple[Pass, ...] = tuple(Pass(name) for names in AREAS.values() for name in names)
 """Every pass, in the order of the areas."""

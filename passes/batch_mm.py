@@ -1,4 +1,4 @@
-"""Many small matrix products as one."""
+"""Batching of small matrix products."""
 from __future__ import annotations
 
 from irtool.ir.attribute import Attribute
@@ -17,10 +17,10 @@ LEFT, RIGHT = 0, 1
 
 
 def batch_mm(graph: Graph) -> bool:
-    """Make a sum of at least four matrix products one `prim::MMTreeReduce`, and at least eight products with a common factor one
-    `prim::MMBatchSide`; then dead code goes, and peephole runs.
+    """Turn each sum of at least four matrix products into one `prim::MMTreeReduce`, and at least eight products with a common factor into
+    one `prim::MMBatchSide`; then run `dce` and `peephole`.
 
-    A graph without products, or one that writes into tensors, is left as it is.
+    A graph without products, or one that writes into tensors, stays unchanged.
 
     before:
         graph(%a : Tensor, %b : Tensor, %c : Tensor, %d : Tensor):
@@ -52,7 +52,7 @@ def batch_mm(graph: Graph) -> bool:
 
 # -- sums of products
 def _reduce_trees(graph: Graph, block: Block) -> bool:
-    """Each largest sum of products in a block."""
+    """Reduce each maximal sum of products in a block."""
     leaves: dict[Node, list[Node]] = {}     # root of a tree -> its products, in order
     for node in block:
         if _is_product(node):
@@ -78,7 +78,7 @@ def _is_product(node: Node) -> bool:
 
 # -- products with a common factor
 def _batch_sides(graph: Graph, block: Block) -> bool:
-    """Products of a block that share a factor."""
+    """Batch the products of a block that share a factor."""
     changed = False
     considered: set[Value] = set()
     for node in list(block):
@@ -113,7 +113,7 @@ def _batch_side(graph: Graph, block: Block, shared: Value, side: int) -> bool:
 
 
 def _read_by(node: Node) -> list[Value]:
-    """What a node reads, its blocks included."""
+    """The values that a node and the nodes in its blocks read."""
     values = list(node.inputs)
     for block in node.blocks:
         values += block.outputs
@@ -124,7 +124,7 @@ def _read_by(node: Node) -> list[Value]:
 
 
 def _together(block: Block, users: set[Node]) -> tuple[list[Node], list[Node]]:
-    """The products that do not depend on one another, and what stands between them and reads them: that goes behind the last."""
+    """The products that do not depend on one another, and the nodes between them that read them, which must move after the last one."""
     products: list[Node] = []
     dependent: dict[Node, None] = {}
     results: set[Value] = set()

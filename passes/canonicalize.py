@@ -5,7 +5,7 @@ from irtool.ir.graph import Graph
 
 
 def canonicalize(graph: Graph) -> bool:
-    """Name every value by a number, from 0 on in order of definition: two equal graphs then have equal texts.
+    """Number all values from 0 on, in order of definition, so that equal graphs have equal texts.
 
     before:
         graph(%x : Tensor, %c : bool):

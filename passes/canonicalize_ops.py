@@ -1,4 +1,4 @@
-"""Operators in the form that later passes look for."""
+"""Operators in the form that later passes expect."""
 from __future__ import annotations
 
 from irtool.ir.attribute import Attribute, TensorLiteral
@@ -11,7 +11,8 @@ from irtool.ops.torch_lists import ARITHMETIC
 
 
 def canonicalize_ops(graph: Graph) -> bool:
-    """Make operands that are constant tensors without dimensions numbers, and chunks with known numbers `prim::ConstantChunk`.
+    """Replace operands that are constant tensors without dimensions by numbers, and `chunk` with constant arguments by
+    `prim::ConstantChunk`.
 
     before:
         graph(%x : Tensor):
@@ -75,7 +76,7 @@ def _open_chunk(graph: Graph, node: Node) -> bool:
         else:
             return False
     if not any(user.kind == "prim::ListUnpack" for user, _ in node.output.uses):
-        return False        # there may be fewer pieces than asked for, which only unpacking minds
+        return False        # chunk may return fewer pieces than asked for; only an unpacking checks the number
     attributes = {"chunks": Attribute.of(chunks, graph.dialect), "dim": Attribute.of(dim, graph.dialect)}
     types = {index: value.type for index, value in pieces}
     plain = pieces[0][1].type

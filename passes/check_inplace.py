@@ -1,4 +1,4 @@
-"""Python operators that would write into their operands."""
+"""Refusal of Python operators that write into their operands."""
 from __future__ import annotations
 
 from irtool.ir.errors import PassError
@@ -7,9 +7,7 @@ from irtool.ir.structure_kinds import PYTHON_OPERATORS
 
 
 def check_inplace(graph: Graph) -> bool:
-    """Refuse Python operators marked `inplace=1`: nobody knows what they write, so nothing could be moved across them.
-
-    The graph stays as it is.
+    """Refuse Python operators marked `inplace=1`, since no pass could move a node across them; the graph stays unchanged.
 
     before:
         graph(%x : Tensor):

@@ -1,4 +1,4 @@
-"""Loops of known length written out."""
+"""Unrolling of loops of known length."""
 from __future__ import annotations
 
 from irtool.ir.graph import Graph
@@ -6,7 +6,7 @@ from irtool.passes.loop_unrolling import unroll_all
 
 
 def constant_loop_unrolling(graph: Graph) -> bool:
-    """Write out the loops whose number of rounds is a constant, however large their bodies: wholly when there are fewer than 64 rounds.
+    """Unroll loops whose number of rounds is a constant, whatever the size of their bodies: completely if it is less than 64.
 
     before:
         graph(%x : Tensor):
@@ -27,4 +27,4 @@ def constant_loop_unrolling(graph: Graph) -> bool:
     return unroll_all(graph, True)
 
 
-constant_loop_unrolling.repeats = "what is left of the eights is a loop that can be unrolled again"     # type: ignore[attr-defined]
+constant_loop_unrolling.repeats = "the loop over the remaining rounds can be unrolled again"     # type: ignore[attr-defined]

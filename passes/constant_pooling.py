@@ -9,9 +9,9 @@ from irtool.ir.numbering import node_key
 
 
 def constant_pooling(graph: Graph) -> bool:
-    """Put every constant at the top of the graph, each once, in order of first appearance.
+    """Move every constant to the top of the graph, equal ones once, in order of first appearance.
 
-    Constants that may be written into, or that leave the graph twice, stay apart; those that are written into in a block, there.
+    Constants that nodes may write into, or that escape twice, are not merged; those written in a block stay in the block.
 
     before:
         graph(%x : Tensor):
@@ -51,7 +51,7 @@ def constant_pooling(graph: Graph) -> bool:
             continue
         if node.owner is not graph.block and is_mutable(node.output.type):
             aliases = aliases or Aliases(graph)
-            if aliases.is_written(node.output):     # each round has its own
+            if aliases.is_written(node.output):     # each round needs a new one
                 continue
         below = graph.block.return_node.next if top is graph.block.param_node else top.next
         if below is not node:

@@ -16,9 +16,9 @@ from irtool.ops.folding import evaluate, is_foldable
 
 
 def constant_propagation(graph: Graph, immutable_types: bool = False) -> bool:
-    """Compute what depends on constants only, take the branch of an `If` that is known, drop loops that do not run, then dead code.
+    """Fold nodes whose operands are constants, replace an `If` of known condition by its branch, drop loops that never run; then run `dce`.
 
-    `immutable-types` leaves lists and tensors alone.
+    `immutable-types` does not fold lists and tensors.
 
     before:
         graph(%x : Tensor):
@@ -46,7 +46,7 @@ def constant_propagation(graph: Graph, immutable_types: bool = False) -> bool:
 
 
 class Propagation:
-    """One sweep in order: operands are known before their users are looked at."""
+    """One walk in order, so that operands are known before their users are visited."""
 
     def __init__(self, graph: Graph, immutable_types: bool) -> None:
         self.graph = graph
@@ -91,7 +91,7 @@ class Propagation:
             return
         if len(results) == 1:
             literal = self.spell(results[0], node.output.type)
-            if literal is None:        # a list of tensors: no text holds it, but what is made of it may be known
+            if literal is None:        # a list of tensors has no text, but results computed from it may
                 self.known[node.outputs[0]] = results[0]
             else:
                 become_constant(node, *literal)
@@ -110,7 +110,7 @@ class Propagation:
         self.changed = True
 
     def may_fold(self, node: Node) -> bool:
-        """Nothing that is written into, in operands or results."""
+        """May a node be folded: does no node write into its operands or results?"""
         for value in (*node.inputs, *node.outputs):
             if is_mutable(value.type):
                 break
@@ -123,7 +123,7 @@ class Propagation:
         return not self.aliases.has_writers(node)
 
     def spell(self, value: object, declared: Type) -> tuple[Attribute | None, Type] | None:
-        """The constant's attribute and type; None when text cannot hold the value exactly."""
+        """The constant's attribute and type; None if text cannot represent the value exactly."""
         if value.__class__ is int:
             return Attribute(str(value), value), INT
         if value is None:
@@ -138,7 +138,7 @@ class Propagation:
             type: Type = declared
         else:
             if isinstance(value, tuple) and _is_empty_inside(value):
-                return None         # an empty list does not say what it is a list of
+                return None         # an empty list does not tell its element type
             type = declared if isinstance(value, str) and declared.key == "Device" else type_of(value)
         attribute = Attribute.of(value, self.dialect, type)
         if isinstance(value, float) and self.dialect.float_style == "short6":
@@ -159,7 +159,7 @@ class Propagation:
                 self.block(block)
 
     def truth(self, value: Value) -> bool | None:
-        """A condition that is known."""
+        """The value of a condition; None: unknown."""
         condition = self.known.get(value, NOT_CONSTANT)
         if isinstance(condition, TensorLiteral) and condition.is_exact:
             condition = condition.item()
@@ -181,7 +181,7 @@ class Propagation:
             if a is not b:
                 if a.node.kind not in CONSTANT_KINDS or b.node.kind not in CONSTANT_KINDS or node_key(a.node) != node_key(b.node):
                     continue
-                if a.node.owner is yes:     # else it stands around the branches already
+                if a.node.owner is yes:     # else it is defined outside the branches
                     a.node.move_before(node)
             node.outputs[i].replace_all_uses_with(a)
             node.remove_output(i)
@@ -198,7 +198,7 @@ class Propagation:
         body = node.blocks[0]
         self.block(body)
         for i in reversed(range(len(node.outputs))):
-            if body.inputs[i + 1] is body.outputs[i + 1]:       # carried round unchanged
+            if body.inputs[i + 1] is body.outputs[i + 1]:       # carried unchanged
                 start = node.inputs[i + 2]
                 node.outputs[i].replace_all_uses_with(start)
                 body.remove_output(i + 1)
@@ -210,12 +210,12 @@ class Propagation:
 
 
 def _is_empty_inside(value: object) -> bool:
-    """Is there an empty list or dict in a tuple?"""
+    """Does a tuple contain an empty list or dict?"""
     return any(map(_is_empty_inside, value)) if isinstance(value, tuple) else isinstance(value, (list, dict)) and not value
 
 
 def _holds(value: object, kinds: tuple[type, ...]) -> bool:
-    """Is something of these kinds in the lists and dicts of a value?"""
+    """Do the lists and dicts of a value contain a value of these kinds?"""
     if isinstance(value, (list, dict)):
         return any(_holds(each, kinds) for each in (value.values() if isinstance(value, dict) else value))
     return isinstance(value, kinds)

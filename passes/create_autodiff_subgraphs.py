@@ -1,4 +1,4 @@
-"""Differentiable stretches of a graph as nodes of their own."""
+"""Grouping of differentiable nodes."""
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -26,11 +26,11 @@ NO_VALUES: Mapping[Value, Container[Node]] = {}
 
 
 def create_autodiff_subgraphs(graph: Graph, threshold: int = 2, form: str = "") -> bool:
-    """Put each run of at least `threshold` differentiable nodes into a graph of its own, which one node runs.
+    """Move each group of at least `threshold` differentiable nodes into an inner graph, which a `prim::DifferentiableGraph` runs.
 
-    What stands between them, such as control flow, is left, and searched in turn. `form=2018` takes neighbours; `form=modern` groups
-    along the edges from producer to consumer, moves what stands between, copies constants inside, and merges equal nodes at the end.
-    The default is as the file's dialect.
+    Blocks of control flow are searched for groups too. `form=2018` groups neighbours; `form=modern` groups along edges from producer to
+    consumer, moves nodes between them away, copies constants into the group, and merges equal nodes at the end. The default form is that of
+    the file's dialect.
 
     before:
         graph(%x : Tensor, %y : Tensor):
@@ -59,11 +59,11 @@ def create_autodiff_subgraphs(graph: Graph, threshold: int = 2, form: str = "") 
     return Slicer(graph, threshold).run()
 
 
-create_autodiff_subgraphs.repeats = "groups bring together what stood apart, as in torch"      # type: ignore[attr-defined]
+create_autodiff_subgraphs.repeats = "groups become neighbours, and can then be merged, as in torch"      # type: ignore[attr-defined]
 
 
 class Slicer:
-    """Groups of producers and consumers, block by block, as torch's SubgraphSlicer makes them."""
+    """Groups of producers and consumers, block by block, as torch's SubgraphSlicer forms them."""
 
     def __init__(self, graph: Graph, threshold: int) -> None:
         self.graph = graph
@@ -72,19 +72,19 @@ class Slicer:
         self.renamed: dict[Value, Value] = {}
 
     def run(self) -> bool:
-        """All blocks; whether anything changed."""
+        """Group the nodes of all blocks; returns whether anything changed."""
         groups = all_groups(self.graph, self.threshold, self.may_group, lambda: self.aliases, doubles, views_of_operands)
         for group in groups:
             self.make(group)
         return BY_NAME["cse"](self.graph) or bool(groups)
 
     def may_group(self, node: Node) -> bool:
-        """Does torch differentiate it symbolically, and are the constants it reads ones that can be copied?"""
+        """Does torch differentiate a node symbolically, and can the constants that it reads be copied?"""
         return is_symbolic(node) and not (self.aliases.has_writes and any(
             is_constant(value) and self.aliases.is_written(value) for value in node.inputs))
 
     def make(self, group: Item) -> None:
-        """The node for a group, unless merging equal nodes in it leaves too few."""
+        """Make the node for a group, unless merging equal nodes leaves too few."""
         node = wrap(self.graph, group.nodes(), group.operands(), group.results(), group.left, group.passed, self.renamed)
         inner = node.graphs["Subgraph"]
         BY_NAME["cse"](inner)
@@ -95,7 +95,7 @@ class Slicer:
 
 
 def views_of_operands(group: Item) -> list[Node]:
-    """What makes results that may share memory with what the group reads, and what depends on it."""
+    """The nodes of a group whose results may share memory with its operands, and those that depend on them."""
     if not any(category_of(node) != FRESH for node in group.nodes_reversed):
         return []
     aliases, inner = _on_its_own(group)
@@ -104,12 +104,12 @@ def views_of_operands(group: Item) -> list[Node]:
 
 
 def _holds_views(value: Value) -> bool:
-    """Is it a list of views (`split`)?"""
+    """Is a value a list of views (of `split`)?"""
     return isinstance(value.type, ListType) and category_of(value.node) != FRESH
 
 
 def doubles(group: Item) -> list[Node]:
-    """What makes results that may share memory with an earlier result, and what depends on it."""
+    """The nodes of a group whose results may share memory with an earlier result, and those that depend on them."""
     if len(group.gives) < 2 or not any(category_of(node) != FRESH for node in group.nodes_reversed):
         return []
     aliases, inner = _on_its_own(group)
@@ -125,7 +125,7 @@ def doubles(group: Item) -> list[Node]:
 
 
 def _on_its_own(group: Item) -> tuple[Aliases, dict[Value, Value]]:
-    """Who shares memory with whom in a graph that holds just the group, and its values there."""
+    """The aliases in a graph of only the group, and the values of the group there."""
     nodes = group.nodes()
     graph = Graph()
     mapping = {value: graph.block.add_input(graph.fresh_id(), value.type) for value in group.reads}
@@ -138,7 +138,7 @@ def _on_its_own(group: Item) -> tuple[Aliases, dict[Value, Value]]:
 
 
 def _with_users(group: Item, start: list[Node]) -> list[Node]:
-    """The nodes, and those of the group that depend on them, in order."""
+    """The nodes `start`, and those of the group that depend on them, in order."""
     wanted = set(start).intersection(group.nodes_reversed)
     values = {value for node in wanted for value in node.outputs}
     nodes = []
@@ -150,7 +150,7 @@ def _with_users(group: Item, start: list[Node]) -> list[Node]:
 
 
 def slice_runs(graph: Graph, block: Block, threshold: int) -> bool:
-    """Wrap maximal runs of neighbours in a block, and look into the blocks of the others."""
+    """Wrap maximal runs of neighbours in a block, and recursively in the blocks of other nodes."""
     changed = False
     run: list[Node] = []
     for node in [*block, None]:
@@ -167,7 +167,7 @@ def slice_runs(graph: Graph, block: Block, threshold: int) -> bool:
 
 
 def is_symbolic(node: Node) -> bool:
-    """Does torch differentiate the node symbolically?"""
+    """Does torch differentiate a node symbolically?"""
     if node.kind in GROUPED_PRIMS:
         return True
     if node.kind == "prim::GradOf":
@@ -181,7 +181,7 @@ def is_symbolic(node: Node) -> bool:
 
 
 def is_differentiable(node: Node) -> bool:
-    """Can the node stand in a graph that is to be differentiated?"""
+    """Can a node be in a graph that is to be differentiated?"""
     if node.kind in GROUPED_PRIMS or node.kind in KINDS:
         return True
     if node.kind == "prim::GradOf":
@@ -195,11 +195,11 @@ def is_differentiable(node: Node) -> bool:
 def wrap(graph: Graph, nodes: list[Node], operands: Sequence[Value] = (), results: Sequence[Value] | None = None,
          unused: Mapping[Node, Sequence[Node]] = NO_NODES, passed: Mapping[Value, Container[Node]] = NO_VALUES,
          renamed: dict[Value, Value] | None = None) -> Node:
-    """Move neighbours into a graph; gives the node that runs it. Ids in it count up in the order in which nodes and inputs are met.
+    """Move neighbours into a new graph; returns the node that runs it. Values are numbered in the order of nodes and inputs.
 
-    `operands` come first among what it reads, `results` say in which order it gives what is read outside, `unused` which constants
-    are copied in front of a node (of what closes the block: at the end) that nobody may read, `passed` who reads a result that is an
-    operand. `renamed` is what results of earlier groups, which operands may name, are called now; those of this one are added.
+    operands: the first inputs, in order; results: the order of the outputs; unused: node -> constants to copy in front of it (of the return
+    node: at the end) though nobody reads them; passed: operand -> the nodes outside that read it as a result of the group; renamed: result
+    of an earlier group -> its present value, to which the results of this group are added.
     """
     inside = set(nodes)
     if renamed is not None:
@@ -230,20 +230,20 @@ def wrap(graph: Graph, nodes: list[Node], operands: Sequence[Value] = (), result
 
 
 def newest(value: Value, renamed: Mapping[Value, Value]) -> Value:
-    """The value that stands for `value` now: operators moved into groups have new results."""
+    """The present value for `value`, since nodes moved into groups have new results."""
     while value in renamed:
         value = renamed[value]
     return value
 
 
 class _Copy:
-    """The graph in the making that nodes are copied into."""
+    """The graph under construction, into which nodes are copied."""
 
     def __init__(self, dialect: Dialect, operands: Sequence[Value]) -> None:
         self.graph = Graph(dialect)
         self.mapping: dict[Value, Value] = {}
         self.operands: list[Value] = []
-        """The values outside that its inputs stand for, in order."""
+        """The outer values of its inputs, in order."""
         for value in operands:
             self.add_input(value)
 

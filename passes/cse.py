@@ -8,10 +8,10 @@ from irtool.ir.numbering import merge_equal_nodes
 
 
 def cse(graph: Graph) -> bool:
-    """Compute equal expressions once: same operator, operands, attributes and result types.
+    """Compute equal expressions once: those of the same operator, operands, attributes and result types.
 
-    What is written into, draws random numbers or has side effects is left alone, and so are two results that both leave the graph
-    (they must not become one memory).
+    Nodes that are random or have side effects, and values that are written into, are not merged; nor are two results that both escape,
+    since they must not share memory.
 
     before:
         graph(%x : Tensor, %y : Tensor):
@@ -43,6 +43,6 @@ def cse(graph: Graph) -> bool:
 
 
 def is_mergeable(kind: str) -> bool:
-    """May two equal nodes of this kind be one, as far as the kind alone tells?"""
+    """May two equal nodes of a kind be merged, as far as the kind alone tells?"""
     facts = facts_of(kind)
     return not facts.side_effects and (not facts.may_write or kind in STATISTICS)

@@ -6,10 +6,10 @@ from irtool.ir.graph import Graph
 
 
 def dce(graph: Graph, allow_side_effects: bool = False) -> bool:
-    """Delete nodes that no result, side effect or write into live memory depends on.
+    """Delete nodes on which no result, side effect or write into live memory depends.
 
-    Unused results of `prim::If` and carried values of `prim::Loop` go too. `allow-side-effects` deletes unused nodes even if they
-    print, raise or write.
+    Unused results of `prim::If` and carried values of `prim::Loop` are deleted too. `allow-side-effects` deletes unused nodes even if
+    they print, raise or write.
 
     before:
         graph(%x : Tensor, %c : bool):

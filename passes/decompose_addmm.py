@@ -1,4 +1,4 @@
-"""Fused products taken apart."""
+"""Decomposition of `aten::addmm`."""
 from __future__ import annotations
 
 from irtool.ir import types
@@ -11,7 +11,7 @@ from irtool.ir.types import spell
 
 
 def decompose_addmm(graph: Graph) -> bool:
-    """Write each `aten::addmm` with factors of 1 as a product and a sum, which other passes see through.
+    """Replace each `aten::addmm` with factors of 1 by a product and a sum, which other passes can simplify.
 
     before:
         graph(%b : Tensor, %x : Tensor, %w : Tensor):

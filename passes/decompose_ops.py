@@ -1,4 +1,4 @@
-"""Composed operators taken apart."""
+"""Decomposition of composed operators."""
 from __future__ import annotations
 
 from irtool.ir.graph import Graph
@@ -6,9 +6,9 @@ from irtool.passes import BY_NAME
 
 
 def decompose_ops(graph: Graph) -> bool:
-    """Write each `aten::addmm` with factors of 1 as a product and a sum, then propagate shapes and constants and drop dead code.
+    """Replace each `aten::addmm` with factors of 1 by a product and a sum, then propagate shapes and constants, and run `dce`.
 
-    Normalization layers are taken apart on a GPU only, as torch does: their parts cost more than the whole.
+    Normalization layers are decomposed only on a GPU, as in torch: on a CPU their parts cost more than the whole.
 
     before:
         graph(%b : Tensor, %x : Tensor, %w : Tensor):

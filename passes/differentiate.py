@@ -1,4 +1,4 @@
-"""Graphs and their gradients."""
+"""Reverse differentiation of graphs."""
 from __future__ import annotations
 
 from irtool.analysis.alias import Aliases
@@ -23,12 +23,12 @@ SAVES = ("", "least")
 
 def differentiate(module: Module, requires_grad: tuple[str, ...] = ("types",), wrt: tuple[int, ...] | None = None, form: str = "",
                   save: str = "") -> bool:
-    """Make of each graph that is in no pair its forward graph and the graph of its gradients, linked as a pair.
+    """Replace each graph that is in no gradient pair by a pair: its forward graph f, and df, the graph of its gradients.
 
-    `requires-grad=1,0` says per input whether it needs a gradient, `all`: every tensor does, `types` (the default): those whose type does
-    not say `requires_grad=0`; `wrt=0,2` names the inputs that do. `form=2018` or `modern`, by default as the file's dialect.
-    `save=least` keeps as few bytes as can be between the two: what is elementwise is computed again in df instead of captured. An operator
-    without a gradient is an error at its line. What df needs of each round of a loop is kept in lists, which are among f's outputs.
+    `requires-grad=1,0` says per input whether it needs a gradient; `all`: every tensor does; `types` (the default): those whose type does
+    not say `requires_grad=0`. `wrt=0,2` names these inputs by position instead. `form=2018` or `modern`, by default that of the file's
+    dialect. `save=least` captures as few bytes as possible: df recomputes elementwise results. An operator without a gradient is an error
+    at its line. Values that df needs of each round of a loop are saved in lists, which are outputs of f.
 
     before:
         graph(%x : Tensor, %y : Tensor):
@@ -81,9 +81,9 @@ def differentiate(module: Module, requires_grad: tuple[str, ...] = ("types",), w
 
 
 def _without_views_written(module: Module, graph: Graph) -> Graph:
-    """The graph, or in its place a copy in which writes through views, in branches and in loops are values of their own.
+    """The graph, or a functionalised copy in its place, if it writes through views, in branches or in loops.
 
-    A graph that writes into what it is given goes on doing so.
+    A graph that writes into its inputs is not replaced.
     """
     if not any(map(node_may_write, graph.walk())) or any(map(Aliases(graph).is_written, graph.inputs)):
         return graph
@@ -97,7 +97,7 @@ def _without_views_written(module: Module, graph: Graph) -> Graph:
 
 
 def _check(graph: Graph) -> None:
-    """Raises PassError, at its line, for what the text leaves out, and for a result that is declared a tuple and is none."""
+    """Raises PassError, at the line, for values that the text omits, and for a result that is declared a tuple and is none."""
     refuse_omitted(graph, "differentiate")
     for node in graph.walk():
         if node.kind.startswith("aten::") and len(node.outputs) == 1 and isinstance(node.output.type, TupleType):
@@ -107,7 +107,7 @@ def _check(graph: Graph) -> None:
 
 
 def _names(graph: Graph, name: str) -> tuple[str, str]:
-    """f and df; of an unnamed graph0 f0 and df0; of a graph called N, N and dN."""
+    """The names of the pair: f and df; f0 and df0 for an unnamed graph0; N and dN for a graph called N."""
     if graph.name:
         return graph.name, f"d{graph.name}"
     number = name.removeprefix("graph")
@@ -115,7 +115,7 @@ def _names(graph: Graph, name: str) -> tuple[str, str]:
 
 
 def _flags(graph: Graph, name: str, requires_grad: tuple[str, ...], wrt: tuple[int, ...] | None) -> tuple[list[bool], bool]:
-    """Which inputs need a gradient, and whether that was left to the types. Raises PassError for a wrong count or word."""
+    """Per input whether it needs a gradient, and whether the types decided that. Raises PassError for a wrong number of flags or word."""
     tensors = [holds_tensors(value.type) for value in graph.inputs]
     if wrt is not None:
         wrong = [index for index in wrt if not 0 <= index < len(tensors)]
@@ -138,5 +138,5 @@ def _flags(graph: Graph, name: str, requires_grad: tuple[str, ...], wrt: tuple[i
 
 
 def _insert_after(module: Module, graph: Graph, df: Graph) -> None:
-    """The new graph comes behind `graph`."""
+    """Insert df after `graph`."""
     module.items.insert(next(i for i, item in enumerate(module.items) if item is graph) + 1, df)

@@ -10,13 +10,13 @@ from irtool.ir.types import TensorType, Type, spell, tensor_type
 from irtool.ops.size_facts import NUMBER_CONVERSIONS
 
 DTYPES: dict[str, str | None] = {"int": "int64", "float": "float64", "bool": "bool", "complex": "complex128", "Scalar": None}
-"""What a number is as a tensor: torch's default for Python scalars in double precision."""
+"""Type of a number -> dtype of the tensor: torch's for Python scalars, in double precision."""
 
 
 def erase_number_types(graph: Graph) -> bool:
-    """Make every number and bool a 0-dim tensor, as backends want that know only tensors; conversions between them go.
+    """Turn every number and bool into a 0-dim tensor, for backends that know only tensors, and drop conversions between the two.
 
-    Numbers in lists and tuples keep their types, and so does a constant that only blocks give (as torch leaves it).
+    Numbers in lists and tuples keep their types, and so does a constant that is only a result of blocks, as in torch.
 
     before:
         graph(%x : Tensor, %n : int):
@@ -41,7 +41,7 @@ def erase_number_types(graph: Graph) -> bool:
 
 
 class Eraser:
-    """The sweep."""
+    """The walk over the graph."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -81,7 +81,7 @@ class Eraser:
                     self.retype(value)
 
     def constant(self, node: Node) -> None:
-        """The number becomes a tensor; the type follows when a node reads it."""
+        """Turn the constant into a tensor; its type changes when a node that reads it is visited."""
         number = constant(node.output)
         attribute = node.attributes.get("value")
         if attribute is None or attribute.text.startswith("{") or node.output.type.key not in DTYPES:
@@ -89,6 +89,6 @@ class Eraser:
         if isinstance(number, (bool, int, float, complex)):
             attribute = Attribute.of(TensorLiteral.scalar(number), self.dialect)
             node.set_attribute("value", attribute)
-            if not node.output.name:        # it stood among its user's operands, which a tensor cannot
+            if not node.output.name:        # old texts write numbers, but not tensors, among the operands of their user
                 node.output.name = self.graph.fresh_id()
             self.changed = True

@@ -1,4 +1,4 @@
-"""Forget shapes."""
+"""Erasure of shapes."""
 from __future__ import annotations
 
 from irtool.ir.constants import CONSTANT_KINDS
@@ -22,9 +22,9 @@ from irtool.ir.types import (
 
 
 def erase_shapes(graph: Graph) -> bool:
-    """Make every tensor type a plain tensor: no dtype, sizes, strides, device.
+    """Replace every tensor type by `Tensor`, without dtype, sizes, strides and device.
 
-    A constant of one element that is no 0-dim tensor (`Long(1)`, `{3}`) keeps its type: only the type says so.
+    A constant of one element that is no 0-dim tensor (`Long(1)`, `{3}`) keeps its type, since its text does not show the dimension.
 
     before:
         graph(%x : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)):
@@ -51,13 +51,13 @@ def erase_shapes(graph: Graph) -> bool:
 
 
 def _is_told_by_type(value: Value) -> bool:
-    """Is it a tensor constant with dimensions that its text (`{3}`) does not show?"""
+    """Is a value a tensor constant with dimensions that its text (`{3}`) does not show?"""
     attribute = value.node.attributes.get("value") if value.node.kind in CONSTANT_KINDS else None
     return attribute is not None and attribute.text.startswith("{") and isinstance(value.type, TensorType) and bool(value.type.sizes)
 
 
 def without_shapes(type: Type, plain: Type) -> Type:
-    """The type with each tensor type in it replaced by `plain`; itself when nothing is to be replaced."""
+    """The type with each tensor type in it replaced by `plain`; the same object if it contains none."""
     if isinstance(type, TensorType):
         return type if type.key == plain.key else plain
     parts = [without_shapes(element, plain) for element in type.elements]

@@ -18,15 +18,15 @@ CONVOLUTION = re.compile(r"aten::(conv(_transpose)?[123]d|_convolution)")
 
 
 ABOUT = frozenset(("aten::dim", "aten::size", "aten::len", "aten::numel", "prim::dtype", "prim::device", "aten::is_floating_point"))
-"""Kinds that read nothing of a tensor but what folding does not change."""
+"""Kinds that read only facts about a tensor that folding does not change."""
 
 
 def fold_batch_norm(graph: Graph) -> bool:
     """Fold batch norm that does not train into the weights of the convolution or linear layer in front of it.
 
-    Both layers' weights have to be constants, as after `freeze`, and nothing else may read what the layer gives. Results change in the
-    last bits, since products are rounded in another order. Inputs of convolutions are taken to have a batch dimension. The formulas are
-    those of torch.nn.utils.fusion.
+    Both layers' weights must be constants, as after `freeze`, and nothing else may read the result of the first layer. Results change in
+    the last bits, since products are rounded in another order. Inputs of convolutions are assumed to have a batch dimension. The formulas
+    are those of torch.nn.utils.fusion.
 
     before:
         graph(%x : Tensor, %no : int[], %one : int[]):
@@ -59,7 +59,7 @@ def fold_batch_norm(graph: Graph) -> bool:
 
 
 def fold(build: Builder, norm: Node) -> bool:
-    """Fold one batch norm, if it can be."""
+    """Fold one batch norm, if possible; returns whether it was folded."""
     before = operand(norm, "input")
     if before is None or number(norm, "training") is not False:
         return False
@@ -77,7 +77,7 @@ def fold(build: Builder, norm: Node) -> bool:
         return False
     if layer.kind == "aten::linear" and not (isinstance(before.type, TensorType) and before.type.shape is not None
                                              and len(before.type.shape) == 2):
-        return False        # of more dimensions, batch norm's channels are not the layer's features
+        return False        # with more dimensions, the channels of batch norm are not the features of the layer
     import numpy as np
 
     has_all, scale, shift, bias = True, np.ones_like(mean), np.zeros_like(mean), np.zeros_like(mean)
@@ -105,13 +105,13 @@ def fold(build: Builder, norm: Node) -> bool:
 
 
 def operand(node: Node, name: str) -> Value | None:
-    """What a node reads as an argument, where that is a value."""
+    """The value that a node reads as an argument; None: no value."""
     value = node_argument(node, name)
     return value if isinstance(value, Value) else None
 
 
 def array(node: Node, name: str) -> Any:
-    """A constant tensor that a node reads; None for anything else, and where the text does not hold all of its digits."""
+    """A constant tensor that a node reads, as an array; None for any other value, and if the text does not have all its digits."""
     value = operand(node, name)
     literal = constant(value) if value is not None and is_constant(value) else None
     result = array_of(literal) if isinstance(literal, TensorLiteral) else None
@@ -119,14 +119,14 @@ def array(node: Node, name: str) -> Any:
 
 
 def number(node: Node, name: str) -> Any:
-    """A constant number that a node reads; None for anything else."""
+    """A constant number that a node reads; None for any other value."""
     value = node_argument(node, name)
     result = value.value if isinstance(value, Literal) else constant(value) if isinstance(value, Value) and is_constant(value) else None
     return result if isinstance(result, bool | int | float) else None
 
 
 def replace_operand(node: Node, name: str, value: Value) -> None:
-    """Let a node read something else as an argument."""
+    """Let a node read another value as an argument."""
     schema = schema_of(node)
     assert schema is not None
     node.replace_input(schema.positions[name], value)

@@ -1,4 +1,4 @@
-"""Numbers of dimensions that the types tell."""
+"""Folding of numbers of dimensions."""
 from __future__ import annotations
 
 from irtool.analysis.shape_changes import Changes, changes_shapes
@@ -10,9 +10,9 @@ from irtool.ir.types import TensorType
 
 
 def fold_ranks(graph: Graph) -> bool:
-    """Replace `aten::dim(%x)` and `aten::len` of `aten::size(%x)` by a constant where the type of `%x` says its number of dimensions.
+    """Replace `aten::dim(%x)` and `aten::len` of `aten::size(%x)` by a constant if the type of `%x` says the number of dimensions.
 
-    What is decided by it, such as whether a product is of a matrix or of a vector, `constant-propagation` can decide then.
+    Then `constant-propagation` can decide branches on that number, such as whether a factor is a matrix or a vector.
 
     before:
         graph(%x : Float(*, *)):
@@ -39,7 +39,7 @@ def fold_ranks(graph: Graph) -> bool:
 
 
 def _rank_asked(node: Node, changes: Changes) -> int | None:
-    """The answer of a node that asks for a number of dimensions; None for others."""
+    """The number of dimensions that a node asks for; None for other nodes, and if it is unknown."""
     if node.kind not in ("aten::dim", "aten::len") or len(node.inputs) != 1:
         return None
     value = node.inputs[0]

@@ -1,4 +1,4 @@
-"""Attributes as constants."""
+"""Freezing of modules: attributes become constants."""
 from __future__ import annotations
 
 from irtool.ir.errors import PassError
@@ -7,11 +7,11 @@ from irtool.ir.types import ClassType
 
 
 def freeze(graph: Graph, eval: bool = False) -> bool:
-    """Make attributes that no method writes constants, as `torch.jit.freeze` does. As the first pass over an archive.
+    """Turn attributes that no method writes into constants, as `torch.jit.freeze` does; the first pass over an archive.
 
-    `irtool opt --passes=freeze model.pt -o small.pt` reads the methods so; in Python, `module.freeze()` does. In a text, weights that a
-    `# constants:` line names are constants already, and there is nothing to do. A graph that takes an instance has no values: an error.
-    A module that trains is refused; `freeze{eval}` takes it as `module.eval()` leaves it.
+    `irtool opt --passes=freeze model.pt -o small.pt` freezes the methods of an archive; in Python, `module.freeze()` does. In a text,
+    weights that a `# constants:` line names are constants already, and stay. A graph that takes an instance, whose values are not in the
+    text, is an error. So is a module in training mode; `freeze{eval}` calls `module.eval()` first.
 
     before:
         graph(%x : Tensor):

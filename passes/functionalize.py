@@ -1,4 +1,4 @@
-"""Writes into tensors as new tensors."""
+"""Functionalisation: writes into tensors become new values."""
 from __future__ import annotations
 
 from irtool.ir.graph import Graph
@@ -6,9 +6,9 @@ from irtool.ir.rewrite import clone_node
 
 
 def functionalize(graph: Graph) -> bool:
-    """Give every write into a tensor a new value, so that no node writes: what differentiation and batching can follow.
+    """Replace every write into a tensor by a node with a new value, so that differentiation and batching can follow it.
 
-    A graph with a write that has no such form (into memory of an input that others hold, through views that overlap) stays as it is.
+    A graph with a write that cannot be replaced (into memory of an input, or through overlapping views) stays unchanged.
 
     before:
         graph(%x : Tensor,
@@ -26,7 +26,7 @@ def functionalize(graph: Graph) -> bool:
           %3 : Tensor = aten::mul(%4, %x)
           return (%3)
     """
-    from irtool.autodiff.versions import in_versions  # it compiles formulas, which naming a pass need not
+    from irtool.autodiff.versions import in_versions  # here, since the import costs more than naming a pass should
 
     copy = in_versions(graph)
     if copy is graph:

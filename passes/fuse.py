@@ -1,4 +1,4 @@
-"""Groups of pointwise operators as one node that is run in one go."""
+"""Fusion of pointwise operators."""
 from __future__ import annotations
 
 from functools import cache
@@ -19,11 +19,11 @@ REAL = frozenset(("float16", "float32", "float64", "bool", "uint8", "int8", "int
 
 
 def fuse(graph: Graph, threshold: int = 2) -> bool:
-    """Put each group of at least `threshold` pointwise operators into a graph of its own, which one `prim::FusionGroup` runs.
+    """Move each group of at least `threshold` pointwise operators into an inner graph, which one `prim::FusionGroup` runs.
 
-    Pointwise are the operators whose results depend, element by element, on their operands' elements: arithmetic, comparisons, casts,
-    `where`, activations. Operands may broadcast. Groups are maximal along the edges from producer to consumer; what stands between is
-    moved where that changes nothing, never past a write into what it reads. Constants are copied inside.
+    An operator is pointwise if each element of its result depends only on the operands' elements at that place: arithmetic, comparisons,
+    casts, `where`, activations. Operands may be broadcast. Groups are maximal along edges from producer to consumer. Nodes between members
+    are moved away if results stay the same, and never past a write into an operand. Constants are copied into the group.
 
     before:
         graph(%x : Float(*, *), %y : Float(*, *)):
@@ -49,8 +49,8 @@ def fuse(graph: Graph, threshold: int = 2) -> bool:
     aliases = cache(lambda: Aliases(graph))
 
     def fits(node: Node) -> bool:
-        """Is it pointwise, and its result no memory that is written into? Reading what is written somewhere is no reason to stand outside:
-        nothing is moved past a write into what it reads. But a group makes its results."""
+        """Is a node pointwise, and is its result never written into? Its operands may be, since no node moves past a write into one; but
+        the results of a group are new memory."""
         return may_be_fused(node) and not (writes and may_be_a_view(node) and aliases().has_writers(node))
 
     groups = all_groups(graph, threshold, fits, aliases)
@@ -59,21 +59,18 @@ def fuse(graph: Graph, threshold: int = 2) -> bool:
         fused = wrap(graph, group.nodes(), group.operands(), group.results(), renamed=renamed)
         fused.kind = KIND
         if fused.subgraph is not None:
-            fused.subgraph.source = graph.source     # where errors are
+            fused.subgraph.source = graph.source     # for the places of errors
     return bool(groups)
 
 
 def may_be_a_view(node: Node) -> bool:
-    """Does it give its operand where there is nothing to do, as casts do?"""
+    """May a node return its operand itself, as a cast to the same dtype does?"""
     schema = schema_of(node)
     return schema is None or any(result.alias is not None for result in schema.returns)
 
 
 def may_be_fused(node: Node) -> bool:
-    """Does each element of the node's results depend on its operands' elements at that place alone?
-
-    Found by running the operator's kernel on symbols, with the dtypes the types say (float32 where they do not).
-    """
+    """Is a node pointwise? Decided by running the operator's kernel on symbols, of the dtypes in the types (float32 if a type has none)."""
     if not node.kind.startswith("aten::") or node.blocks or not node.outputs or facts_of(node.kind).is_random:
         return False
     if not all(isinstance(value.type, TensorType) for value in node.outputs):
@@ -92,7 +89,7 @@ def may_be_fused(node: Node) -> bool:
 
 
 _fusible: dict[tuple[object, ...], bool] = forgets_kinds({})
-"""What was found out, by all that it depends on."""
+"""A cache: all that `may_be_fused` depends on -> its result."""
 MAX_REMEMBERED = 10_000
 
 
@@ -108,7 +105,7 @@ def _runs_on_symbols(node: Node) -> bool:
 
 
 def _may_enter(value: Value) -> bool:
-    """A tensor, or a constant that is none."""
+    """Is a value a tensor, or a constant other than None?"""
     if isinstance(value.type, TensorType):
         return value.node.kind not in CONSTANT_KINDS and (value.type.dtype is None or value.type.dtype in REAL)
     return is_constant(value)

@@ -1,4 +1,4 @@
-"""Calls replaced by what they call."""
+"""Inlining of calls."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -18,12 +18,12 @@ from irtool.torchscript.library_calls import library_body
 
 
 def inline(module: Module, groups: bool = False) -> bool:
-    """Replace calls of other graphs in the file by their nodes; `groups` also opens fusion groups and differentiable subgraphs.
+    """Replace calls by the nodes of the called graph; `groups` also inlines fusion groups and differentiable subgraphs.
 
-    A call names its graph through a constant (`prim::CallFunction`) or as an operator (`^g`). Calls of torch.nn.functional are replaced
-    by irtool's bodies, calls of functions and methods in a graph of an archive by those of its code; calls through an interface,
-    which several classes have, stay. Recursive calls stay, and so does
-    a node with a gradient of its own (`pack-gradient`): what it runs does not say what its gradient is.
+    A call names a graph of the file by a constant (`prim::CallFunction`) or as an operator (`^g`). Calls of torch.nn.functional are
+    replaced by irtool's bodies, and in a graph of an archive, calls of functions and methods by those of the archive's code. Recursive
+    calls stay, and so do calls through an interface, which several classes implement, and nodes with a gradient of their own
+    (`pack-gradient`), which would be lost.
 
     before:
         # graph main:
@@ -56,8 +56,8 @@ def inline(module: Module, groups: bool = False) -> bool:
 
 
 def check_types(node: Node, arguments: Sequence[Value], callee: Graph) -> None:
-    """Raises PassError, at the call's line, where the graph declares other types than it gets, or gives others than the call says."""
-    if callee.dialect.name not in STRICT_DIALECTS:      # older texts say little of types
+    """Raises PassError, at the call's line, if types of arguments or results differ between the call and the called graph."""
+    if callee.dialect.name not in STRICT_DIALECTS:      # types in older texts are incomplete
         return
     for what, values, declared in ("takes", arguments, callee.inputs), ("gives", node.outputs, callee.outputs):
         for value, formal in zip(values, declared):
@@ -67,7 +67,7 @@ def check_types(node: Node, arguments: Sequence[Value], callee: Graph) -> None:
 
 
 class Inliner:
-    """Callees are made whole first, so that each is copied as it will be."""
+    """Inlines calls in callees first, so that a callee is copied in its final form."""
 
     def __init__(self, module: Module, groups: bool) -> None:
         self.by_name = {graph.name: graph for graph in module.graphs if graph.name}
@@ -75,11 +75,11 @@ class Inliner:
         self.done: set[Graph] = set()
         self.active: list[Graph] = []
         self.copies: dict[Graph, Graph] = {}
-        """Graphs of an archive's code, of which other modules may be made, and what is inlined in their place."""
+        """Graph of an archive's code, which other modules may share -> the copy that is inlined."""
         self.changed = False
 
     def inline_into(self, graph: Graph) -> None:
-        """Open every call in `graph`."""
+        """Inline every call in `graph`."""
         if graph in self.done:
             return
         self.done.add(graph)
@@ -108,7 +108,7 @@ class Inliner:
             self.changed = True
 
     def called(self, node: Node) -> tuple[Graph, tuple[Value, ...]] | None:
-        """The graph a node runs and what it gives it."""
+        """The graph that a node calls, and the arguments; None: no call that can be inlined."""
         if node.kind == "prim::CallFunction" and node.inputs:
             source = node.inputs[0].node
             name = source.attributes.get("name") if source.kind in CONSTANT_KINDS else None
@@ -126,7 +126,8 @@ class Inliner:
         return None
 
     def of_archive(self, node: Node) -> Graph | None:
-        """What a call names in the archive that the graph is from, as a copy; None for graphs of texts, and calls through interfaces."""
+        """A copy of the function or method that a call names, in the archive of the graph; None for graphs of texts, and for calls through
+        interfaces."""
         library = getattr(self.active[-1].source, "library", None)
         if not isinstance(library, Library):
             return None

@@ -1,4 +1,4 @@
-"""Small differentiable subgraphs put back."""
+"""Inlining of small differentiable subgraphs."""
 from __future__ import annotations
 
 from irtool.ir.constants import CONSTANT_KINDS
@@ -9,9 +9,9 @@ from irtool.ir.structure_kinds import GROUP_KINDS
 
 
 def inline_autodiff_subgraphs(graph: Graph, threshold: int = 5) -> bool:
-    """Open the differentiable subgraphs with fewer than `threshold` nodes, constants not counted, if none of them is a fusion group.
+    """Inline differentiable subgraphs with fewer than `threshold` nodes, constants not counted, that contain no fusion group.
 
-    Those with a gradient of their own (`pack-gradient`) stay: it would be lost.
+    Those with a gradient of their own (`pack-gradient`) stay, since it would be lost.
 
     before:
         graph(%x : Tensor):

@@ -1,4 +1,4 @@
-"""Lists read by index instead of taken apart."""
+"""Lists read by index instead of popped."""
 from __future__ import annotations
 
 from irtool.ir.builder import Builder
@@ -13,9 +13,9 @@ READERS = frozenset((GET, COPY, PART, "aten::len", "prim::ListUnpack"))
 
 
 def lists_by_index(graph: Graph) -> bool:
-    """Read a list by index where each iteration of a loop takes the last item off it, and drop copies of lists that nothing changes.
+    """Read a list by index if each round of a loop takes the last item off it, and drop copies of lists that never change.
 
-    The reverse sweep undoes appends that way. Where an index is out of range now, it was before.
+    Differentiation reverts appends by such loops. An index that is out of range in the new graph was so in the old one.
 
     before:
         graph(%l : Tensor[],
@@ -67,13 +67,13 @@ def lists_by_index(graph: Graph) -> bool:
 
 
 def is_part_of_popped(node: Node) -> bool:
-    """Is it all of a list but the last item?"""
+    """Is a node the slice of a list without its last item?"""
     return node.kind == PART and len(node.inputs) == 4 and isinstance(node.inputs[0].type, ListType) \
         and constant(node.inputs[1]) in (None, 0) and constant(node.inputs[2]) == -1 and constant(node.inputs[3]) == 1
 
 
 def read_by_index(graph: Graph, loop: Node, slot: int) -> bool:
-    """A list that a loop carries, and of which each round takes the last item: the item is read by its place, and nothing is carried."""
+    """If each round takes the last item off a carried list, read the item by its index, and carry no list; returns whether it did."""
     start, block = loop.inputs[slot], loop.blocks[0]
     if not isinstance(start.type, ListType) or len(block.outputs) != len(loop.outputs) + 1:
         return False
@@ -97,17 +97,17 @@ def read_by_index(graph: Graph, loop: Node, slot: int) -> bool:
 
 
 def is_made(value: Value) -> bool:
-    """Is it a list that nobody else has, because its node has made it?"""
+    """Is a value a list without aliases, since its node constructs it?"""
     return value.node.kind in LIST_MAKERS
 
 
 def is_only_read(value: Value, loop: Node | None = None) -> bool:
-    """Does nothing write into a list, or hand it on? loop: what may take it in."""
+    """Do all users only read a list, without making aliases? loop: a user that may take it as an initial value."""
     return all(user is loop or user.kind in READERS or makes_tensors(user) for user, _ in value.uses)
 
 
 def makes_tensors(node: Node) -> bool:
-    """Does a node give tensors and nothing else, and write into nothing?"""
+    """Does a node return only tensors, and write nothing?"""
     return bool(node.outputs) and not (node.blocks or node_may_write(node)) \
         and all(isinstance(each.type, TensorType) for each in node.outputs)
 

@@ -1,4 +1,4 @@
-"""Loops written out."""
+"""Loop unrolling."""
 from __future__ import annotations
 
 from irtool.analysis.liveness import remove_dead_nodes
@@ -11,19 +11,19 @@ from irtool.ir.rewrite import clone_node, replace_node
 from irtool.ir.structure_kinds import PROFILE_KINDS
 
 FACTOR = 8
-"""How many rounds of a loop of unknown length become one."""
+"""The number of rounds of a loop of unknown length that become one."""
 MAX_BODY = 32
-"""Nodes in the body of a loop that is unrolled."""
+"""The largest body, in nodes, of a loop that is unrolled."""
 MAX_ROUNDS = 64
-"""A loop that is known to run fewer times is written out whole."""
+"""A loop that is known to run fewer rounds is unrolled completely."""
 MAX_NODES = 20_000
-"""No loop is written out to more nodes than this."""
+"""No loop is unrolled to more nodes than this."""
 
 
 def loop_unrolling(graph: Graph, whole: bool = False) -> bool:
-    """Write out loops with small bodies that count rounds: wholly when they are known to be few, else eight rounds at a time.
+    """Unroll counted loops with small bodies: completely if the number of rounds is known and small, else eight rounds at a time.
 
-    What is left of the eights runs in a second loop. `whole` leaves loops that would be done by eights. Then dead code is dropped.
+    The remaining rounds run in a second loop. `whole` unrolls only completely. Then `dce` runs.
 
     before:
         graph(%x : Tensor):
@@ -44,11 +44,11 @@ def loop_unrolling(graph: Graph, whole: bool = False) -> bool:
     return unroll_all(graph, False, whole)
 
 
-loop_unrolling.repeats = "what is left of the eights is a loop that can be unrolled again"      # type: ignore[attr-defined]
+loop_unrolling.repeats = "the loop over the remaining rounds can be unrolled again"      # type: ignore[attr-defined]
 
 
 def unroll_all(graph: Graph, constant_only: bool, whole: bool = False) -> bool:
-    """Both forms of the pass. `constant_only`: loops whose length is a constant, whatever their bodies; `whole`: nothing by eights."""
+    """Both forms of the pass. constant_only: loops whose length is a constant, whatever their bodies; whole: only completely."""
     changed = _unroll_block(graph, graph.block, constant_only, whole)
     if changed:
         remove_dead_nodes(graph)
@@ -71,18 +71,18 @@ def _unroll_block(graph: Graph, block: Block, constant_only: bool, whole: bool) 
 
 
 def counts_rounds(node: Node) -> bool:
-    """Is it a loop without a condition of its own?"""
+    """Is a node a loop that only the number of rounds ends?"""
     return node.kind in LOOP_KINDS and len(node.blocks) == 1 and len(node.inputs) == len(node.outputs) + 2 \
         and constant(node.inputs[1]) is True and constant(node.blocks[0].outputs[0]) is True
 
 
 def short(rounds: object) -> int | None:
-    """The number of rounds where it is known and small; None elsewhere."""
+    """The number of rounds if it is known and small; else None."""
     return max(rounds, 0) if isinstance(rounds, int) and not isinstance(rounds, bool) and rounds < MAX_ROUNDS else None
 
 
 def size_of(block: Block, limit: int) -> int:
-    """How many nodes of a block do something, those in its blocks too, each block counting as one more; stops at `limit`."""
+    """The number of nodes of a block that compute something, inner blocks included, each of which counts one more; at most `limit`."""
     count = 0
     for node in block:
         for inner in node.blocks:
@@ -94,12 +94,12 @@ def size_of(block: Block, limit: int) -> int:
 
 
 def total_size(block: Block) -> int:
-    """All nodes of a block."""
+    """The number of nodes of a block, inner blocks included."""
     return 1 + sum(1 for _ in block.walk())
 
 
 def unroll(graph: Graph, loop: Node) -> None:
-    """Write out one loop."""
+    """Unroll one loop."""
     build = Builder(graph)
     body = loop.blocks[0]
     if body.inputs[0].has_uses:
@@ -139,7 +139,7 @@ def unroll(graph: Graph, loop: Node) -> None:
 
 
 def copy_round(graph: Graph, body: Block, values: list[Value], before: Node) -> list[Value]:
-    """Copies of a body's nodes in front of a node; gives what is carried on."""
+    """Copy a body's nodes in front of a node; returns the next carried values."""
     mapping = dict(zip(body.inputs[1:], values, strict=True))
     for node in body:
         clone_node(node, mapping, None, graph).insert_before(before)
@@ -147,7 +147,7 @@ def copy_round(graph: Graph, body: Block, values: list[Value], before: Node) -> 
 
 
 def count_outside(build: Builder, loop: Node) -> None:
-    """Carry the number of the round as a value of its own, so that both loops can go on counting."""
+    """Carry the number of the round as a loop-carried value, so that the second loop continues to count."""
     graph, body = build.graph, loop.blocks[0]
     start = build.before(loop).constant(0)
     loop.set_inputs((*loop.inputs[:2], start, *loop.inputs[2:]))

@@ -1,4 +1,4 @@
-"""Functions with gradients of their own opened, where nobody will ask for those."""
+"""Inlining of `irtool::custom_vjp`, where no gradients are needed any more."""
 from __future__ import annotations
 
 from irtool.ir.custom import CUSTOM_VJP, custom_parts
@@ -7,7 +7,7 @@ from irtool.ir.rewrite import inline_graph, replace_node
 
 
 def lower_custom_vjp(graph: Graph) -> bool:
-    """Put what functions with a gradient of their own do in their place; the gradient is the derived one from then on.
+    """Replace each `irtool::custom_vjp` by the nodes of its forward graph; its own gradient is lost.
 
     before:
         graph(%x : Tensor):
@@ -29,5 +29,5 @@ def lower_custom_vjp(graph: Graph) -> bool:
     while customs := [(node, parts) for node in graph.walk() if node.kind == CUSTOM_VJP and (parts := custom_parts(node)) is not None]:
         for node, (forward, _, _) in customs:
             replace_node(node, inline_graph(forward, node, node.inputs))
-        changed = True      # there may be others in them
+        changed = True      # the inlined nodes may contain others
     return changed

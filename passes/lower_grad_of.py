@@ -1,4 +1,4 @@
-"""Regions of gradients as conditionals."""
+"""Gradient regions as conditionals."""
 from __future__ import annotations
 
 from irtool.ir import types
@@ -10,9 +10,9 @@ from irtool.partial.items import holds_tensor
 
 
 def lower_grad_of(graph: Graph) -> bool:
-    """Replace each `prim::GradOf` by a `prim::If` that computes it when one of its gradients is defined, and gives undefined ones when not.
+    """Replace each `prim::GradOf` by a `prim::If` that runs it if one of its gradients is defined, and else returns undefined gradients.
 
-    Wanted before a graph runs, where `specialize-undef` could not tell which gradients there are. `prim::AutogradAdd` decides when it runs.
+    Needed before a graph runs, if `specialize-undef` could not decide which gradients are defined. `prim::AutogradAdd` decides in the run.
 
     before:
         graph(%g : Tensor, %x : Tensor):

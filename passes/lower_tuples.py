@@ -1,4 +1,4 @@
-"""Tuples taken apart."""
+"""Elimination of tuples."""
 from __future__ import annotations
 
 from irtool.analysis.liveness import remove_dead_nodes
@@ -16,10 +16,10 @@ from irtool.ir.verify import violations
 
 
 def lower_tuples(graph: Graph, all: bool = False) -> bool:
-    """Let users of a tuple's elements read them directly, and drop the tuples nobody needs then.
+    """Let users of a tuple's elements read them directly, and drop tuples that are then unused.
 
-    `all` takes every tuple apart: those carried by loops, given by branches, and those that the graph takes and returns (so its
-    signature changes). A tuple that cannot be taken apart is an error.
+    `all` eliminates every tuple: those carried by loops, results of branches, and inputs and outputs of the graph, whose signature changes.
+    A tuple that cannot be eliminated is an error.
 
     before:
         graph(%x : Tensor, %y : Tensor):
@@ -48,7 +48,7 @@ def lower_tuples(graph: Graph, all: bool = False) -> bool:
 
 
 class Lowering:
-    """Both forms of the pass: `simplify_block` reads through tuples, `lower_block` leaves none."""
+    """Both forms of the pass: `simplify_block` reads through constructed tuples, `lower_block` eliminates all."""
 
     def __init__(self, graph: Graph, all: bool) -> None:
         self.graph = graph
@@ -57,7 +57,7 @@ class Lowering:
         self.build = Builder(graph)
 
     def simplify_block(self, block: Block) -> None:
-        """Unpack what was constructed."""
+        """Replace reads of constructed tuples in a block."""
         for node in block:
             self.open_constant(node)
             self.read_through(node)
@@ -65,7 +65,7 @@ class Lowering:
                 self.simplify_block(inner)
 
     def lower_block(self, block: Block) -> None:
-        """No tuple crosses any node of the block, or comes in or goes out."""
+        """Eliminate all tuples among operands and results of nodes, and inputs and outputs, of a block."""
         self.split_results(block.param_node)
         for node in block:
             if node.kind == "prim::TupleConstruct":
@@ -81,7 +81,7 @@ class Lowering:
 
     # -- one node
     def open_constant(self, node: Node) -> None:
-        """A constant tuple becomes a tuple of constants."""
+        """Replace a constant tuple by a tuple of constants."""
         if len(node.outputs) != 1 or not is_constant(node.outputs[0]) or not isinstance(node.output.type, TupleType):
             return
         held = constant(node.output)
@@ -96,7 +96,7 @@ class Lowering:
             self.open_constant(part.node)
 
     def read_through(self, node: Node) -> bool:
-        """Replace a node that reads from a constructed tuple; says whether it is such a node."""
+        """Replace a node that reads from a constructed tuple; returns whether it is such a node."""
         if node.kind not in ("prim::TupleUnpack", "prim::TupleIndex", "prim::TupleSlice") or not node.inputs:
             return False
         source = node.inputs[0].node
@@ -126,7 +126,7 @@ class Lowering:
         return True
 
     def split_operands(self, node: Node) -> None:
-        """No operand is a tuple: a tuple's elements stand in its place."""
+        """Replace operands that are tuples by their elements."""
         slot = 0
         while slot < len(node.inputs):
             value = node.inputs[slot]
@@ -148,7 +148,7 @@ class Lowering:
                         self.split_value(owner, index)
 
     def split_results(self, node: Node) -> None:
-        """No result that is used is a tuple: users read one that is made of fresh results."""
+        """Replace results that are tuples by their elements; users read a tuple constructed from these."""
         index = 0
         while index < len(node.outputs):
             value = node.outputs[index]
@@ -160,7 +160,7 @@ class Lowering:
             self.split_value(node, index)
 
     def split_value(self, node: Node, index: int) -> None:
-        """One tuple result becomes its elements, made into a tuple again for those who use it."""
+        """Replace one tuple result by its elements, and construct the tuple again for its users."""
         value = node.outputs[index]
         types = value.type.elements
         if not isinstance(value.type, TupleType):
@@ -173,7 +173,7 @@ class Lowering:
         self.changed = True
 
     def check(self) -> None:
-        """Raises PassError at a node that does not take, or give, elements instead of their tuple, as one that runs a graph of its own."""
+        """Raises PassError at a node whose operands or results cannot be split, such as one with an inner graph."""
         diagnostics = violations(self.graph) if self.changed else []
         for diagnostic in diagnostics:
             diagnostic.message = f"lower-tuples{{all}}: a tuple cannot be taken apart: {diagnostic.message}"

@@ -1,4 +1,4 @@
-"""A gradient pair as one node."""
+"""Packing of a gradient pair into one node."""
 from __future__ import annotations
 
 from irtool.ir.attribute import Attribute
@@ -10,10 +10,10 @@ from irtool.ir.pair import DEFINED, LISTS, MEMBERS, PACKED_PREFIX, REAL_OUTPUTS,
 
 
 def pack_gradient(module: Module) -> bool:
-    """Make of each gradient pair one graph with a node that owns both: `Subgraph`, what it runs, and `ReverseSubgraph`, its gradients.
+    """Replace each gradient pair by a graph of one node that holds both: f as `Subgraph`, df as `ReverseSubgraph`.
 
-    The node gives the real outputs; temporaries stay inside. The index lists, the name of the reverse graph and for which inputs it
-    was specialised are attributes of the node, so that `unpack-gradient` gives back the pair.
+    The node returns the real outputs; temporaries stay inside. The index lists, the name of df, and the definedness for which df was
+    specialised are attributes of the node, so that `unpack-gradient` restores the pair.
 
     before:
         # graph f: f_real_outputs=1
@@ -56,7 +56,7 @@ df_input_captured_outputs=[0], df_output_vjps=[0], ReverseSubgraph=<Graph>](%x)
 
 
 def _packed(pair: GradientPair) -> Graph:
-    """A graph of one node that owns both graphs; they lose names and metadata to it."""
+    """A graph of one node that holds both graphs, and their names and metadata."""
     f, df, dialect = pair.f, pair.df, pair.f.dialect
     real = pair.real_outputs
     outer = Graph(dialect, f.name)

@@ -22,10 +22,10 @@ NONE_TYPES = frozenset((parse_type("NoneType"), parse_type("None")))
 
 
 def peephole(graph: Graph, no_shapes: bool = False) -> bool:
-    """Simplify single operators and pairs of them: conversions to and fro, transposes of transposes, comparisons with None, facts the
-    types already tell, arithmetic that changes nothing; then dead code.
+    """Simplify single operators and pairs of them: conversions back and forth, double transposes, comparisons with None, questions that
+    types answer, arithmetic without effect; then run `dce`.
 
-    `no-shapes` does not use what types say about tensors. `x + 0` stays for floating point (it is 0 where x is -0).
+    `no-shapes` ignores the shapes, dtypes and devices in tensor types. `x + 0` stays for floating point (it is 0 if x is -0).
 
     before:
         graph(%x : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu), %n : int):
@@ -52,12 +52,12 @@ def peephole(graph: Graph, no_shapes: bool = False) -> bool:
         changed = True
         remove_dead_nodes(graph)
         if not simplifier.has_aliases:
-            break       # else more may be certain now about who shares memory
+            break       # else repeat: fewer values may share memory now
     return changed
 
 
 class Simplifier:
-    """The sweep, and what the rules may do: replace a result by a value, or by a constant."""
+    """The walk over the graph, and the two edits that rules make: `replace` a result by a value, `fold` a node to a constant."""
 
     def __init__(self, graph: Graph, shapes: bool) -> None:
         self.graph = graph
@@ -70,25 +70,25 @@ class Simplifier:
 
     @property
     def loose(self) -> set[Value]:
-        """The tensors whose shapes change in place: types tell how they were once."""
+        """The tensors whose shapes change in place, so that their types may be out of date."""
         if self._loose is None:
             self._loose = loose_tensors(self.graph)
         return self._loose
 
     @property
     def has_aliases(self) -> bool:
-        """Did a rule ask who shares memory?"""
+        """Has a rule used the alias analysis?"""
         return self._aliases is not None
 
     @property
     def aliases(self) -> Aliases:
-        """Alias facts of the graph as it came."""
+        """The alias analysis of the graph as it was at the start."""
         if self._aliases is None:
             self._aliases = Aliases(self.graph)
         return self._aliases
 
     def places_of_keys(self, construct: Node) -> dict[int | float | str, int | None]:
-        """Key of a dict whose keys are all constant -> the operand that is its value; None where a key stands there twice."""
+        """For a constructed dict of constant keys: key -> the position of the operand that is its value; None for a repeated key."""
         if construct not in self._places:
             places: dict[int | float | str, int | None] = {}
             for slot, value in enumerate(construct.inputs[::2]):
@@ -112,12 +112,12 @@ class Simplifier:
         return self.changed
 
     def replace(self, old: Value, new: Value) -> None:
-        """Users of `old` read `new`."""
+        """Let users of `old` read `new`."""
         self.sweep.replace(old, new)
         self.changed = True
 
     def fold(self, node: Node, value: object, type: Type | None = None) -> None:
-        """The node becomes a constant."""
+        """Replace a node by a constant."""
         type = type or type_of(value)
         become_constant(node, Attribute.of(value, self.graph.dialect, type), type)
         self.changed = True
@@ -142,7 +142,7 @@ def _transpose(at: Simplifier, node: Node) -> None:
 
 
 def _sum_to_size(at: Simplifier, node: Node) -> None:
-    """Summing to no size does nothing; of two in a row the last one decides."""
+    """Summing to size None does nothing; of two sums in a row the last one suffices."""
     if len(node.inputs) != 2:
         return
     if is_none(node.inputs[1]):
@@ -155,7 +155,7 @@ def _sum_to_size(at: Simplifier, node: Node) -> None:
 
 
 def _is_none(at: Simplifier, node: Node) -> None:
-    """Comparing None with what cannot be None."""
+    """Comparing None with a value that cannot be None, or must be."""
     if len(node.inputs) != 2:
         return
     a, b = node.inputs
@@ -164,12 +164,12 @@ def _is_none(at: Simplifier, node: Node) -> None:
 
 
 def must_be_none(value: Value) -> bool:
-    """Is the value None whatever happens? An undefined tensor is, too."""
+    """Is a value None in every run? An undefined tensor is."""
     return value.type in NONE_TYPES or is_none(value) or value.node.kind in UNDEFINED_KINDS and isinstance(value.type, TensorType)
 
 
 def cannot_be_none(value: Value) -> bool:
-    """Does its type rule None out?"""
+    """Does the type of a value rule out None?"""
     type = value.type
     if may_be_undefined(value) or type in NONE_TYPES or isinstance(type, OptionalType) or type.key == "Any":
         return False
@@ -178,14 +178,14 @@ def cannot_be_none(value: Value) -> bool:
 
 
 def _unwrap(at: Simplifier, node: Node) -> None:
-    """Unwrapping what is no optional."""
+    """Unwrapping a value that is no optional."""
     if len(node.inputs) == 1 and cannot_be_none(node.inputs[0]):
         at.replace(node.output, node.inputs[0])
 
 
 def _unchecked_cast(at: Simplifier, node: Node) -> None:
-    """A cast to what the value is already."""
-    if len(node.outputs) != 1:      # a tuple that was taken apart
+    """A cast to the type that the value has already."""
+    if len(node.outputs) != 1:      # of a tuple that was eliminated
         return
     actual, wanted = node.inputs[0].type, node.output.type
     if same(actual, wanted) or isinstance(actual, TensorType) and isinstance(wanted, TensorType) or is_subtype(actual, wanted):
@@ -193,7 +193,7 @@ def _unchecked_cast(at: Simplifier, node: Node) -> None:
 
 
 def _branch(at: Simplifier, node: Node) -> None:
-    """`True if c else False` is c; what no branch makes None is no optional."""
+    """`True if c else False` is c; a result that is None in no branch is no optional."""
     if len(node.blocks) != 2:
         return
     for value, yes, no in zip(node.outputs, node.blocks[0].outputs, node.blocks[1].outputs, strict=False):
@@ -212,7 +212,7 @@ def _integers(at: Simplifier, node: Node) -> int | None:
         first = constant(node.inputs[0])
         if type(first) is int:
             node.set_inputs((node.inputs[1], node.inputs[0]))
-            # torch turns round two constants too: which of them is looked at next hangs on it. It counts for nothing, or no end would be
+            # torch swaps two constants too, and later rules depend on the order. This does not count as a change: it would never end
             at.changed = at.changed or type(constant(node.inputs[0])) is not int
             return first
     second = constant(node.inputs[1])
@@ -259,7 +259,7 @@ def _arithmetic(integers: Rule, tensors: Rule | None) -> Rule:
 
 # ---------------------------------------------------------------- lists and dicts
 def _elements(at: Simplifier, value: Value) -> tuple[Value, ...] | None:
-    """The elements of a list made in the graph that nobody changes."""
+    """The elements of a list that the graph constructs and nobody changes."""
     if value.node.kind != "prim::ListConstruct" or at.aliases.has_writes and at.aliases.is_written_itself(value):
         return None
     return value.node.inputs
@@ -278,7 +278,7 @@ def _length(at: Simplifier, node: Node) -> None:
 
 
 def _rank_or_length(at: Simplifier, node: Node) -> None:
-    """len(x.size()) is the number of dimensions, where nobody else has the list."""
+    """len(x.size()) is the number of dimensions, if the list has no aliases."""
     source = node.inputs[0].node
     type = _tensor(at, source)
     if source.kind == "aten::size" and len(source.inputs) == 1 and type is not None and type.rank is not None and (
@@ -339,7 +339,7 @@ def _slice_list(at: Simplifier, node: Node) -> None:
     at.replace(node.output, Builder(at.graph).before(node).construct_list(elements[start:end:step], node.output.type.element))
 
 
-# ---------------------------------------------------------------- what tensor types tell
+# ---------------------------------------------------------------- by tensor types
 def _tensor(at: Simplifier, node: Node) -> TensorType | None:
     value = node.inputs[0] if node.inputs else None
     return value.type if value is not None and isinstance(value.type, TensorType) and value not in at.loose else None
@@ -358,7 +358,7 @@ _CONVOLUTIONS = {"aten::conv1d": 3, "aten::conv2d": 4, "aten::conv3d": 5}
 
 
 def _convolution_dimensions(at: Simplifier, node: Node) -> None:
-    """A convolution's result has as many dimensions as its name says, unless it is resized in place."""
+    """The number of dimensions of a convolution's result, by its name; None if the result is resized in place."""
     rank = _CONVOLUTIONS.get(node.inputs[0].node.kind) if node.inputs else None
     if rank is not None and not at.aliases.is_written(node.inputs[0]):
         at.fold(node, rank)
@@ -412,7 +412,7 @@ def _dtype_class(test: Callable[[str], bool]) -> Rule:
 
 
 def _expand(at: Simplifier, node: Node) -> None:
-    """Expanding to the shape it has."""
+    """Expanding a tensor to its shape."""
     type = _tensor(at, node)
     argument = node_argument(node, "size")
     sizes = argument.value if isinstance(argument, Literal) else _known_list(argument) if isinstance(argument, Value) else None
@@ -428,7 +428,7 @@ def _known_list(value: Value) -> object:
 
 
 def _type_as(at: Simplifier, node: Node) -> None:
-    """x.type_as(y) where both have one dtype and device."""
+    """x.type_as(y) is x, if both have the same dtype and device."""
     if len(node.inputs) != 2:
         return
     mine, yours = node.inputs[0].type, node.inputs[1].type
@@ -438,7 +438,7 @@ def _type_as(at: Simplifier, node: Node) -> None:
 
 
 def _neutral(*neutral: tuple[str, float]) -> Rule:
-    """x * 1, x / 1, x - 0 are x, where the result has x's dtype and nobody writes into either."""
+    """x * 1, x / 1, x - 0 are x, if the result has x's dtype and nobody writes into either."""
     def rule(at: Simplifier, node: Node) -> None:
         type = _tensor(at, node)
         if type is None or type.dtype is None:
@@ -459,7 +459,7 @@ def _neutral(*neutral: tuple[str, float]) -> Rule:
 
 
 def _number(node: Node, name: str) -> int | float | None:
-    """A number given for an argument, as a constant operand or as an attribute; tensors do not count."""
+    """The number that a node has as an argument, by a constant operand or an attribute; None for tensors and unknown values."""
     argument = node_argument(node, name)
     value = argument.value if isinstance(argument, Literal) else None
     if isinstance(argument, Value):

@@ -1,4 +1,4 @@
-"""Which values a gradient can reach, said in their types."""
+"""Propagation of `requires_grad`."""
 from __future__ import annotations
 
 from irtool.autodiff.formula_graphs import has_gradient
@@ -10,7 +10,7 @@ from irtool.ir.types import TensorType, spell, tensor_type
 
 
 def propagate_requires_grad(graph: Graph) -> bool:
-    """Set `requires_grad` in the types of tensors of known floating dtype, from the graph's inputs on.
+    """Set `requires_grad` in the types of tensors of known floating dtype, by propagation from the graph's inputs.
 
     before:
         graph(%x : Float(2, requires_grad=1, device=cpu), %y : Float(2, requires_grad=0, device=cpu)):
@@ -34,7 +34,7 @@ def propagate_requires_grad(graph: Graph) -> bool:
 
 
 def _sweep(block: Block, reached: set[Value]) -> None:
-    """Add what a gradient can reach in a block; loops go round until nothing is added."""
+    """Add the values that a gradient can reach in a block; bodies of loops are visited until nothing is added."""
     for node in block:
         if node.kind in IF_KINDS:
             for inner in node.blocks:
@@ -66,7 +66,7 @@ def _passes(node: Node, reached: set[Value]) -> bool:
 
 
 def _mark(value: Value, flag: bool) -> bool:
-    """Say it in the type; whether that changed it."""
+    """Set the flag in a value's type; returns whether the type changed."""
     type = value.type
     graph = value.node.graph
     if not isinstance(type, TensorType) or type.dtype is None or graph is None or not graph.dialect.tensor_options:

@@ -1,4 +1,4 @@
-"""Types of tensors from those of the inputs."""
+"""Shape propagation."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -26,10 +26,10 @@ NUMBER_DTYPES = {"int": "int64", "bool": "int64", "float": "float64", "complex":
 
 
 def propagate_shapes(graph: Graph) -> bool:
-    """Work out dtype, device and, as far as is known, sizes of each tensor from the types of the graph's inputs and its constants.
+    """Infer dtype, device and, if possible, sizes of each tensor from the types of the graph's inputs and constants.
 
-    Comparisons, and the few others that want operands of one shape, get `aten::expand` where sizes are known to differ, as in torch.
-    What is not known, and what shares memory with a tensor whose shape is changed in place, is said to be a plain tensor.
+    Operands of comparisons, and of a few other operators, get `aten::expand` if their sizes are known to differ, as in torch. A tensor of
+    unknown type, or one that may share memory with a tensor whose shape changes in place, has the type `Tensor`.
 
     before:
         graph(%x : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu),
@@ -53,7 +53,7 @@ def propagate_shapes(graph: Graph) -> bool:
 
 
 def reads_of_blocks(graph: Graph) -> dict[Block, dict[Value, None]]:
-    """Block -> the values of blocks around it that are read in it, in order."""
+    """Block -> the outer values that are read in it, in order."""
     reads: dict[Block, dict[Value, None]] = {}
     for block in reversed(list(graph.walk_blocks())):       # inner ones first
         inside: dict[Value, None] = {}
@@ -66,27 +66,27 @@ def reads_of_blocks(graph: Graph) -> dict[Block, dict[Value, None]]:
 
 
 SPECIAL: Handlers[Callable[[Sweep, Node], None]] = Handlers()
-"""Kind -> what sets the types of its results, where no rule of `irtool.analysis.shape_rules` does."""
+"""Kind -> a function that sets the types of its results, for kinds that `irtool.analysis.shape_rules` has no rule for."""
 
 
 class Sweep:
-    """One sweep, in order; loops go round until nothing changes."""
+    """One walk in order; bodies of loops are visited until nothing changes."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.plain = spell(types.TENSOR, graph.dialect)
-        self.is_latest = graph.dialect is LATEST        # whose words are those in which types are made
+        self.is_latest = graph.dialect is LATEST        # then types need no conversion to the dialect
         self.by_types: dict[tuple[object, ...], list[TensorType] | None] = {}
-        """What the rules that look at types alone answered: (schema, operand types, numbers) -> result types, None for no answer."""
+        """A cache for rules that depend on types alone: (schema, operand types, numbers) -> result types; None: unknown."""
         self.before = {value: value.type for value in graph.values()}
         self.is_expanded = False
         self.changes = Changes(graph)
         self.rounds = 0
-        """In how many loops the sweep stands."""
+        """The number of loops around the current node."""
         self.reads: dict[Block, dict[Value, None]] = {}
-        """Block -> what it reads of the blocks around it, once a loop in a loop asks."""
+        """Block -> the outer values that it reads; computed for nested loops."""
         self.seen: dict[Node, list[Type]] = {}
-        """Loop in a loop -> the types that it was swept with last."""
+        """Nested loop -> the types that it read when it was visited last."""
 
     @property
     def changed(self) -> bool:
@@ -99,14 +99,14 @@ class Sweep:
             self.visit(node, may_expand)
 
     def set(self, value: Value, type: Type) -> None:
-        """Give a value a type, in the words of the dialect."""
+        """Set the type of a value, in the form of the dialect."""
         if value in self.changes.loose:
             type = without_shapes(type, self.plain)
         if type is not value.type:
             value.type = type if self.is_latest else spell(type, self.graph.dialect)
 
     def unshape(self, node: Node) -> None:
-        """Nothing is known of a node's results."""
+        """Erase the shapes of a node's results."""
         for value in node.outputs:
             self.set(value, without_shapes(value.type, self.plain))
 
@@ -132,7 +132,7 @@ class Sweep:
             self.operator(node, may_expand)
 
     def operator(self, node: Node, may_expand: bool) -> None:
-        """A declared operator."""
+        """An operator with a schema."""
         schema = schema_of(node)
         if schema is None or schema.is_vararg:
             return
@@ -171,7 +171,7 @@ class Sweep:
             self.take(node, result_types)
 
     def is_tried(self, node: Node) -> bool:
-        """Does torch run the node to see what it gives? Not where whole numbers come in (zeros would be divided by), nor late ones."""
+        """Does torch run a node on zeros to learn its types? Not with integers (it would divide by zero), nor if it depends on a write."""
         for value in node.inputs:
             type = value.type
             if value.node.kind not in CONSTANT_KINDS and type.key != "float" and (
@@ -185,7 +185,7 @@ class Sweep:
             self.set(value, type)
 
     def expanded(self, node: Node, facts: Facts) -> Facts:
-        """The operands brought to one shape by nodes of their own."""
+        """Insert `expand` nodes that bring the operands to one shape; returns the new facts."""
         shapes = [type.shape for type in facts.types[:2]]
         sizes = broadcast([shape for shape in shapes if shape is not None])
         if sizes is None or all(shape == sizes for shape in shapes):
@@ -202,16 +202,16 @@ class Sweep:
 
     # -- control flow
     def branch(self, node: Node, may_expand: bool) -> None:
-        """An `If` gives what both branches have in common."""
+        """An `If`: a result has the type that both branches have in common."""
         for inner in node.blocks:
             self.block(inner, may_expand)
         for value, first, second in zip(node.outputs, node.blocks[0].outputs, node.blocks[1].outputs, strict=False):
             self.set(value, join(first.type, second.type) or value.type)
 
     def loop(self, node: Node) -> None:
-        """What is carried has what it starts with and what each round gives in common.
+        """A loop: a carried value has the type that its initial value and the results of all rounds have in common.
 
-        A loop in a loop is swept again only for other types, as twice in each round of each loop around it would be 2**depth times.
+        A nested loop is visited again only if types that it reads have changed; otherwise the time would grow as 2**depth.
         """
         before = self.types_read(node) if self.rounds else None
         if before is not None and self.seen.get(node) == before:
@@ -219,22 +219,22 @@ class Sweep:
         self.rounds += 1
         self.sweep_loop(node)
         self.rounds -= 1
-        if before is not None and before == self.types_read(node):      # else tensors of other blocks have lost their shape in it
+        if before is not None and before == self.types_read(node):
             self.seen[node] = before
 
     def types_read(self, loop: Node) -> list[Type]:
-        """The types of all that a loop starts with or reads."""
+        """The types of a loop's initial and outer values."""
         if not self.reads:
             self.reads = reads_of_blocks(self.graph)
         return [value.type for value in (*loop.inputs, *self.reads[loop.blocks[0]])]
 
     def sweep_loop(self, node: Node) -> None:
-        """Round after round, until nothing changes."""
+        """Visit the body until nothing changes."""
         body = node.blocks[0]
         carried = body.inputs[1:]
         for value, source in zip(carried, node.inputs[2:], strict=False):
             self.set(value, narrowed(value.type, source.type))
-        for _ in range(2 + 4 * len(carried)):       # each round forgets something or is the last
+        for _ in range(2 + 4 * len(carried)):       # each visit makes a type less precise, or is the last one
             self.block(body, False)
             before = [value.type for value in carried]
             for value, source in zip(carried, body.outputs[1:], strict=False):
@@ -245,10 +245,10 @@ class Sweep:
         for value, inner in zip(node.outputs, carried, strict=False):
             self.set(value, narrowed(value.type, inner.type))
 
-    # -- kinds with a rule of their own
+    # -- special kinds
     @SPECIAL.of(*CONSTANT_KINDS)
     def constant(self, node: Node) -> None:
-        """A tensor constant is as its literal."""
+        """A tensor constant has the type of its literal."""
         literal = constant(node.output) if len(node.outputs) == 1 else NOT_CONSTANT
         declared = node.outputs[0].type if node.outputs else None
         if isinstance(literal, TensorLiteral) and isinstance(declared, TensorType):
@@ -259,14 +259,14 @@ class Sweep:
 
     @SPECIAL.of("prim::NumToTensor")
     def number(self, node: Node) -> None:
-        """A number made a tensor."""
+        """A number converted to a tensor."""
         dtype = NUMBER_DTYPES.get(str(node.inputs[0].type.key))
         if dtype is not None:
             self.set(node.output, tensor_type(dtype, (), None, None, "cpu"))
 
     @SPECIAL.of("prim::TupleConstruct")
     def construct(self, node: Node) -> None:
-        """A tuple of what is put into it; a number that the tuple declares as a tensor, or the reverse, stays declared so."""
+        """A tuple has the types of its elements; an element declared a tensor that is a number, or the reverse, stays declared so."""
         whole = node.output.type
         declared = whole.elements if len(whole.elements) == len(node.inputs) else [value.type for value in node.inputs]
         elements = [narrowed(type, value.type) for value, type in zip(node.inputs, declared, strict=True)]
@@ -277,7 +277,7 @@ class Sweep:
 
     @SPECIAL.of("prim::TupleUnpack")
     def unpack(self, node: Node) -> None:
-        """What was put into a tuple."""
+        """The results of unpacking a tuple have the types of its elements."""
         whole = node.inputs[0].type
         if isinstance(whole, types.TupleType) and len(whole.elements) == len(node.outputs):
             for value, type in zip(node.outputs, whole.elements, strict=True):
@@ -285,14 +285,14 @@ class Sweep:
 
     @SPECIAL.of("prim::unchecked_unwrap_optional", "aten::_unwrap_optional")
     def unwrap(self, node: Node) -> None:
-        """An optional that is known to be there."""
+        """An unwrapped optional has the element type."""
         inner = node.inputs[0].type
         if not isinstance(inner, OptionalType) and types.is_subtype(inner, node.output.type):
             self.set(node.output, inner)
 
     @SPECIAL.of("prim::ConstantChunk")
     def chunk(self, node: Node) -> None:
-        """Pieces have as many dimensions."""
+        """Chunks have the number of dimensions of the tensor."""
         whole = node.inputs[0].type
         if isinstance(whole, TensorType):
             for value in node.outputs:
@@ -302,7 +302,7 @@ class Sweep:
 
     @SPECIAL.of("aten::cat", "prim::FusedConcat")
     def cat(self, node: Node) -> None:
-        """Tensors of one list joined."""
+        """A concatenation."""
         construct = node.inputs[0].node if node.kind == "aten::cat" else node
         is_list = construct.kind == "prim::ListConstruct"
         is_known = construct.kind == "prim::FusedConcat" or is_list and self.changes.is_fixed(node.inputs[0])
@@ -318,7 +318,7 @@ class Sweep:
             self.set(node.output, with_sizes(operands[0], sizes))
         else:
             rank = operands[0].rank
-            if rank == 1:       # an empty vector may stand beside tensors of any rank
+            if rank == 1:       # cat accepts an empty vector among tensors of any rank
                 others = {type.rank for type in operands} - {1} or {1}
                 rank = None if None in others else others.pop()
             dtype, claim = node.output.type.dtype if isinstance(node.output.type, TensorType) else None, operands[0].dtype
@@ -326,7 +326,7 @@ class Sweep:
 
     @SPECIAL.of("aten::tensor", "aten::as_tensor")
     def literal(self, node: Node) -> None:
-        """`aten::tensor` of numbers, or of lists of them."""
+        """`aten::tensor` of numbers, or of nested lists of numbers."""
         element: Type = node.inputs[0].type
         rank = 0
         while isinstance(element, ListType):
@@ -349,12 +349,12 @@ class Sweep:
 
 
 def narrowed(declared: Type, actual: Type) -> Type:
-    """The type of what goes in; the one declared where that says something else: a tensor of a number, one of several types."""
+    """The actual type of an element if it refines the declared one, else the declared type (a tensor for a number, a union)."""
     return actual if types.is_subtype(actual, declared) or is_tensor_like(actual) and is_tensor_like(declared) else declared
 
 
 def joined(operands: list[TensorType], dim: object) -> list[int] | None:
-    """The sizes of complete tensors joined along a dimension."""
+    """The sizes of a concatenation of complete tensors along a dimension."""
     sizes = list(operands[0].shape or ())
     if not isinstance(dim, int):
         return None

@@ -1,4 +1,4 @@
-"""Implicit broadcasting left to the operators."""
+"""Removal of implicit expands."""
 from __future__ import annotations
 
 from irtool.ir.constants import constant
@@ -8,7 +8,7 @@ from irtool.ir.schema import Literal, node_argument
 
 
 def remove_expands(graph: Graph) -> bool:
-    """Drop each `aten::expand` that a trace wrote for what the operator does itself (`implicit`).
+    """Drop each `aten::expand` that a trace recorded for the broadcasting of an operator (`implicit=1`).
 
     before:
         graph(%x : Tensor, %y : Tensor):

@@ -1,4 +1,4 @@
-"""Gradients that are known to be undefined, or to be there."""
+"""Specialisation for defined and undefined gradients."""
 from __future__ import annotations
 
 from irtool.analysis.definedness import DEFINED as DEFINED_STATE
@@ -19,11 +19,11 @@ from irtool.partial.items import holds_tensor
 
 
 def specialize_undef(module: Module, defined: tuple[bool, ...] = ()) -> bool:
-    """Open each `prim::GradOf` whose gradients are known, and decide each `prim::AutogradAdd`.
+    """Inline or remove each `prim::GradOf` whose gradients are known to be defined or undefined, and decide each `prim::AutogradAdd`.
 
-    `defined=1,0,...` says for each input whether it is there. By default in the reverse graph of a pair: gradients of real outputs and
-    captured values are, gradients of temporaries are not; in any other graph all inputs are, unless their type says undefined. What was
-    assumed is recorded with the graph. In branches and loops too: what a loop carries counts as there when it is in every round.
+    `defined=1,0,...` says per input whether it is defined. By default, in the df of a pair, gradients of real outputs and captures are, and
+    gradients of temporaries are not; in any other graph all inputs are, unless their type says undefined. The assumptions are recorded in
+    the graph's metadata. Branches and loops are specialised too: a carried value counts as defined if it is in every round.
 
     before:
         graph(%g : Tensor, %h : Tensor, %x : Tensor):
@@ -54,14 +54,14 @@ def specialize_undef(module: Module, defined: tuple[bool, ...] = ()) -> bool:
         known = DEFINED in graph.metadata
         if not known:
             if not graph.name:
-                graph.name = name       # the line that carries the record names the graph
+                graph.name = name       # the metadata line names the graph
             set_defined(graph, flags)
         changed = Specializer(graph, flags).run() or changed or not known
     return changed
 
 
 def assumptions(graph: Graph, name: str, pair: GradientPair | None, defined: tuple[bool, ...]) -> list[bool] | None:
-    """One flag per input; None for a graph in which nothing depends on them. Raises PassError for a wrong count, or a contradiction."""
+    """One flag per input; None for a graph that does not depend on them. Raises PassError for a wrong number, or a contradiction."""
     if pair is None and DEFINED not in graph.metadata and not any(node.kind in GRADIENT_KINDS for node in graph.walk()):
         return None
     try:
@@ -83,12 +83,12 @@ def assumptions(graph: Graph, name: str, pair: GradientPair | None, defined: tup
 
 
 def is_undefined(type: Type) -> bool:
-    """Does the type say that there is no tensor?"""
+    """Is a type that of an undefined tensor?"""
     return isinstance(type, TensorType) and type.undefined is True
 
 
 class Specializer(Definedness):
-    """One forward sweep over the nodes, those that come out of opened regions and those in loops and branches among them."""
+    """One forward walk over the nodes, including those of inlined regions and those in loops and branches."""
 
     def __init__(self, graph: Graph, flags: list[bool]) -> None:
         super().__init__()
@@ -96,15 +96,15 @@ class Specializer(Definedness):
         self.state.update((value, UNDEFINED_STATE if not flag else UNKNOWN_STATE if isinstance(value.type, TupleType) else DEFINED_STATE)
                           for value, flag in zip(graph.inputs, flags, strict=True))
         self.hoisted: set[Node] = set()
-        """Nodes that came out of opened ones: what they compute is there, where they do not say otherwise."""
+        """Nodes of inlined regions: their results are defined, with the exceptions in `Definedness`."""
         self.enters_blocks = not graph.dialect.attribute_arguments
-        """The pass of 2018 knew nothing of blocks."""
+        """The pass of 2018 did not enter blocks."""
         self.build = Builder(graph)
         self.undefined_type = spell(types.TENSOR, graph.dialect)
         self.changed = False
 
     def run(self) -> bool:
-        """Visit every node; says whether anything was changed."""
+        """Visit every node; returns whether anything changed."""
         self.sweep(self.graph.block)
         return self.changed
 
@@ -115,7 +115,7 @@ class Specializer(Definedness):
             node = self.visit(node)
 
     def visit(self, node: Node) -> Node:
-        """Deal with one node; gives the one to visit next."""
+        """Specialise one node; returns the node to visit next."""
         after = node.next
         is_hoisted = node in self.hoisted
         if node.kind == "prim::GradOf" and len(node.blocks) == 1:
@@ -135,14 +135,14 @@ class Specializer(Definedness):
         return after
 
     def enter(self, node: Node) -> None:
-        """Visit the nodes in the blocks of one."""
+        """Visit the nodes in the blocks of a node."""
         for block in node.blocks:
             if node in self.hoisted:
                 self.hoisted.update(block)
             self.sweep(block)
 
     def open_block(self, node: Node, block: Block) -> Node:
-        """The nodes of a block take the place of the node that owns it; gives the first of them."""
+        """Replace a node by the nodes of one of its blocks; returns the first of them."""
         after = node.next
         first = block.return_node.next
         self.hoisted.update(block)
@@ -152,7 +152,7 @@ class Specializer(Definedness):
         return after if is_empty else first
 
     def open_gradient(self, node: Node) -> Node:
-        """A `GradOf`: gone, opened, or left."""
+        """A `GradOf`: removed, inlined, or left; returns the node to visit next."""
         states = [self.of(value) for value in node.inputs]
         after = node.next
         if all(state == UNDEFINED_STATE for state in states):
@@ -165,7 +165,7 @@ class Specializer(Definedness):
         return self.open_block(node, node.blocks[0])
 
     def replace_by_undefined(self, node: Node) -> None:
-        """One undefined gradient in the place of all results."""
+        """Replace all results of a node by undefined gradients."""
         undefined = self.build.after(node).node(self.graph.dialect.undefined_kind, output_types=(self.undefined_type,))
         self.state[undefined.output] = UNDEFINED_STATE
         replace_node(node, [undefined.output if isinstance(value.type, TensorType) else self.undefined(value.type)
@@ -173,7 +173,7 @@ class Specializer(Definedness):
         self.changed = True
 
     def undefined(self, type: Type) -> Value:
-        """What stands for a result that is no tensor."""
+        """An undefined gradient for a result that is no tensor."""
         if not holds_tensor(type):
             return self.build.nothing(type)
         undefined = self.build.node(self.graph.dialect.undefined_kind, output_types=(type,)).output
@@ -181,7 +181,7 @@ class Specializer(Definedness):
         return undefined
 
     def decide_sum(self, node: Node) -> None:
-        """An `AutogradAdd`: one of its operands, a sum, or left."""
+        """An `AutogradAdd`: replaced by an operand, or by a sum, or left."""
         left, right = node.inputs
         if self.of(left) == UNDEFINED_STATE:
             replace_node(node, [right])
@@ -198,7 +198,7 @@ class Specializer(Definedness):
         self.changed = True
 
     def decide_choice(self, node: Node) -> Node:
-        """An `If` that asks whether a gradient is there (what `lower-grad-of` made of a `GradOf`, and such as regions hold)."""
+        """An `If` that asks whether a gradient is defined (made by `lower-grad-of`, or in a region)."""
         asked, after = node.inputs[0].node, node.next
         is_there = self.answer(asked)
         if is_there is not None:

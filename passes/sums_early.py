@@ -1,4 +1,4 @@
-"""Sums as soon as their operands are there."""
+"""Sums moved to their operands."""
 from __future__ import annotations
 
 from irtool.ir.effects import node_may_write
@@ -9,10 +9,10 @@ SUMS = frozenset(("aten::add", "prim::AutogradAdd"))
 
 
 def sums_early(graph: Graph) -> bool:
-    """Move each sum of two tensors, one of which no other node reads, right behind the later of the two. Not where memory is written.
+    """Move each sum of two tensors, one of which no other node reads, right after the later of the two; not in graphs that write.
 
-    Differentiation adds up a gradient at the first use of a value, long after the parts were computed; until then all parts are alive.
-    Right behind its later operand, a sum ends the lifetime of one array or two before the next is made.
+    Differentiation sums the gradients of a value where it was first used, long after the parts were computed, and until then all parts are
+    alive. Right after its later operand, a sum ends the lifetime of one or two arrays before the next is computed.
 
     before:
         graph(%x : Tensor,
@@ -38,10 +38,10 @@ def sums_early(graph: Graph) -> bool:
 
 
 def _in_block(block: Block) -> bool:
-    """As `sums_early`, for a block and those in it: linear, as places are compared by two numbers."""
+    """As `sums_early`, for a block and the blocks in it. Linear, since places in the new order are compared as pairs of numbers."""
     changed = False
-    turn: dict[Node, tuple[int, int]] = {}      # the order that is made: a place of the old order, and how many moved there before
-    last: dict[int, Node] = {}                  # by place of the old order: what stands there last
+    turn: dict[Node, tuple[int, int]] = {}      # the new order: place in the old order, count of nodes moved there before
+    last: dict[int, Node] = {}                  # place in the old order -> the last node there now
     for number, node in enumerate(list(block)):
         for inner in node.blocks:
             changed = _in_block(inner) or changed
@@ -58,11 +58,11 @@ def _in_block(block: Block) -> bool:
 
 
 def is_sum(node: Node) -> bool:
-    """A sum of two tensors."""
+    """Is a node a sum of two tensors?"""
     return node.kind in SUMS and len(node.inputs) >= 2 and len(node.outputs) == 1 and all(map(is_tensor, node.inputs[:2]))
 
 
 def is_tensor(value: Value) -> bool:
-    """Is it a tensor?"""
+    """Is a value a tensor?"""
     return isinstance(value.type, TensorType)
 

@@ -1,4 +1,4 @@
-"""A gradient pair out of the node that owns it."""
+"""Unpacking of a gradient pair from its node."""
 from __future__ import annotations
 
 from irtool.ir.errors import Error, PassError
@@ -9,9 +9,9 @@ from irtool.ir.pair import DEFINED, LISTS, PACKED_PREFIX, REAL_OUTPUTS, REVERSE,
 
 
 def unpack_gradient(module: Module) -> bool:
-    """Make of each graph that is one node with a packed gradient the pair that `pack-gradient` made it of.
+    """Replace each graph of one node that `pack-gradient` made by the gradient pair.
 
-    A packed gradient among other nodes is an error: a pair has a graph to itself.
+    Such a node among others is an error.
 
     before:
         # graph f:
@@ -53,7 +53,7 @@ df_input_captured_outputs=[0], df_output_vjps=[0], ReverseSubgraph=<Graph>](%x)
 
 
 def _unpacked(outer: Graph, name: str, node: Node) -> GradientPair:
-    """The pair of a graph's only node. Raises PassError where there is more to the graph, or what the node says does not fit."""
+    """The pair of a graph's only node. Raises PassError if the graph has other nodes, or the node's attributes do not fit its graphs."""
     if node.inputs != tuple(outer.inputs) or node.outputs != tuple(outer.outputs) or len(list(outer.block)) != 1:
         raise _problem(node, f"graph '{name}' does more than run a packed gradient; only a graph that hands its inputs to the node, and "
                              "the node's results out, is a pair")

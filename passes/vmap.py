@@ -1,4 +1,4 @@
-"""A graph that does its work for every place of a dimension at once."""
+"""Batching of a graph over a new dimension."""
 from __future__ import annotations
 
 from irtool.dispatch.graph_batching import Blocks
@@ -10,10 +10,10 @@ from irtool.ir.types import TensorType
 
 
 def vmap(graph: Graph, in_dims: tuple[str, ...] = ("0",), length: int = 2, randomness: str = "error") -> bool:
-    """Batch the graph over a dimension of its inputs, `in-dims=0,None,1` (None: not batched), whose types must be complete.
+    """Batch the graph over a new dimension of its inputs, `in-dims=0,None,1` (None: not batched); input types must be complete.
 
-    Numbers that are not batched stay inputs; so do branches and loops that no batched value decides stay If and Loop. The outputs have the
-    dimension first. Sizes are those of the types, `length` the extent of the new dimension.
+    Numbers are not batched, and stay inputs; branches and loops whose conditions are not batched stay If and Loop. The outputs have the new
+    dimension first. Sizes are those of the types; `length` is the extent of the new dimension.
 
     before, with in-dims=0,None:
         graph(%x : Double(3), %w : Double(3)):
@@ -47,7 +47,8 @@ def vmap(graph: Graph, in_dims: tuple[str, ...] = ("0",), length: int = 2, rando
 
 
 def batched(graph: Graph, dims: list[int | None], length: int, randomness: str) -> Graph:
-    """The batched graph: node by node where there are numbers, branches or loops, which stay; else, and where that fails, as a whole."""
+    """The batched graph: batched node by node if it has numbers, branches or loops, which stay; else, and if that fails, traced as a
+    whole."""
     from irtool.autodiff.refusals import refuse_omitted
     from irtool.dispatch.graph_functions import check_size, sample_inputs, trace_vmap
 

@@ -1,9 +1,10 @@
-"""Questions about graphs. Nothing here changes a graph, but for the removal of dead nodes in `liveness`; nothing knows arrays.
+"""Analyses of graphs. Except for the removal of dead nodes in `liveness`, nothing here changes a graph; nothing knows arrays.
 
-    alias, alias_roots, memory_classes    which values may share memory, and who writes into it
+    alias, alias_roots, memory_classes    which values may share memory, and which nodes write into it
+    overlaps                              whether a write may read the memory that it writes
     liveness                              which nodes are needed
-    list_changes                          which lists are changed after they were made, and by which nodes
-    definedness, undefined_values         which gradients may be the undefined tensor
+    list_changes                          which lists change after their construction, and by which nodes
+    definedness, undefined_values         which gradients may be undefined
     shape_facts, shape_rules, shape_sizes, shape_changes    types of results from types of operands
     autodiff_groups                       which nodes torch would differentiate together
 """

@@ -1,11 +1,11 @@
-"""Which values may share memory, and who writes into it.
+"""Alias analysis: which values may share memory, and which nodes write into it.
 
-Every value has *roots*: the values that made the memory it may live in. A view has the roots of its operand, the result of an
-`If` those of both branches; anything else is its own root. Roots that went into a container, came out of one, or came in from
-outside are *wild*: wild roots of one kind of type may all be one memory (torch's wildcard sets).
+Every value has *roots*: the values in whose memory it may be. A view has the roots of its operand, the result of an `If` those of both
+branches; any other value is its own root. Roots that are put into a container, read from one, or passed in from outside are *wild*: all
+wild roots of one memory class may share memory (torch's wildcard sets).
 
-The analysis is conservative and one sweep: nodes whose kind only makes new memory (nearly all) cost one dict lookup. It is a
-snapshot: after edits that add or reroute memory, make a new one.
+The analysis is conservative, and one walk: a node of a kind that only allocates new memory (nearly all) costs one dict lookup. It is a
+snapshot: after edits that change which memory values are in, make a new one.
 """
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 GRAD_MODES = "__torch__.torch.autograd.grad_mode."
-"""Classes whose name begins so are context managers that change no tensor."""
+"""Prefix of the names of classes that are context managers without effects on tensors."""
 
 
 _RULES: Handlers[Callable[[Aliases, Node], None]] = Handlers()
 
 
 class Aliases:
-    """Alias and mutation facts of a graph as it is now."""
+    """The aliases and writes of a graph as it is now."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self._points: dict[Value, tuple[Value, ...]] = {}     # a value that is not its own root -> what it may be
+        self._points: dict[Value, tuple[Value, ...]] = {}     # a value that is no root itself -> the values that it may alias
         self._wild_values: list[Value] = []
         self._writes: dict[Node, list[Value]] = {}            # direct writes, before roots are known
         self._writes_all: set[Node] = set()                   # nodes that may write into any wild memory
         self._contents: dict[Value, tuple[Value, ...]] = {}   # lists that never leave: their elements
-        self._roots: dict[Value, frozenset[Value]] = {}       # of every value in _points, once one is asked for
-        self._names: dict[Value, list[Value]] = {}            # root -> the values that have it, once one is asked for
+        self._roots: dict[Value, frozenset[Value]] = {}       # of every value in _points, computed on first use
+        self._names: dict[Value, list[Value]] = {}            # root -> the values that have it, computed on first use
         self._writes_of: dict[Node, tuple[frozenset[Value], frozenset[str]]] = {}
         for value in graph.inputs:
             self._make_wild(value)
@@ -80,7 +80,7 @@ class Aliases:
         return bool(self._writes or self._writes_all)
 
     def roots(self, value: Value) -> frozenset[Value]:
-        """The values that made the memory this one may live in."""
+        """The roots of a value."""
         if value not in self._points:
             return frozenset((value,))
         if not self._roots:
@@ -88,7 +88,7 @@ class Aliases:
         return self._roots[value]
 
     def sharing(self, values: Iterable[Value]) -> Callable[[Value], bool]:
-        """A predicate: is a value one of `values`, or may it share memory with one? Asking costs no more for many values than for one."""
+        """A predicate: is a value one of `values`, or may it share memory with one? Its cost does not depend on the number of `values`."""
         these = {value for value in values if is_mutable(value.type)}
         roots = {root for value in these for root in self.roots(value)}
         classes = {memory_class(root.type) for root in roots if root in self._wild}
@@ -104,7 +104,7 @@ class Aliases:
         return shares
 
     def names_of(self, value: Value) -> list[Value]:
-        """The values of the graph, the value itself among them, that may share memory with it. The list is the analysis's: read it only."""
+        """The values of the graph that may share memory with a value, including itself. Do not change the list: it is cached."""
         if not self._names:
             for each in self.graph.values():
                 if is_mutable(each.type):
@@ -123,7 +123,7 @@ class Aliases:
         return not self._wild.isdisjoint(self.roots(value))
 
     def may_alias(self, a: Value, b: Value) -> bool:
-        """May the two share memory?"""
+        """May two values share memory?"""
         if not is_mutable(a.type) or not is_mutable(b.type):
             return False
         mine, yours = self.roots(a), self.roots(b)
@@ -134,7 +134,7 @@ class Aliases:
         return any(classes_meet(memory_class(x.type), memory_class(y.type)) for x in wild_mine for y in wild_yours)
 
     def is_written(self, value: Value) -> bool:
-        """May any node of the graph write into memory this value lives in or holds?"""
+        """May any node of the graph write into the memory of a value, or of elements that it contains?"""
         if not (self._written or self._written_classes):
             return False
         if not memory_class(value.type):
@@ -146,7 +146,7 @@ class Aliases:
         return any(classes_meet(inner, other) for inner in contained_classes(value.type) for other in self._written_classes)
 
     def is_written_itself(self, value: Value) -> bool:
-        """As `is_written`, but what a container holds does not count."""
+        """As `is_written`, but without the elements of a container."""
         for root in self.roots(value):
             if root in self._written:
                 return True
@@ -155,7 +155,7 @@ class Aliases:
         return False
 
     def escapes(self, value: Value) -> bool:
-        """May memory of this value be seen outside: through a result of the graph, an input, or a container?"""
+        """May code outside the graph see the memory of a value: through a result, an input, or a container?"""
         if not is_mutable(value.type):
             return False
         if value not in self._points:
@@ -164,27 +164,27 @@ class Aliases:
         return not (self._wild.isdisjoint(roots) and self._output_roots.isdisjoint(roots))
 
     def touched_inputs(self, by_results: bool = True) -> list[bool]:
-        """Which inputs of the graph may a node write into, or (by_results) a result be part of? Two inputs count as apart, whoever holds
-        them."""
+        """Per input of the graph: may a node write into it, or (by_results) a result share its memory? Two inputs are assumed not to alias
+        each other."""
         inputs = set(self.graph.inputs)
         touched = self._written | self._output_roots if by_results else self._written
-        if self._writes_all or any(root in self._wild and root not in inputs for root in touched):      # in a container perhaps
+        if self._writes_all or any(root in self._wild and root not in inputs for root in touched):      # perhaps an element of an input
             return [True] * len(self.graph.inputs)
         return [not touched.isdisjoint(self.roots(value)) for value in self.graph.inputs]
 
     # -- questions about nodes
     def has_writers(self, node: Node) -> bool:
-        """May anything the node reads or makes be written into, anywhere in the graph?"""
+        """May any node of the graph write into an operand or result of `node`?"""
         if not (self._written or self._written_classes):
             return False
-        if node.kind == "aten::len":        # what the elements hold is nothing to it
+        if node.kind == "aten::len":        # independent of the elements
             return any(map(self.is_written_itself, node.inputs))
         return any(map(self.is_written, node.inputs)) or any(map(self.is_written, node.outputs))
 
     def can_merge(self, earlier: Node, dropped: Node) -> bool:
-        """May users of `dropped` read the results of `kept` instead, when the nodes are equal?
+        """May users of `dropped` read the results of `earlier`, an equal node?
 
-        Neither may be written into, and not both may leave the graph, unless they are views of one memory anyway.
+        Not if one of the results is written into, nor if both escape, unless they are views of the same memory anyway.
         """
         if not self._writes and not self._writes_all:
             for value in dropped.outputs:
@@ -197,14 +197,14 @@ class Aliases:
         for mine, yours in zip(earlier.outputs, dropped.outputs, strict=True):
             if self.is_written(mine) or self.is_written(yours):
                 return False
-        if earlier.kind == "prim::ListUnpack":     # what the two take out is the same; torch keeps both where they may be given back
+        if earlier.kind == "prim::ListUnpack":     # both give the same elements; torch merges them only if these cannot escape
             return self._wild.isdisjoint(self._output_roots)
         escaping = [self.escapes(mine) and self.roots(mine) != self.roots(yours)
                     for mine, yours in zip(earlier.outputs, dropped.outputs, strict=True)]
         return not (any(escaping) and any(map(self.escapes, dropped.outputs)))
 
     def note_merge(self, earlier: Node, dropped: Node) -> None:
-        """The merge was done: what left the graph through `dropped` now leaves through `kept`."""
+        """Update the analysis after a merge: results of `earlier` now escape as those of `dropped` did."""
         if self._output_roots.isdisjoint(dropped.outputs) and self._points.keys().isdisjoint(dropped.outputs):
             return
         for mine, yours in zip(earlier.outputs, dropped.outputs, strict=True):
@@ -212,21 +212,21 @@ class Aliases:
                 self._output_roots.update(self.roots(mine))
 
     def can_replace(self, old: Value, new: Value) -> bool:
-        """May users of `old` read `new` instead, when both hold the same numbers? (as `can_merge`, for single values)"""
+        """May users of `old` read `new` instead, if both have the same elements? (as `can_merge`, for single values)"""
         return not (self.is_written(old) or self.is_written(new) or self.escapes(old) and self.escapes(new))
 
     def writes(self, node: Node) -> frozenset[Value]:
-        """Roots the node, or a node in its blocks, writes into. See `writes_wild` for what cannot be named."""
+        """The roots that a node, or one in its blocks, writes into, except wild ones (`writes_wild`)."""
         return self._effects(node)[0]
 
     def writes_wild(self, node: Node) -> bool:
-        """Does the node, or one in its blocks, write into memory that may be seen outside or through a container?"""
+        """Does a node, or one in its blocks, write into wild memory?"""
         return bool(self._effects(node)[1])
 
     def _effects(self, node: Node) -> tuple[frozenset[Value], frozenset[str]]:
-        """The roots that a node and those in its blocks write into, and the memory classes of the wild ones.
+        """The roots that a node and the nodes in its blocks write into, and the memory classes of wild ones.
 
-        Computed from the inside out, once per node, so that depth costs nothing.
+        Computed once per node, inner nodes first, so that the time is linear in nested blocks too.
         """
         known = self._writes_of
         stack = [] if node in known else [node]
@@ -245,7 +245,7 @@ class Aliases:
         return known[node]
 
     def writes_into(self, node: Node, values: Iterable[Value]) -> bool:
-        """May the node write into memory of one of `values`, or of what they hold?"""
+        """May a node write into the memory of one of `values`, or of elements that they contain?"""
         written, classes = self._effects(node)
         if not written and not classes:
             return False
@@ -274,7 +274,7 @@ class Aliases:
             self._writes.setdefault(node, []).append(value)
 
     def _analyze_block(self, block: Block) -> None:
-        plain: dict[str, frozenset[int]] = {}     # kinds seen that make new memory only -> arities to look at twice
+        plain: dict[str, frozenset[int]] = {}     # kinds that only allocate -> numbers of operands that need a closer look
         for node in block:
             arities = plain.get(node.kind)
             if arities is not None and len(node.inputs) + len(node.attributes) not in arities:
@@ -300,7 +300,7 @@ class Aliases:
                 self._analyze_unknown(node, False)
 
     def _analyze_undeclared(self, node: Node) -> None:
-        """The results may be, or be views of, the first tensor, or the first list of tensors, that it takes."""
+        """The results may be, or be views of, the first operand that is a tensor or a list."""
         operand = next((value for value in node.inputs if isinstance(value.type, ListType | TensorType)), None)
         if operand is None:
             return
@@ -330,7 +330,7 @@ class Aliases:
         if schema.is_varret:
             return self._analyze_extraction(node)
         for i, value in enumerate(node.outputs):
-            # the results of one `Tensor(a)[]` were written as several until mid-2018
+            # until mid-2018 one result `Tensor(a)[]` was written as several
             declared = schema.returns[i] if i < len(schema.returns) else schema.returns[-1] if schema.returns else None
             alias = declared.alias if declared is not None else None
             if alias is None:
@@ -353,7 +353,7 @@ class Aliases:
                 self._write(node, operand)
 
     def _analyze_unknown(self, node: Node, writes: bool) -> None:
-        """An operator without a declaration: results may be views; `_` at the end writes; other name spaces may do anything."""
+        """An operator without a schema: its results may be views; it writes if its name ends in `_`; other namespaces may do anything."""
         if facts_of(node.kind).side_effects:
             return self._analyze_conservatively(node)
         if writes or node.kind.endswith(("_", "!")):
@@ -376,7 +376,7 @@ class Aliases:
 
     @_RULES.of("prim::Enter", "prim::Exit")
     def _analyze_context(self, node: Node) -> None:
-        """Entering and leaving `with`: the grad modes hold no tensor, other managers may do anything."""
+        """`prim::Enter` and `prim::Exit`: grad modes have no effect on tensors, other context managers may do anything."""
         if node.inputs and node.inputs[0].type.text.startswith(GRAD_MODES):
             return self._analyze_extraction(node)
         return self._analyze_conservatively(node)
@@ -434,7 +434,7 @@ class Aliases:
         """Result i is operand i, or the first operand."""
         operands = [value for value in node.inputs if is_mutable(value.type)]
         for i, value in enumerate(node.outputs):
-            if operands and is_mutable(value.type):     # no operands: None taken for a tensor, on a path that is never run
+            if operands and is_mutable(value.type):     # no operands: a None cast to a tensor, on a path that never runs
                 self._point(value, node.inputs[i] if len(node.inputs) == len(node.outputs) else operands[0])
 
     @_RULES.of("prim::ConstantChunk", "prim::BailOut", "prim::ReplaceIfUndef", "prim::BroadcastMKLDNNTensors", "prim::IfThenElse",
@@ -457,7 +457,7 @@ class Aliases:
 
     @_RULES.of(*GROUP_KINDS, CUSTOM_VJP)
     def _analyze_subgraph(self, node: Node) -> None:
-        """A group does what the nodes of its graph do to its operands; one with side effects is taken at its worst."""
+        """A group has the effects of its nodes on its operands; one with side effects may do anything."""
         inner = node.subgraph
         if inner is None or any(facts_of(n.kind).side_effects for n in inner.walk()):
             return self._analyze_conservatively(node)
@@ -474,8 +474,8 @@ class Aliases:
         return None
 
     def _settle_containers(self) -> None:
-        """Elements of a list or tuple are wild, unless it only goes into operators that make new memory (`cat`, `stack`) or is a
-        tuple that the graph returns. A list that is made of another one (`a + b`, `list(a)`) is new, but its elements are not."""
+        """Make the elements of a constructed list or tuple wild, unless only operators that allocate their results (`cat`, `stack`) read
+        it, or it is a tuple that the graph returns. A list made from another one (`a + b`, `list(a)`) has the same elements."""
         held = self._contents
         if not held:
             return
@@ -495,6 +495,6 @@ class Aliases:
 
 
 def union(one: frozenset[T], others: list[frozenset[T]]) -> frozenset[T]:
-    """The union of sets; the set itself where one holds all the others, so that nested blocks share it."""
+    """The union of sets; the largest set itself if it contains the others, so that nested blocks share the object."""
     most = max([one, *others], key=len)
     return most if all(each <= most for each in (one, *others)) else one.union(*others)

@@ -1,7 +1,7 @@
-"""The roots of every value that may be another one: one walk over who points at whom, cycles (loop-carried values) included.
+"""The roots of every value that may alias another one: one walk over the graph of aliases, in which loop-carried values are cycles.
 
-A set of more than MOST roots would make a long chain of branches quadratic in time and memory. Its roots of one memory class become one
-root instead: those values then count as one piece of memory, which is coarser, and never wrong.
+Sets of many roots would make a long chain of branches quadratic in time and memory. So in a set of more than MOST roots, those of one
+memory class are merged into one: they count as one piece of memory, which is conservative.
 """
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from irtool.ir.graph import Value
 
 MOST = 64
-"""How many roots a value may have before they are merged."""
+"""The number of roots of a value from which they are merged."""
 
 
 def roots_of_all(points: dict[Value, tuple[Value, ...]]) -> dict[Value, frozenset[Value]]:
-    """Value -> its roots, for each value in `points` (value -> what it may be). A value that points at itself, or that is not in `points`,
-    is a root. Roots that were merged point at the one that stands for them: they are added to `points`."""
+    """Value -> its roots, for each value in `points` (value -> the values that it may alias). A value that points at itself, or is not in
+    `points`, is a root. Merged roots are added to `points`: they point at the root that represents them."""
     merged: dict[Value, Value] = {}
     roots: dict[Value, frozenset[Value]] = {}
     for component in components(points):
@@ -45,11 +45,11 @@ def roots_of_all(points: dict[Value, tuple[Value, ...]]) -> dict[Value, frozense
 
 
 def smaller(roots: frozenset[Value], merged: dict[Value, Value]) -> frozenset[Value]:
-    """At most MOST roots as they are; of more, one for each memory class."""
+    """The roots unchanged if there are at most MOST, else one per memory class."""
     if len(roots) <= MOST:
         return roots
     standing: dict[str, Value] = {}
-    for root in sorted(roots, key=lambda value: value.name):        # the order of a set of objects differs from run to run
+    for root in sorted(roots, key=lambda value: value.name):        # deterministic, unlike the order of a set of objects
         first = standing.setdefault(memory_class(root.type), root)
         if first is not root:
             merged[root] = first
@@ -57,17 +57,17 @@ def smaller(roots: frozenset[Value], merged: dict[Value, Value]) -> frozenset[Va
 
 
 def representative(root: Value, merged: dict[Value, Value]) -> Value:
-    """The root that stands for another since they were merged."""
+    """The root that represents another one after merging."""
     while (above := merged.get(root)) is not None:
         higher = merged.get(above)
         if higher is not None:
-            merged[root] = higher       # shorter next time
+            merged[root] = higher       # path compression
         root = above
     return root
 
 
 def components(points: Mapping[Value, tuple[Value, ...]]) -> Iterator[list[Value]]:
-    """Strongly connected components of `points`, what they point at first (Tarjan 1972, without recursion)."""
+    """Strongly connected components of `points`, each after those that it points at (Tarjan 1972, without recursion)."""
     number: dict[Value, int] = {}
     low: dict[Value, int] = {}
     waiting: list[Value] = []

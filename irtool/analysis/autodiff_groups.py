@@ -1,7 +1,7 @@
-"""Groups of nodes as torch has made them since 2019: along the edges from producer to consumer.
+"""Groups of nodes as torch has formed them since 2019: along edges from producer to consumer.
 
-Note [groups on paper]: while groups are made, nothing in the graph changes. The order of the block is kept in a list of its own, in
-which a group is one item; its nodes keep their operands and users. Only the finished order is written into the block.
+Note [groups on paper]: while groups are formed, the graph does not change. The order of a block is a separate linked list of items, in
+which a group is one item; the nodes keep their operands and users. Only the final order is written into the block.
 """
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ops.torch_lists import NEVER_GROUPED
 
 REACH, NEAR = 4096, 32
-"""A producer farther away from its consumer is left where it is: looking at what is between would make long graphs slow. The second is
-for graphs in which that has been done often."""
+"""The largest distance between a producer and its consumer in a group; the second holds once PATIENCE is used up. Examining all items
+between them would make long graphs slow."""
 PATIENCE = 200_000, 8
-"""How many items may be looked at over the whole block, with so many more per node, before only what is near is moved."""
+"""The number of items examined in a block, and the number added per node, before only NEAR producers are moved."""
 
 
 class Item:
-    """What stands in the order of a block: a node, or a group, which is one thing to all others."""
+    """An element of a block's order: a node, or a group of nodes."""
 
     __slots__ = ("nodes_reversed", "reads", "gives", "takes", "prev", "next", "place", "is_group", "has_effects", "writers", "left",
                  "passed")
 
     def __init__(self, reads: Iterable[Value], gives: Iterable[Value]) -> None:
         self.nodes_reversed: list[Node] = []
-        """What is in it, the last first: a producer comes in at the front."""
+        """The nodes, last one first: producers join at the front."""
         self.reads = dict.fromkeys(reads)
         self.gives = dict.fromkeys(gives)
-        """What is read outside, once it is a group."""
+        """The values that are read outside the group."""
         self.takes: dict[Value, None] = {}
-        """What a group reads of nodes that fit: the inputs of a long group are not looked through again for each of its nodes."""
+        """The operands of the group that come from nodes that fit, so that a long group need not examine all its operands per node."""
         self.prev = self.next = self
         self.place = 0
         self.is_group = self.has_effects = False
         self.writers: list[Node] = []
         self.left: dict[Node, list[Node]] = {}
-        """Constants that nodes left behind when they were expelled, by the node in front of which they stay, as torch has it."""
+        """Node -> constants in front of it that expelled nodes left behind in the group, as in torch."""
         self.passed: dict[Value, set[Node]] = {}
-        """What expelled nodes read that the group reads too, with the nodes: they read it as the group hands it on, as torch has it."""
+        """Operand of the group -> expelled nodes that read it, as a result of the group, as in torch."""
 
-    # -- what whoever makes a graph of a group asks for
+    # -- for passes that make a graph of a group
     @property
     def size(self) -> int:
-        """How many nodes; constants are never in a group."""
+        """The number of nodes; constants are never in a group."""
         return len(self.nodes_reversed)
 
     def nodes(self) -> list[Node]:
@@ -54,20 +54,20 @@ class Item:
         return self.nodes_reversed[::-1]
 
     def operands(self) -> list[Value]:
-        """The values that the group reads: a node that joins it is no longer read, and what that node reads comes last."""
+        """The values that the group reads; the operands of a node that joined come last."""
         return list(self.reads)
 
     def results(self) -> list[Value]:
-        """What is read outside, in the order in which nodes came in."""
+        """The values that are read outside, in the order in which nodes joined."""
         return list(self.gives)
 
 
 class Grouping:
     """The groups of one block.
 
-    fits: may this node be in a group?
-    inside: what the nodes of the graph that have blocks read and write in them.
-    aliases: gives who writes into what; asked for when a node of the block writes.
+    fits: may a node be in a group?
+    inside: what nodes with blocks read and write in their blocks.
+    aliases: makes the alias analysis, if a node of the block writes.
     """
 
     def __init__(self, block: Block, fits: Callable[[Node], bool], inside: Inside, aliases: Callable[[], Aliases]) -> None:
@@ -98,7 +98,7 @@ class Grouping:
         self.number()
 
     def number(self) -> None:
-        """Number the items in their order, with gaps for items that move between two others."""
+        """Number the items in order, with gaps for items that move between two others."""
         for place, item in enumerate(self.items(), 1):
             item.place = place << 40
         self.end.place = 1 << 200
@@ -110,11 +110,11 @@ class Grouping:
             item = item.next
 
     def run(self, *outcasts: Callable[[Item], list[Node]]) -> list[Item]:
-        """Merge until nothing more can be merged. The nodes of each group then stand together in the block.
+        """Form groups until nothing more can be merged, and move the nodes of each group together in the block.
 
-        Gives the groups, the last first: who makes a node of one changes what those behind it read.
-        Each of `outcasts` names the nodes of a group that must leave it, with everything of the group that depends on them, in order.
-        They are asked in turn until none names any.
+        Returns the groups, last one first, since turning a group into a node changes the operands of those after it.
+        outcasts: functions that return the nodes that must leave a group, with all nodes of the group that depend on them, in order. They
+        are called in turn until none returns any.
         """
         groups: dict[Item, None] = {}
         while self.scan(groups):
@@ -129,7 +129,7 @@ class Grouping:
         return [item for item in self.items() if item in groups and item.size][::-1]
 
     def scan(self, groups: dict[Item, None]) -> bool:
-        """Once through the block, from the end: each node that fits takes in its producers, the latest first."""
+        """Walk the block once, from the end: each node that fits absorbs its producers, the latest first. Returns whether any did."""
         changed = False
         item = self.end.prev
         while item is not self.end:
@@ -146,7 +146,7 @@ class Grouping:
         return changed
 
     def take_a_producer(self, group: Item, groups: dict[Item, None]) -> bool:
-        """Merge one thing that the group reads, if any can be."""
+        """Absorb one producer of an operand, if possible."""
         producers = {self.item_of[value.node] for value in group.takes}
         for producer in sorted(producers, key=lambda item: -item.place):
             if self.patience <= 0 and producer.size > NEAR:
@@ -159,7 +159,7 @@ class Grouping:
         return False
 
     def absorb(self, producer: Item, group: Item) -> None:
-        """Put what a producer consists of at the front of a group: what is said of it as a whole need not be found out again."""
+        """Put the nodes of a producer at the front of a group, and merge the facts about both."""
         self.patience -= producer.size + len(producer.reads) + sum(value.use_count for value in producer.gives)
         for value in producer.gives:
             group.reads.pop(value, None)
@@ -183,7 +183,7 @@ class Grouping:
         return bool(nodes)
 
     def expel(self, node: Node, group: Item) -> None:
-        """Take a node, of which nothing else in the group depends, out of it: it stands right behind."""
+        """Move a node, on which no other node of the group depends, from the group to the place right after it."""
         item = Item(reads_of(node), node.outputs)
         item.nodes_reversed.append(node)
         at = group.nodes_reversed.index(node)
@@ -206,7 +206,7 @@ class Grouping:
         self.link_before(item, group.next)
 
     def reader(self, user: Node) -> Item | None:
-        """The item of this block in which a reader stands; None for the block's results and readers elsewhere."""
+        """The item of this block that contains a reader; None for the block's results and readers elsewhere."""
         while True:
             item = self.item_of.get(user)
             if item is not None:
@@ -218,9 +218,9 @@ class Grouping:
 
     # -- moving
     def bring(self, producer: Item, consumer: Item) -> bool:
-        """Move `producer` right before `consumer`, and what depends on it right behind; says whether that can be done.
+        """Move `producer` right before `consumer`, and items in between that depend on it right after. Returns False if that is impossible.
 
-        As torch's `moveBeforeTopologicallyValid`: nothing moves past a side effect, a reader past what it reads, or past who writes.
+        As torch's `moveBeforeTopologicallyValid`: nothing moves past a side effect, and no reader past its producer or a writer.
         """
         defined = dict(producer.gives)
         moving, behind = [producer], []
@@ -250,7 +250,7 @@ class Grouping:
         return True
 
     def conflict(self, item: Item, others: list[Item]) -> bool:
-        """Does one write what the other reads or writes?"""
+        """Does an item write memory that one of `others` reads or writes, or the reverse?"""
         aliases = self.aliases
         if aliases is None:
             return False
@@ -274,8 +274,8 @@ class Grouping:
 
 
 class Inside:
-    """What the nodes of a graph that have blocks read from around them, and which of them may write: from the inside out, so that depth
-    costs nothing."""
+    """The outer values that nodes with blocks read in them, and which of these nodes may write. Computed inner nodes first, so that the
+    time is linear in nested blocks too."""
 
     def __init__(self, graph: Graph) -> None:
         self.reads: dict[Node, set[Value]] = {}
@@ -296,9 +296,9 @@ class Inside:
 
 def all_groups(graph: Graph, threshold: int, fits: Callable[[Node], bool], aliases: Callable[[], Aliases],
                *outcasts: Callable[[Item], list[Node]]) -> list[Item]:
-    """The groups of at least `threshold` nodes in all blocks, those of a block before those of the blocks in it (`Grouping.run`).
+    """The groups of at least `threshold` nodes in all blocks, those of a block before those of its inner blocks (`Grouping.run`).
 
-    Nothing but the order of nodes changes: what was found out of the graph holds until the first group is put into a graph of its own.
+    Only the order of nodes changes: analyses of the graph hold until the first group is turned into a node.
     """
     inside, groups, blocks = Inside(graph), [], [graph.block]
     while blocks:
@@ -311,7 +311,7 @@ def all_groups(graph: Graph, threshold: int, fits: Callable[[Node], bool], alias
 
 
 def reads_of(node: Node) -> list[Value]:
-    """What a node reads, what the nodes in its blocks read from around it too; each value once."""
+    """The values that a node reads, and the outer values that nodes in its blocks read, each once."""
     reads = dict.fromkeys(node.inputs)
     if node.blocks:
         inside = {value for block in node.blocks for value in block.inputs}
@@ -327,7 +327,7 @@ def reads_of(node: Node) -> list[Value]:
 
 
 def every_block(block: Block) -> Iterator[Block]:
-    """The block and all blocks in it."""
+    """A block, and recursively the blocks in it."""
     yield block
     for node in block:
         for inner in node.blocks:

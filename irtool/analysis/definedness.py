@@ -1,7 +1,7 @@
-"""Which gradients are there: what nodes make of it, through branches and loops, without changing anything.
+"""Which gradients are defined: propagates definedness through nodes, branches and loops.
 
-A state is one of `DEFINED` (of a list or tuple: every element is), `UNDEFINED`, `UNKNOWN`. A value without one is there: what stands in
-regions of gradients is computed from what is there, where a node does not say otherwise.
+The state of a value is `DEFINED` (of a list or tuple: all elements are), `UNDEFINED` or `UNKNOWN`. A value without a state is defined:
+nodes in a `GradOf` region compute defined values from defined ones, with the exceptions below.
 """
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ DEFINED, UNDEFINED, UNKNOWN = range(3)
 
 
 WRITERS = {"aten::append": 1, "aten::_set_item": 2, "aten::insert": 2}
-"""Kinds that put an element into a list -> the operand that it is."""
+"""Kind that puts an element into a list -> the position of the element among the operands."""
 
 
 class Definedness:
-    """The states of the values of a graph as far as they were found."""
+    """The states of the values of a graph that were visited so far."""
 
     def __init__(self) -> None:
         self.state: dict[Value, int] = {}
         self.gradients: set[Value] = set()
-        """What regions were given: None means undefined."""
+        """The operands of regions, for which a comparison with None asks whether they are undefined."""
 
     def of(self, value: Value) -> int:
         """The state of a value."""
         return self.state.get(value, DEFINED)
 
     def set_all(self, node: Node, state: int) -> None:
-        """All results of a node are in this state."""
+        """Set the state of all results of a node."""
         for value in node.outputs:
             self.state[value] = state
 
     def survey(self, block: Block, is_region: bool) -> None:
-        """Find the states of what a block computes. is_region: it stands in a region of gradients, or in one that was opened."""
+        """Compute the states of the values of a block. is_region: it is in a `GradOf`, or came from one."""
         for node in block:
             self.look(node, is_region)
 
     def look(self, node: Node, is_region: bool) -> None:
-        """Find the states of the results of a node."""
+        """Compute the states of the results of a node."""
         if node.kind in UNDEFINED_KINDS:
             self.set_all(node, UNDEFINED)
         elif node.kind == "prim::GradOf" and node.blocks:
@@ -76,7 +76,7 @@ class Definedness:
             self.state[value] = self.of(inner)
 
     def look_into_choice(self, node: Node, is_region: bool) -> None:
-        """An `If`: both branches, or the one that is taken."""
+        """An `If`: both branches, or the one that is known to be taken."""
         is_there = self.answer(node.inputs[0].node)
         blocks = node.blocks if is_there is None else node.blocks[:1] if is_there else node.blocks[1:]
         for block in blocks:
@@ -85,7 +85,7 @@ class Definedness:
             self.state[value] = self.join(alternatives)
 
     def look_into_loop(self, node: Node, is_region: bool) -> None:
-        """A loop: what it carries is in a state that holds in every round."""
+        """A loop: the state of a carried value is one that holds in every round."""
         body = node.blocks[0]
         for value, start in zip(body.inputs[1:], node.inputs[2:], strict=True):
             self.state[value] = self.of(start)
@@ -98,7 +98,7 @@ class Definedness:
         self.leave_loop(node)
 
     def leave_loop(self, node: Node) -> None:
-        """The states of the results of a loop, from those in its body."""
+        """Set the states of the results of a loop, from those in its body."""
         body = node.blocks[0]
         trips = constant(node.inputs[0])
         runs = isinstance(trips, int) and trips > 0 and constant(node.inputs[1]) is True
@@ -106,7 +106,7 @@ class Definedness:
             self.state[value] = self.of(following) if runs else self.join((carried, following))
 
     def look_at_lists(self, node: Node) -> None:
-        """An ordinary node in a region: what it gives is there, but for elements of lists that may not be."""
+        """An ordinary node in a region: its results are defined, except lists with undefined elements and those elements."""
         if node.kind in WRITERS and isinstance(node.inputs[0].type, ListType):
             if self.of(node.inputs[WRITERS[node.kind]]) != DEFINED:
                 self.state[node.inputs[0]] = UNKNOWN
@@ -119,12 +119,12 @@ class Definedness:
             self.set_all(node, UNKNOWN)
 
     def join(self, values: tuple[Value, ...] | list[Value]) -> int:
-        """The state of what is one of several values."""
+        """The state of a value that is one of several."""
         states = {self.of(value) for value in values}
         return states.pop() if len(states) == 1 else UNKNOWN
 
     def answer(self, asked: Node) -> bool | None:
-        """Does a node say that a gradient is there? None where that is not known, or it asks something else."""
+        """The result of a node that asks whether a gradient is defined; None if it is unknown, or the node asks something else."""
         if asked.kind in ASKING_DEFINED:
             states = {self.of(value) for value in asked.inputs}
             return True if DEFINED in states else None if UNKNOWN in states else False

@@ -1,7 +1,7 @@
-"""Lists that change after they were made: who changes them, and whether only one name holds each.
+"""Lists that change after their construction: which nodes change them, and whether they have aliases.
 
-The sweep of `irtool.autodiff.list_gradients` undoes each change on the gradient of the list, last change first. That is right as long as
-one name at a time refers to a list: a second name, through which the list may be read or changed, is refused.
+`irtool.autodiff.list_gradients` reverts each change in the gradient of the list, last change first. That is correct only if one value at a
+time refers to a list: lists with an alias through which they may be read or changed are refused.
 """
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from irtool.ir.types import ListType
 
 
 class Changes:
-    """What changes in a graph. Results of changing nodes that are the list itself are replaced by its own name."""
+    """The lists of a graph that change. Edits the graph: a result that is the changed list itself is replaced by the list's value."""
 
     def __init__(self, graph: Graph) -> None:
         self.at: dict[Node, list[Value]] = {}
-        """Node -> the lists that it changes, or nodes in its blocks change, as far as they come from outside."""
+        """Node -> the lists, from outside its blocks, that it or nodes in its blocks change."""
         self.shared: dict[Value, Node] = {}
-        """Changing list that more than one name may hold -> the node that makes it so."""
+        """List that changes and may have an alias -> the node that makes the alias."""
         self._changers: dict[Value, list[Node]] = {}
         self._leader: dict[Value, Value] = {}
         changers = [node for node in graph.walk() if node.kind in MUTATORS and isinstance(node.inputs[0].type, ListType)]
@@ -37,14 +37,14 @@ class Changes:
                 self._check(value)
 
     def is_changed(self, value: Value) -> bool:
-        """Is the value, or may it be, a list that a node changes?"""
+        """May a value be a list that a node changes?"""
         return bool(self._changers) and isinstance(value.type, ListType) and self._find(value) in self._changers
 
     def changes_after(self, value: Value, node: Node) -> bool:
-        """May a list change when `node`, in its block or below, has read it?"""
+        """May a list change after `node`, in its block or an inner one, has read it?"""
         for changer in self._changers.get(self._find(value), ()) if self._changers else ():
             mine, other = ancestor(node, value.node.owner_block), ancestor(changer, value.node.owner_block)
-            if mine is None or other is None:       # it goes by another name there: before it had this one, or later on
+            if mine is None or other is None:       # the list changes under another name, in another block
                 if mine is None or not comes_before(changer, node):
                     return True
             elif mine is other and changer is not node or mine is not other and mine.before_in_block(other):
@@ -62,7 +62,7 @@ class Changes:
             self._leader[a] = b
 
     def _follow(self, node: Node) -> None:
-        """Lists go by other names behind `If` and `Loop`."""
+        """Join the names that a list has inside and after an `If` or `Loop`."""
         if node.kind in CHOICE_KINDS:
             for block in node.blocks:
                 for inner, outer in zip(block.outputs, node.outputs, strict=True):
@@ -84,7 +84,7 @@ class Changes:
             node = node.owner_block.owning_node
 
     def _check(self, value: Value) -> None:
-        """Find out whether a list that changes may be held by a second name."""
+        """Note whether a list that changes may have an alias."""
         if value.node.kind in SHARING_KINDS or value.node.kind == PARAM and value.node.owner_block.owning_node is None:
             self.shared.setdefault(value, self._changers[self._find(value)][0])
         seen: set[Node] = set()
@@ -95,7 +95,7 @@ class Changes:
             seen.add(user)
 
     def _shares(self, value: Value, user: Node, slot: int) -> bool:
-        """Does a use give the list another name while the first one is still read, or written through?"""
+        """Does a use make an alias of the list, while the list is still read or changed under the first name?"""
         if user.kind == RETURN:
             owner = user.owner_block.owning_node
             if owner is None or user.owner is value.node.owner:
@@ -109,7 +109,7 @@ class Changes:
 
 
 def ancestor(node: Node, block: Block) -> Node | None:
-    """The node of `block` that is `node` or in whose blocks it stands; None where there is none."""
+    """The node of `block` that is or contains `node`; None if `node` is not in the block."""
     while node.owner is not block:
         above = node.owner_block.owning_node
         if above is None:
@@ -119,7 +119,7 @@ def ancestor(node: Node, block: Block) -> Node | None:
 
 
 def comes_before(node: Node, other: Node) -> bool:
-    """Does `node`, or a node around it, stand before `other`, or a node around it, in the innermost block that holds both?"""
+    """In the innermost block that contains both: is (the node around) `node` before (the node around) `other`?"""
     block: Block | None = node.owner_block
     while block is not None:
         mine, its = ancestor(node, block), ancestor(other, block)
@@ -131,7 +131,7 @@ def comes_before(node: Node, other: Node) -> bool:
 
 
 def used_after(value: Value, node: Node) -> bool:
-    """Is a value read behind a node; or does that stand in a loop, so that it may be read again?"""
+    """Is a value read after a node, or may it be read again since the node is in a loop?"""
     while True:
         for user, _ in value.uses:
             place = ancestor(user, node.owner_block)

@@ -1,7 +1,7 @@
-"""Which nodes matter, and taking out those that do not.
+"""Which nodes are needed, and the removal of the others.
 
-A value is live when a result of the graph, a side effect or a write into live memory depends on it. Results of `If` and carried
-values of `Loop` are judged one by one.
+A value is live if a result of the graph, a side effect or a write into live memory depends on it. Each result of an `If` and each carried
+value of a `Loop` is live or dead by itself.
 """
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _KEEP, _LOOK = object(), object()
 
 
 def remove_dead_nodes(graph: Graph, allow_side_effects: bool = False) -> bool:
-    """Delete what no result, side effect or write depends on, dead results of `If` and carried values of `Loop` included.
+    """Delete nodes on which no result, side effect or write depends, and dead results of `If` and carried values of `Loop`.
 
-    `allow_side_effects` deletes unused nodes even if they print, raise or write. Linear. Says whether anything was deleted.
+    allow_side_effects: delete unused nodes even if they print, raise or write. Takes linear time. Returns whether anything was deleted.
     """
     done, changed = _sweep_straight_line(graph, allow_side_effects)
     if done:
@@ -72,7 +72,8 @@ def _sweep_straight_line(graph: Graph, allow_side_effects: bool) -> tuple[bool, 
 
 
 def _verdict(kind: str) -> object:
-    """What to do with an unused node of this kind: keep, look closer, or delete unless its arity is in the set (`out=` overloads)."""
+    """What to do with an unused node of a kind: keep it, examine it, or delete it unless its number of operands is in the set (of `out=`
+    overloads)."""
     facts = facts_of(kind)
     if facts.may_write:
         return _LOOK
@@ -91,7 +92,7 @@ class Liveness:
         self._aliases: Aliases | None = None
         self._writers: dict[Value, list[Node]] = {}       # root -> nodes that write into it
         self.keeps_gradients_whole = graph.dialect.is_of_2018
-        """A `GradOf` of 2018 kept unused results."""
+        """In texts of 2018 a `GradOf` keeps unused results."""
         everything = list(graph.walk())
         if not allow_side_effects and any(map(node_may_write, everything)):
             self._aliases = Aliases(graph)
@@ -150,7 +151,7 @@ class Liveness:
                             self._mark(writer)
 
     def _reach_results(self, node: Node, value: Value) -> None:
-        """A result of a node with blocks is live: so is what the blocks give for it."""
+        """Mark the results of a node's blocks for a live result of the node."""
         i = value.index
         if node.kind in LOOP_KINDS:
             body = node.blocks[0]
@@ -160,7 +161,7 @@ class Liveness:
                 self._reach_all(block.outputs[i:i + 1])
 
     def _reach_carried(self, block: Block, value: Value) -> None:
-        """An input of a block is live: for a loop, so is what it starts with and what the body gives for the next round."""
+        """Mark, for a live carried value of a loop, its initial value and the body's result for the next round."""
         owner = block.owning_node
         if owner is not None and owner.kind in LOOP_KINDS:
             i = value.index
@@ -179,13 +180,14 @@ def _sweep(block: Block, live: Liveness) -> bool:
         for inner in node.blocks:
             changed = _sweep(inner, live) or changed
         if dead and node.kind in LOOP_KINDS:
-            node.blocks[0].remove_inputs({i + 1 for i in dead})     # now that nothing in the body reads them
+            node.blocks[0].remove_inputs({i + 1 for i in dead})     # nothing in the body reads them any more
         changed = changed or bool(dead)
     return changed
 
 
 def _drop_dead_results(node: Node, live: Liveness) -> set[int]:
-    """Drop results of `If` and `Loop` nobody needs and what the blocks give for them; says which. A loop's block inputs stay."""
+    """Drop dead results of an `If` or `Loop`, and the results of its blocks for them; returns their positions. Inputs of a loop's block
+    stay."""
     dead = {i for i, value in enumerate(node.outputs) if value not in live.values}
     if node.kind in IF_KINDS or node.kind == "prim::GradOf" and not live.keeps_gradients_whole:
         if dead:

@@ -1,4 +1,4 @@
-"""Coarse names of memory: which values may be handles to one piece of it, as far as their types tell."""
+"""Memory classes: names, computed from types, such that values may share memory only if their classes are equal, or one is ANYTHING."""
 from __future__ import annotations
 
 from irtool.ir.types import (
@@ -18,14 +18,14 @@ from irtool.ir.types import (
 )
 
 ANYTHING = "?"
-"""Memory class of types that may hold anything."""
+"""The memory class of types whose values may be anything."""
 _classes: dict[Type, str] = {}
 _IMMUTABLE = frozenset(("int", "float", "bool", "complex", "str", "Scalar", "None", "Device", "Function", "Layout", "QScheme", "Stream",
                         "AnyEnumType"))
 
 
 def memory_class(type: Type) -> str:
-    """Coarse name of the memory a value of this type is a handle to; empty for values that cannot be written into."""
+    """The memory class of values of a type; empty for values that cannot be written into."""
     cached = _classes.get(type)
     if cached is None:
         if len(_classes) > 50_000:
@@ -50,7 +50,7 @@ def _memory_class(type: Type) -> str:
         return ANYTHING if any(memory_class(element) for element in type.elements) else ""
     if isinstance(type, SimpleType):
         return "" if type.key in _IMMUTABLE else "G" if type.key == "Generator" else ANYTHING
-    if isinstance(type, ClassType):     # writing an attribute changes objects of that class, no tensor
+    if isinstance(type, ClassType):     # a write of an attribute changes an object, no tensor
         return f"C({type.text})"
     if isinstance(type, (InterfaceType, FutureType, RRefType, AwaitType)):
         return ANYTHING
@@ -58,12 +58,12 @@ def _memory_class(type: Type) -> str:
 
 
 def is_mutable(type: Type) -> bool:
-    """May a value of this type be written into, or hold something that may?"""
+    """May a value of a type be written into, or contain a value that may?"""
     return bool(memory_class(type))
 
 
 def contained_classes(type: Type) -> tuple[str, ...]:
-    """Memory classes of what a container of this type holds, at any depth; empty for a tensor or a number."""
+    """The memory classes of values in a container of a type, at any depth; empty for a tensor or a number."""
     out: list[str] = []
     for element in type.elements:
         inner = memory_class(element)
@@ -76,5 +76,5 @@ def contained_classes(type: Type) -> tuple[str, ...]:
 
 
 def classes_meet(a: str, b: str) -> bool:
-    """May two wild values of these classes be one memory?"""
+    """May two wild values of these classes share memory?"""
     return a == b or a == ANYTHING or b == ANYTHING

@@ -1,6 +1,6 @@
-"""Writes that read parts of what they write: `x[1:].add_(x[:-1])`, which torch refuses when the parts overlap.
+"""Writes whose operands overlap: `x[1:].add_(x[:-1])`, which torch refuses.
 
-Where the graph does not say that they cannot, the write stays a write of whole tensors, whose operands are compared when it runs.
+If the graph does not prove that the operands are apart, passes leave the write alone, and the operator compares the operands in the run.
 """
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from irtool.ops.size_facts import BY_INDEX, READS_FIRST
 
 
 def may_overlap(node: Node, may_alias: Callable[[Value, Value], bool]) -> bool:
-    """May another operand of a node lie in a part of the memory of its first one, into which the node writes?
+    """May another operand of a node share a part of the memory of the first one, into which the node writes?
 
-    may_alias: may two values share memory?
+    may_alias: a function: may two values share memory?
     """
     target, *others = node.inputs
     if node.kind in READS_FIRST:
@@ -26,7 +26,8 @@ def may_overlap(node: Node, may_alias: Callable[[Value, Value], bool]) -> bool:
 
 
 def are_apart(a: Node, b: Node) -> bool:
-    """Are two views of one tensor the same, or without a common element? Rows are, and slices one of which ends where the other starts."""
+    """Are two views of one tensor known to be the same view, or to have no common element: rows, or slices one of which ends where the
+    other starts?"""
     if a.kind != b.kind or a.kind not in ("aten::select", "aten::slice") or not a.inputs or a.inputs[0] is not b.inputs[0]:
         return False
     if len(a.inputs) < 3 or len(a.inputs) != len(b.inputs) or not is_same(a.inputs[1], b.inputs[1]):
@@ -40,12 +41,12 @@ def are_apart(a: Node, b: Node) -> bool:
 
 
 def is_same(a: Value, b: Value) -> bool:
-    """Are two numbers known to be one?"""
+    """Are two numbers known to be equal?"""
     return a is b or is_constant(a) and is_constant(b) and constant(a) == constant(b)
 
 
 def is_before(end: Value, start: Value) -> bool:
-    """Does a slice that ends here end before one that starts there?"""
+    """Is the end of one slice known to be at most the start of another?"""
     if is_same(end, start):
         return not is_constant(end) or constant(end) is not None
     if not (is_constant(end) and is_constant(start)):

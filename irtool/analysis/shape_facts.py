@@ -1,4 +1,4 @@
-"""What shape propagation looks at: a node with the types of its operands; tensor types made from others; promotion of dtypes by name."""
+"""The arguments of shape rules: a node with the types of its operands; functions on tensor types; promotion of dtypes by name."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -15,14 +15,14 @@ from irtool.ir.types import TensorType, contiguous_strides, tensor_type
 NAMES = {code: name for name, code in CODES.items()}
 ORDER = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex32", "complex64",
          "complex128")
-"""Of two dtypes the later one wins, but for those in MEET."""
+"""Of two dtypes the later one is the common dtype, except for pairs in MEET."""
 DEFAULT = "float32"
 NUMBERS = {"bool": "bool", "int64": "int64", "float64": DEFAULT, "complex128": "complex64"}
-"""dtypes of constants that stand for numbers -> what they are beside tensors of a lower category."""
+"""dtype of a constant that represents a number -> the dtype of the result with tensors of a lower category."""
 
 
 class Facts:
-    """A node, its schema and the types of its tensor operands: what a rule looks at."""
+    """The argument of a rule: a node, its schema and the types of its tensor operands."""
 
     def __init__(self, node: Node, schema: Schema, types: Sequence[TensorType], changes: Changes) -> None:
         self.node = node
@@ -30,7 +30,7 @@ class Facts:
         self.schema = schema
         self.types = types
         self.numbers = self._numbers() if () in [type.sizes for type in types] else ()
-        """Which operands are constants that stand for Python numbers: those traces make of `x * 2.5`."""
+        """The positions of operands that are constants representing Python numbers, as traces write `x * 2.5`."""
 
     def _numbers(self) -> tuple[int, ...]:
         places = [place for place, argument in enumerate(self.schema.arguments) if isinstance(argument.type, TensorType)]
@@ -38,7 +38,7 @@ class Facts:
                      if type.rank == 0 and type.dtype in NUMBERS and _is_number(self.node.inputs[place]))
 
     def promoted(self, first: int = 0) -> str | None:
-        """The dtype in which the operands meet, from the given one on. Numbers count only where their category is higher."""
+        """The common dtype of the operands from position `first` on. Numbers count only if their category is higher. None: unknown."""
         types = list(self.types[first:])
         tensors = [type for i, type in enumerate(self.types) if i >= first and i not in self.numbers]
         highest = max((category(type.dtype) for type in tensors if type.dtype is not None), default=-1)
@@ -49,12 +49,12 @@ class Facts:
 
     @property
     def requires_grad(self) -> bool | None:
-        """What the first result was said to be."""
+        """The flag in the type of the first result."""
         type = self.node.outputs[0].type
         return type.requires_grad if isinstance(type, TensorType) else None
 
     def agreed(self, dtype: str | None, claim: str | None) -> str | None:
-        """`dtype`; where that is not known, what torch claims without looking, if the graph says so as well."""
+        """`dtype`; if that is unknown, `claim`, torch's rule, provided the type in the graph agrees with it."""
         type = self.node.outputs[0].type
         return claim if dtype is None and isinstance(type, TensorType) and type.dtype == claim else dtype
 
@@ -69,7 +69,7 @@ class Facts:
         return NOT_CONSTANT if value is None else constant(value)
 
     def number(self, name: str) -> int | None:
-        """The value of an argument that is a constant whole number; else None."""
+        """The value of an argument that is a constant integer; else None."""
         number = self.constant(name)
         return number if isinstance(number, int) and not isinstance(number, bool) else None
 
@@ -79,14 +79,14 @@ class Facts:
         return bool(flag) if isinstance(flag, int) else None
 
     def ints(self, name: str) -> list[int] | None:
-        """The value of an argument that is a constant list of whole numbers, which nothing changes; else None."""
+        """The value of an argument that is a constant list of integers that never changes; else None."""
         numbers, value = self.constant(name), self.value(name)
         if not isinstance(numbers, list) or value is None or not self.changes.is_fixed(value):
             return None
         return [int(each) for each in numbers] if all(isinstance(each, int) for each in numbers) else None
 
     def length(self, name: str) -> int | None:
-        """How many elements an argument has that is a list which nothing changes; None where that is not known."""
+        """The length of an argument that is a list that never changes; None: unknown."""
         value = self.value(name)
         if value is None or not self.changes.is_fixed(value):
             return None
@@ -96,7 +96,7 @@ class Facts:
         return len(value.node.inputs) if value.node.kind == "prim::ListConstruct" else None
 
     def dtype(self, otherwise: str | None) -> str | None:
-        """What the argument `dtype` asks for; `otherwise` where it is None."""
+        """The dtype that the argument `dtype` asks for; `otherwise` if it is None."""
         code = self.constant("dtype")
         if code is None or code is NOT_CONSTANT and self.value("dtype") is None:
             return otherwise
@@ -104,11 +104,11 @@ class Facts:
 
 
 Rule = Callable[[Facts], "list[TensorType] | None"]
-"""The types of the tensors among the results; None where it cannot tell."""
+"""A function that returns the types of the tensors among the results; None: unknown."""
 
 
 def _is_number(value: Value) -> bool:
-    """Is the value a constant that stands for a Python number?"""
+    """Is a value a constant that represents a Python number?"""
     literal = constant(value) if value.node.kind in CONSTANT_KINDS else None
     declared = value.type
     if isinstance(literal, TensorLiteral) and isinstance(declared, TensorType):
@@ -119,18 +119,18 @@ def _is_number(value: Value) -> bool:
 # -- types
 def type_like(dtype: str | None, sizes: Sequence[int | None] | None, like: TensorType, strides: Sequence[int] | None = None,
               requires_grad: bool | None = None) -> TensorType:
-    """A type on the device of `like`."""
+    """A tensor type on the device of `like`."""
     return tensor_type(dtype, sizes, strides, requires_grad, like.device)
 
 
 def dimensioned(type: TensorType) -> TensorType:
-    """Only dtype, number of dimensions and device."""
+    """The type with only dtype, number of dimensions and device."""
     sizes = None if type.sizes is None else (None,) * len(type.sizes)
     return type_like(type.dtype, sizes, type, None, type.requires_grad)
 
 
 def with_dims(type: TensorType, count: int | None) -> TensorType:
-    """Only dtype and device, and this number of dimensions."""
+    """The type with only dtype and device, and with `count` dimensions."""
     return type_like(type.dtype, None if count is None else (None,) * count, type, None, type.requires_grad)
 
 
@@ -140,7 +140,7 @@ def with_dtype(type: TensorType, dtype: str | None) -> TensorType:
 
 
 def with_sizes(type: TensorType, sizes: Sequence[int], strides: Sequence[int] | None = None) -> TensorType:
-    """The type with other sizes, dense unless strides are given."""
+    """The type with other sizes, contiguous unless strides are given."""
     return type_like(type.dtype, sizes, type, contiguous_strides(tuple(sizes)) if strides is None else strides, type.requires_grad)
 
 
@@ -150,12 +150,12 @@ def is_complete(type: TensorType) -> bool:
 
 
 def category(dtype: str) -> int:
-    """bool, integer, floating point, complex."""
+    """The category of a dtype, as a number: bool, integer, floating point, complex."""
     return 0 if dtype == "bool" else 1 if "int" in dtype else 3 if dtype.startswith("complex") else 2
 
 
 def promoted(types: Sequence[TensorType]) -> str | None:
-    """The dtype in which operands meet; a tensor without dimensions counts only where its category is higher. None: not known."""
+    """The common dtype of operands; a tensor without dimensions counts only if its category is higher. None: unknown."""
     dtypes = [type.dtype for type in types]
     if None in dtypes:
         return None
@@ -168,7 +168,7 @@ def promoted(types: Sequence[TensorType]) -> str | None:
 
 
 def _meet(dtypes: Sequence[str], ranks: Sequence[int]) -> str | None:
-    """The dtype in which operands of these dtypes and numbers of dimensions meet; None where torch has no rule."""
+    """The common dtype of operands of these dtypes and numbers of dimensions; None: torch has no rule."""
     ranked = widest([dtype for dtype, rank in zip(dtypes, ranks, strict=True) if rank])
     other = widest([dtype for dtype, rank in zip(dtypes, ranks, strict=True) if not rank])
     if ranked is None or other is None:
@@ -181,11 +181,11 @@ def _meet(dtypes: Sequence[str], ranks: Sequence[int]) -> str | None:
 MEET = {frozenset(pair.split()): third for pair, third in (
     ("uint8 int8", "int16"), ("float16 bfloat16", "float32"), ("float64 complex32", "complex128"), ("float64 complex64", "complex128"),
     ("float32 complex32", "complex64"), ("bfloat16 complex32", "complex64"))}
-"""Pairs of dtypes that become a third one."""
+"""Pairs of dtypes whose common dtype is a third one."""
 
 
 def widest(dtypes: Sequence[str]) -> str | None:
-    """The dtype that holds all dtypes; None for an empty sequence, and where torch has no rule for the dtypes."""
+    """The common dtype of dtypes; None for an empty sequence, and if torch has no rule for them."""
     if not dtypes or any(dtype not in ORDER for dtype in dtypes):
         return dtypes[0] if dtypes and len(set(dtypes)) == 1 else None
     wide = dtypes[0]
@@ -195,22 +195,22 @@ def widest(dtypes: Sequence[str]) -> str | None:
 
 
 def to_float(dtype: str | None) -> str | None:
-    """What an operator that gives floats makes of a dtype."""
+    """The result dtype of an operator that converts integers to floats (`exp`)."""
     return DEFAULT if dtype is not None and category(dtype) < 2 else dtype
 
 
 def to_real(dtype: str | None) -> str | None:
-    """What an operator that measures makes of it."""
+    """The result dtype of an operator with real results (`abs`)."""
     return {"complex32": "float16", "complex64": "float32", "complex128": "float64"}.get(dtype, dtype) if dtype is not None else None
 
 
 def summed(dtype: str | None) -> str | None:
-    """What sums and products make of it."""
+    """The result dtype of sums and products."""
     return "int64" if dtype is not None and category(dtype) < 2 else dtype
 
 
 def spread(types: Sequence[TensorType], dtype: str | None) -> TensorType:
-    """What broadcasting gives, as far as the number of dimensions goes."""
+    """The type of a broadcast result: dtype, and the number of dimensions."""
     ranks = [type.rank for type in types]
     if len(types) == 1:
         return with_dtype(dimensioned(types[0]), dtype)
@@ -219,7 +219,7 @@ def spread(types: Sequence[TensorType], dtype: str | None) -> TensorType:
 
 
 def one(type: TensorType) -> list[TensorType]:
-    """A single result."""
+    """The types of a single result."""
     return [type]
 
 

@@ -1,7 +1,7 @@
-"""What is known of an operator's results from what is known of its operands: dtype, number of dimensions.
+"""Rules for dtype and number of dimensions of an operator's results, from those of its operands.
 
-The rules are those of torch's shape propagation (passes/shape_analysis.cpp); where that claims a dtype or sizes that the operator does not
-give (`argmax` a float, a quotient of integers an integer, `where` the dtype of one branch only), what is said here is right, or less.
+The rules are those of torch's shape propagation (torch/csrc/jit/passes/shape_analysis.cpp), except where that is wrong (`argmax` a float,
+a quotient of integers an integer, `where` the dtype of one branch only): there the rules here are right, or say less.
 """
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _first(facts: Facts) -> list[TensorType] | None:
 
 
 def _clamped(facts: Facts) -> list[TensorType] | None:
-    """As the first operand, where a bound cannot promote it; torch's own rule forgets that 0 makes whole numbers of bools."""
+    """The type of the first operand, if no bound can promote it; torch's rule forgets that a bound 0 turns bools into integers."""
     dtype = facts.types[0].dtype
     return _first(facts) if dtype is None or category(dtype) >= 2 else None
 
@@ -59,7 +59,7 @@ def _spread_float(facts: Facts) -> list[TensorType] | None:
 
 
 def _spread_known(facts: Facts) -> list[TensorType] | None:
-    """As `_spread`, where the dtypes of the first two operands are known."""
+    """As `_spread`, if the dtypes of the first two operands are known."""
     return None if any(type.dtype is None for type in facts.types[:2]) else _spread(facts)
 
 
@@ -77,7 +77,7 @@ def _dims(count: int | None, dtype: Callable[[str | None], str | None] = lambda 
 
 
 def _more(difference: int) -> Rule:
-    """So many dimensions more than the operand has."""
+    """`difference` dimensions more than the operand."""
     def rule(facts: Facts) -> list[TensorType] | None:
         rank = facts.types[0].rank
         return None if rank is None or rank + difference < 0 else one(with_dims(facts.types[0], rank + difference))
@@ -89,7 +89,7 @@ def _unsqueeze(facts: Facts) -> list[TensorType] | None:
 
 
 def _listed(name: str) -> Rule:
-    """As many dimensions as a list has elements."""
+    """As many dimensions as the list argument `name` has elements."""
     def rule(facts: Facts) -> list[TensorType] | None:
         length = facts.length(name)
         return None if length is None else one(dimensioned(with_dims(facts.types[0], length)))
@@ -97,7 +97,7 @@ def _listed(name: str) -> Rule:
 
 
 def _reduced(dtype: Callable[[str | None], str | None], indices: bool = False) -> Rule:
-    """One dimension less, or of one element where it is kept; with positions as a second result."""
+    """One dimension less, or of size 1 if `keepdim`; indices: positions are a second result."""
     def rule(facts: Facts) -> list[TensorType] | None:
         rank, keep = facts.types[0].rank, facts.flag("keepdim")
         if facts.constant("dim") is None:
@@ -111,7 +111,7 @@ def _reduced(dtype: Callable[[str | None], str | None], indices: bool = False) -
 
 
 def _with_one(type: TensorType, dim: int | None) -> TensorType:
-    """The type with one element along a dimension."""
+    """The type with size 1 along a dimension."""
     sizes = list(type.shape or ())
     if dim is None or not -len(sizes) <= dim < len(sizes):
         return dimensioned(type)
@@ -122,7 +122,7 @@ def _with_one(type: TensorType, dim: int | None) -> TensorType:
 
 
 def _with_dtype(dtype: Callable[[str | None], str | None]) -> Rule:
-    """A rule: the first operand's dimensions, in the dtype that the argument `dtype` asks for."""
+    """The first operand's dimensions, in the dtype that the argument `dtype` asks for, by default `dtype` of the operand's."""
     def rule(facts: Facts) -> list[TensorType] | None:
         type = facts.types[0]
         return None if type.dtype is None or type.rank is None else one(with_dtype(type, facts.dtype(dtype(type.dtype))))
@@ -130,7 +130,7 @@ def _with_dtype(dtype: Callable[[str | None], str | None]) -> Rule:
 
 
 def _total(dtype: Callable[[str | None], str | None]) -> Rule:
-    """A single number in the dtype asked for."""
+    """A result without dimensions, in the dtype that the argument `dtype` asks for."""
     return lambda facts: one(with_dims(with_dtype(facts.types[0], facts.dtype(dtype(facts.types[0].dtype))), 0))
 
 
@@ -145,7 +145,7 @@ def _matmul(facts: Facts) -> list[TensorType] | None:
 
 
 def _any_of(count: int) -> Rule:
-    """So many dimensions, of the first operand with known ones."""
+    """`count` dimensions, as the first operand of known rank."""
     def rule(facts: Facts) -> list[TensorType] | None:
         ranked = next((type for type in facts.types if type.rank is not None), None)
         return None if ranked is None else one(with_dims(ranked, count))
@@ -174,7 +174,7 @@ def _factory(facts: Facts) -> list[TensorType] | None:
 
 
 def _is_told(facts: Facts) -> bool:
-    """Are dtype, layout and device constants, or not given?"""
+    """Are the arguments dtype, layout and device constants or absent?"""
     return not any(facts.value(name) is not None and facts.constant(name) is NOT_CONSTANT for name in ("dtype", "layout", "device"))
 
 
@@ -184,7 +184,7 @@ def _scalar_arithmetic(facts: Facts) -> list[TensorType] | None:
 
 
 def _tensor_scalar(facts: Facts) -> list[TensorType] | None:
-    """With a number: the category of the number may be higher."""
+    """A tensor and a number, whose category may be higher."""
     type = facts.types[0]
     return one(dimensioned(type)) if type.dtype is None else _scalar_arithmetic(facts)
 
@@ -219,7 +219,7 @@ def _same(name: str | None) -> str | None:
 
 
 def _truth(name: str | None) -> str | None:
-    """Of `any` and `all`: uint8 where the operand is, else bool."""
+    """The dtype of `any` and `all`: uint8 if the operand is, else bool."""
     return name if name in (None, "uint8") else "bool"
 
 
@@ -281,7 +281,7 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(_names("empty_like full_like ones_like rand_like randn_like zeros_like randint_like randint_like.low_dtype"), _like),
     **dict.fromkeys(_names("zeros ones rand randn full empty.memory_format randint randint.low"), _factory),
 }
-"""By name of the overload; any operand may be known or not."""
+"""Name of the overload -> rule. Types of operands may be incomplete."""
 BY_TYPES = frozenset(name for name, rule in RULES.items()
                      if rule in (_first, _first_float, _first_real, _spread, _spread_float, _spread_bool, _spread_known))
-"""Overloads whose rules look at nothing but the types of operands."""
+"""Overloads whose rules depend only on the types of operands."""

@@ -1,8 +1,8 @@
-"""What is known of an operator's results where everything is known of its operands: sizes and strides too.
+"""Rules for sizes and strides of an operator's results, from operands of complete types.
 
-torch knows sizes for a handful of operators (passes/shape_analysis.cpp): for some it has formulas, arithmetic and comparisons it runs on
-zeros of those shapes. Here both are formulas. Where torch's claims sizes that the operator does not give (`unsqueeze` counted from the
-end, products of matrices), the sizes here are the right ones.
+torch infers sizes for a handful of operators (torch/csrc/jit/passes/shape_analysis.cpp): by formulas, or by running arithmetic and
+comparisons on zeros. Here all are formulas. Where torch is wrong (`unsqueeze` counted from the end, products of matrices), the sizes here
+are the right ones.
 """
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 
 
 def _arithmetic(facts: Facts, dtype: Callable[[str | None], str | None] = lambda name: name) -> list[TensorType] | None:
-    """Operators on elements, with broadcasting."""
+    """Elementwise operators, with broadcasting."""
     shapes = [type.shape for type in facts.types]
     sizes = broadcast([shape for shape in shapes if shape is not None])
     promoted = dtype(facts.promoted())
@@ -42,7 +42,7 @@ def scalar_arithmetic(facts: Facts) -> list[TensorType] | None:
 
 
 def _product(facts: Facts) -> list[TensorType] | None:
-    """Matrices, or batches of them."""
+    """Products of matrices, or of batches of matrices."""
     left, right = (type.shape or () for type in facts.types)
     if len(left) < 2 or len(left) != len(right) or left[:-2] != right[:-2]:
         return None
@@ -176,8 +176,8 @@ COMPLETE: dict[str, Rule] = {
     "aten::sum.dim_IntList": _sum_dims, "aten::squeeze.dim": _squeeze, "aten::unsqueeze": _unsqueeze, "aten::view": _view,
     "aten::type_as": _type_as, "aten::expand": _expand, "aten::index_select": _index_select,
 }
-"""By name of the overload; every operand is complete."""
+"""Name of the overload -> rule. Types of operands are complete."""
 RUN = frozenset(name for name, rule in COMPLETE.items() if rule in (_arithmetic, _quotient, _compare))
-"""Operators that torch runs on zeros to see what they give."""
+"""Operators that torch runs on zeros to learn the types of results."""
 EXPANDED = frozenset(("aten::pow.Tensor_Tensor", "aten::max.other", "aten::min.other", *[f"aten::{name}.Tensor" for name in COMPARISONS]))
-"""Operators whose operands are expanded to one shape, in so many words."""
+"""Operators in front of which torch inserts `expand` nodes that bring operands to one shape."""

@@ -1,4 +1,4 @@
-"""Which values may be the undefined tensor: at run time that is None."""
+"""Which values may be the undefined tensor, which is None in a run."""
 from __future__ import annotations
 
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS
@@ -8,7 +8,8 @@ from irtool.ir.types import TensorType
 
 
 def may_be_undefined(value: Value) -> bool:
-    """May it be the undefined tensor? What makes that, a sum of gradients, a region of them, and what branches and loops make of those."""
+    """May a value be the undefined tensor: a result of a node that makes one, of a sum of gradients, of a region, or of branches and loops
+    that return such values?"""
     pending, seen = [value], {value}
     while pending:
         value = pending.pop()
