@@ -83,7 +83,7 @@ def test_lists_wrap_under_themselves(tmp_path: Path) -> None:
     code, shown = on_terminal(tmp_path, "passes", rows=999, columns=60)
     lines = ESCAPE.sub("", shown).split("\n")
     assert code == 0 and max(map(len, lines)) <= 60
-    start = lines[0].index("Name every value")
+    start = lines[0].index("Number all values")
     assert "\x1b" in shown and "\x1b" not in on_terminal(tmp_path, "passes", rows=999, NO_COLOR="1")[1]
     assert "\x1b" not in on_terminal(tmp_path, "passes", rows=999, TERM="dumb")[1]
     (second,) = [line for line in lines if "equal graphs" in line][:1]

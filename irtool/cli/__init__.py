@@ -1,1 +1,1 @@
-"""The command line: one file per subcommand. It parses flags, calls the library, prints; no logic of its own."""
+"""The command line, one file per subcommand: parses options, calls the library, prints the results."""

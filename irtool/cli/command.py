@@ -1,14 +1,14 @@
-"""click, as irtool's commands use it: groups of options in help, values that are taken only behind `=`, mistakes in irtool's words.
+"""click as irtool uses it: options in groups, optional values only after `=`, usage errors in irtool's form.
 
     @command("fmt", epilog="...")
     @argument("files", nargs=-1, metavar="FILE", help="IR text")
     @option("-o", "--output", metavar="FILE", default="-", help="where the result goes")
     @option("--check", is_flag=True, help="change nothing")
     @option("--time-passes", metavar="FORM", type=Choice("text", "json"), bare="text", help="...")   # --time-passes or --time-passes=json
-    def fmt(arguments: Arguments, console: Console) -> int: ...                                      # gives the exit code
+    def fmt(arguments: Arguments, console: Console) -> int: ...                                      # returns the exit code
 
-An environment variable never sets an option, and an abbreviation is no option. Errors are raised as `UsageError`; `irtool.cli.main` shows
-them. (docs/adr/0003-command-line-on-click.md)
+Environment variables never set options, and abbreviations of options are refused. Usage errors are raised as `UsageError`, which
+`irtool.cli.main` reports. docs/adr/0003-command-line-on-click.md says why.
 """
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 HELP_NAMES = ("-h", "--help")
 DIAGNOSTICS = "Diagnostics"
 NAMES = ("FILE", "DIR", "NAME", "DIALECT")
-"""Values that are no empty text: `--expect=$UNSET` must not mean that nothing is compared."""
+"""Metavars of values that must not be empty: `--expect=$UNSET` must not mean that nothing is compared."""
 COLUMN = 30
-"""Where the second column of a help text begins, at most."""
+"""The largest width of the first column of a help text."""
 
 
 class Option(click.Option):
-    """One flag, in a group of the help text.
+    """One option, in a group of the help text.
 
-    bare: the value of the flag without `=value`; then `--flag value` does not take the next word.
+    bare: the value of the option without `=value`; then `--flag word` does not take the next word.
     """
 
     def __init__(self, names: Sequence[str], *, group: str = "Options", bare: str | None = None, **attributes: Any) -> None:
@@ -50,19 +50,19 @@ class Option(click.Option):
 
     @property
     def long_flag(self) -> str:
-        """The flag in messages: the long one."""
+        """The name of the option in messages: the long one."""
         return self.opts[-1]
 
     @property
     def shown(self) -> str:
-        """The flag as help shows it: `-o, --output FILE`, `--time-passes[=FORM]`, `--[no-]verify-each`."""
+        """The option as help shows it: `-o, --output FILE`, `--time-passes[=FORM]`, `--[no-]verify-each`."""
         flags = ", ".join(flag.replace("--", "--[no-]", 1) if self.secondary_opts else flag for flag in self.opts)
         if self.is_flag:
             return flags
         return f"{flags}[={self.metavar}]" if self.bare is not None else f"{flags} {self.metavar}"
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
-        """The two columns of help."""
+        """The two columns of the option's line in help."""
         choices = f" ({'|'.join(self.type.choices)})" if isinstance(self.type, Choice) else ""
         return self.shown, (self.help or "") + choices
 
@@ -71,14 +71,14 @@ class Option(click.Option):
         return {**super().to_info_dict(), "group": self.group, "bare": self.bare, "metavar": self.metavar, "shown": self.shown}
 
     def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
-        """The value of the words. An empty one is no name."""
+        """The converted value. Raises for an empty name."""
         if "" in ((value or ()) if self.multiple else (value,)) and (self.metavar or "").partition(".")[0] in NAMES:
             raise click.BadOptionUsage(self.long_flag, "empty", ctx)
         return super().type_cast_value(ctx, value)
 
 
 class Argument(click.Argument):
-    """A word without a flag, with a line of help."""
+    """A positional argument, with a line of help."""
 
     def __init__(self, names: Sequence[str], *, help: str = "", **attributes: Any) -> None:
         super().__init__(names, **attributes)
@@ -99,7 +99,7 @@ class Argument(click.Argument):
 
 
 class Converted(click.ParamType):       # type: ignore[type-arg]  # generic from click 8.4 on
-    """A value that a function makes of the word; it raises ValueError("expected ...")."""
+    """The type of a value that a function converts from text; the function raises ValueError("expected ...")."""
 
     name = "text"
 
@@ -116,7 +116,7 @@ class Converted(click.ParamType):       # type: ignore[type-arg]  # generic from
 
 
 class Choice(Converted):
-    """One of a few words."""
+    """The type of a value that is one of a few words."""
 
     name = "choice"
 
@@ -134,7 +134,7 @@ class Choice(Converted):
 
 
 class Arguments:
-    """What the user wrote: an attribute per option and argument; `given` names those that were written."""
+    """The parsed command line: an attribute per option and argument; `given`: the names of those that the user wrote."""
 
     def __init__(self, context: click.Context) -> None:
         self.__dict__.update(context.params)
@@ -146,7 +146,7 @@ class Arguments:
 
 
 class Program(click.Command):
-    """What ends as `irtool.cli.main.main` ends, however it is called: `cli()`, `CliRunner().invoke(cli, words)`, or a subcommand so."""
+    """A click command that ends as `irtool.cli.main.main` does, also if called as `cli()` or by `CliRunner().invoke(cli, words)`."""
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, complete_var: str | None = None,
              standalone_mode: bool = True, windows_expand_args: bool = True, **extra: Any) -> Any:
@@ -158,20 +158,20 @@ class Program(click.Command):
         return code
 
     def whole(self, args: Sequence[str] | None) -> Sequence[str] | None:
-        """The command line that the words are the end of; None: that of the process."""
+        """The whole command line, of which `args` is the last part; None: that of the process."""
         return args
 
 
 class Command(Program):
-    """A subcommand. Its function takes `Arguments` and a `Console`, and gives the exit code."""
+    """A subcommand. Its function takes `Arguments` and a `Console`, and returns the exit code."""
 
-    allow_extra_args = True         # what is too much is refused here, in our words
+    allow_extra_args = True         # `parse_args` refuses them, in irtool's form
 
     def whole(self, args: Sequence[str] | None) -> Sequence[str] | None:
         return [self.name or "", *(sys.argv[1:] if args is None else args)]
 
     def read(self, words: Sequence[str]) -> Arguments:
-        """The words after the subcommand's name, where there is nobody to ask for help. Raises UsageError."""
+        """Parse the words after the subcommand's name, without `--help`. Raises UsageError."""
         return Arguments(self.make_context(self.name, list(words), help_option_names=[]))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -187,9 +187,9 @@ class Command(Program):
         return rest
 
     def spelled_out(self, words: Sequence[str]) -> Iterator[str]:
-        """The words for click's parser: the value of a flag stands behind `=`, that which goes without saying, too; short flags are long.
+        """The words for click's parser: long options only, each with its value after `=`, `bare` values included.
 
-        (Of a short flag click first asks which long ones it may be a slip of, which takes longer than all else it does.)
+        (For a short option click first looks for similar long ones, which takes longer than all its other work.)
         """
         options = {flag: each for each in self.params if isinstance(each, Option) for flag in (*each.opts, *each.secondary_opts)}
         queue = iter(words)
@@ -232,7 +232,7 @@ class Command(Program):
         return code
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Usage, one line, arguments, options by group, examples."""
+        """Write usage, summary, arguments, options by group, and examples."""
         pieces = ["[options]", *(piece for param in self.params for piece in param.get_usage_pieces(ctx))]
         formatter.write_usage(ctx.command_path, " ".join(pieces), prefix="usage: ")
         formatter.write(f"\n{self.help}\n")
@@ -248,7 +248,7 @@ class Command(Program):
 
 
 def write_groups(formatter: click.HelpFormatter, groups: dict[str, list[tuple[str, str]]], most: int = COLUMN) -> None:
-    """Headings with rows of two columns, which begin at the same place under all of them."""
+    """Write headings with rows of two columns, aligned across all headings."""
     width = max((len(left) for rows in groups.values() for left, _ in rows if len(left) <= most), default=0)
     for group, rows in groups.items():
         with formatter.section(group):
@@ -256,7 +256,7 @@ def write_groups(formatter: click.HelpFormatter, groups: dict[str, list[tuple[st
 
 
 def in_our_words(error: click.UsageError, ctx: click.Context) -> UsageError:
-    """A mistake that click saw, as irtool says it."""
+    """A usage error of click's as irtool's, with a suggestion."""
     options = {flag: each for each in ctx.command.params if isinstance(each, Option) for flag in (*each.opts, *each.secondary_opts)}
     if isinstance(error, click.NoSuchOption):
         flag = error.option_name
@@ -275,7 +275,7 @@ def in_our_words(error: click.UsageError, ctx: click.Context) -> UsageError:
 
 
 def prepare(console: Any, words: Sequence[str]) -> None:
-    """How mistakes are shown is decided before the words are read that may hold some."""
+    """Configure how errors are shown, before the words are parsed, which may contain errors."""
     for word in words:
         if word == "--":
             return
@@ -284,7 +284,7 @@ def prepare(console: Any, words: Sequence[str]) -> None:
 
 
 def help_option(ctx: click.Context) -> click.Option | None:
-    """`--help`, where the words may ask for it: it goes to the result stream."""
+    """The option `--help`, which prints to the result stream; None if the context does not allow it."""
     if not ctx.help_option_names:
         return None
     return Option(ctx.help_option_names, is_flag=True, is_eager=True, expose_value=False, callback=show_help, group=DIAGNOSTICS,
@@ -292,14 +292,14 @@ def help_option(ctx: click.Context) -> click.Option | None:
 
 
 def show_help(ctx: click.Context, param: click.Parameter, is_wanted: bool) -> None:
-    """Print help, and be done."""
+    """Print help, and end the command."""
     if is_wanted and not ctx.resilient_parsing:
         print_help(ctx)
         ctx.exit()
 
 
 def print_help(ctx: click.Context) -> None:
-    """Help, as wide as the terminal."""
+    """Print help, in the width of the terminal."""
     console: Console = ctx.obj
     ctx.terminal_width = console.width()
     console.out(ctx.get_help() + "\n")
@@ -307,7 +307,7 @@ def print_help(ctx: click.Context) -> None:
 
 # -- decorators
 def command(name: str, **attributes: Any) -> Callable[[Callable[[Arguments, Console], int]], Command]:
-    """A function as the subcommand `name`; the options that every subcommand has come last."""
+    """Make a function the subcommand `name`; the options that every subcommand has come last."""
     from irtool.cli.commands import COMMANDS
     from irtool.cli.options import common_options
 
@@ -329,7 +329,7 @@ def argument(name: str, **attributes: Any) -> Callable[[Decorated], Decorated]:
 
 
 def together(*decorators: Callable[[Decorated], Decorated]) -> Callable[[Decorated], Decorated]:
-    """Several options as one decorator; help shows them in this order."""
+    """Several options as one decorator; help shows them in the order of the arguments."""
     def decorate(function: Decorated) -> Decorated:
         for each in reversed(decorators):
             function = each(function)

@@ -1,4 +1,4 @@
-"""What a command talks to: input bytes, the result stream, the message stream; colours and JSON of diagnostics are decided here once."""
+"""The streams of a command: input, results and messages. Only this module decides on colours and on JSON diagnostics."""
 from __future__ import annotations
 
 import os
@@ -19,58 +19,57 @@ if TYPE_CHECKING:
 
 
 FIRST = 1 << 16
-"""Bytes of a file by which to see that it is of another kind."""
+"""The number of bytes at the start of a file by which its kind is recognised."""
 COLORS = {"error": "31", "warning": "35", "remark": "34", "note": "36", "+": "32", "-": "31", "@": "36"}
 
 
 def are_weights(first: bytes) -> bool:
-    """Do the first bytes of a file say that it holds arrays, and is no `.npz`? It may be an archive."""
+    """Are these the first bytes of a file of weights other than `.npz`, or of an archive?"""
     if first[:4] != b"PK\x03\x04":
         return first[7:9] == b"\0{" or first[:4] == b"\x80\x02\x8a\x0a"
     return b"/" in first[30:30 + int.from_bytes(first[26:28], "little")] and b".npy" not in first[30:300]
 
 
 def arrays_of(memory: Any, path: str, has_attributes: bool) -> Archive:
-    """The weights of such a file. Raises Error."""
+    """The weights in such a file. Raises Error."""
     from irtool.archives.file_kinds import weights_in
 
     return weights_in(memory, path, has_attributes)
 
 
 class Console:
-    """The three streams of one call of `main`, and how messages are shown on them.
+    """The three streams of one call of `main`, and the form of messages.
 
-    `stdin_name` and `stdin_line` say what standard input is a piece of (a case of an expect file): messages then show that file's
-    name and lines.
+    stdin_name, stdin_line: the file that standard input is a part of (an expect file), and its first line there, for messages.
     """
 
     def __init__(self, stdin: BinaryIO | None = None, stdout: TextIO | None = None, stderr: TextIO | None = None,
                  stdin_name: str = "<stdin>", stdin_line: int = 1) -> None:
         self._stdin = stdin
         self._is_stdin_read = False
-        self.stdout = stdout or sys.stdout or open(os.devnull)      # started with it closed (`>&-`): writing fails
+        self.stdout = stdout or sys.stdout or open(os.devnull)      # None if the process started with it closed (`>&-`)
         self.stderr = stderr or sys.stderr or open(os.devnull)
         self.stdin_name = stdin_name
         self.stdin_line = stdin_line
         self.color = False
         """Are messages in colours?"""
         self.paints = False
-        """Is the result in colours? Never where it goes to a file or a pipe."""
+        """Is the result in colours? Never if it goes to a file or a pipe."""
         self.json = False
         self.max_errors = 20
         self.errors = 0
         """Errors reported so far."""
         self.owns_process = False
-        """Is the process there for this one command?"""
+        """Does the process run only this command?"""
         self.progress: Progress | None = None
-        """The line that says what is being done, while there is one."""
+        """The progress line, while one is shown."""
         self.pass_name = ""
         """The pass that is running, for messages."""
         self.sources: list[SourceFile] = []
-        """Texts that were read."""
+        """The texts read so far."""
 
     def configure(self, arguments: Arguments) -> None:
-        """Take the flags that every command has."""
+        """Set the options that every command has."""
         self.color = wants_color(arguments.color, self.stderr)
         self.paints = self.is_terminal() and wants_color(arguments.color, self.stdout)
         self.json = arguments.diagnostics_format == "json"
@@ -78,9 +77,9 @@ class Console:
 
     # -- input
     def read_bytes(self, path: str, is_wrong: Callable[[bytes], bool] = lambda first: False) -> bytes:
-        """Content of a file (`-`: standard input). Raises UsageError when it cannot be opened or read.
+        """The content of a file (`-`: standard input). Raises UsageError if it cannot be read.
 
-        is_wrong: says of the first bytes whether to read no further; then these are the content.
+        is_wrong: a function of the first bytes; if it returns True, only these are read and returned.
         """
         try:
             if path == "-":
@@ -101,7 +100,7 @@ class Console:
     def read(self, path: str) -> SourceFile:
         """A file as text; for an archive, a method of it (`irtool.cli.opener`).
 
-        Raises UsageError when it cannot be read, ParseError where it is not UTF-8 or holds a NUL byte, Error for a damaged archive.
+        Raises UsageError if it cannot be read, ParseError if it is not UTF-8 or contains a NUL byte, Error for a damaged archive.
         """
         from irtool.cli.opener import archive_at, read_archive
 
@@ -115,8 +114,8 @@ class Console:
         return source
 
     def read_archive(self, path: str, has_attributes: bool = False) -> Archive:
-        """The arrays of a `.npz`, a `.safetensors`, or what torch.save wrote. Raises UsageError when it cannot be read, DamagedError where
-        it is none. has_attributes: of a module not only parameters and buffers."""
+        """The arrays of an `.npz`, a `.safetensors`, or a file of torch.save. Raises UsageError if it cannot be read, DamagedError if it is
+        none of these. has_attributes: include attributes of a module that are no parameters or buffers."""
         from irtool.interop.npz import decode, decode_stream
 
         if path == "-" or not os.path.isfile(path):
@@ -135,9 +134,9 @@ class Console:
 
     # -- output
     def out(self, text: str, language: str = "") -> None:
-        """Write to the result stream: UTF-8 and LF whatever the platform says; what commands a terminal does not reach one.
+        """Write to the result stream, as UTF-8 with LF on every platform; on a terminal, control characters are escaped.
 
-        language: `ir` or `python`, which have colours on a terminal. Raises BrokenPipeError or OutputError.
+        language: `ir` or `python`, which are highlighted on a terminal. Raises BrokenPipeError or OutputError.
         """
         if self.is_terminal():
             text = clean(text)
@@ -148,7 +147,7 @@ class Console:
         self.write(text)
 
     def write(self, text: str) -> None:
-        """Write to the result stream what may go to a terminal as it is. Raises BrokenPipeError or OutputError."""
+        """Write a text without control characters to the result stream. Raises BrokenPipeError or OutputError."""
         try:
             write_text(self.stdout, text)
         except BrokenPipeError:
@@ -157,32 +156,32 @@ class Console:
             raise OutputError(reason(error) if error.strerror else "it is closed") from error
 
     def tell(self, text: str) -> None:
-        """Write to the result stream what is for people to read: names and values, without what commands a terminal."""
+        """Write a text for people (names and values) to the result stream, with control characters escaped."""
         self.out(clean(text))
 
     def err(self, text: str) -> None:
-        """Write a line, or several, to the message stream, without what commands a terminal."""
+        """Write one or several lines to the message stream, with control characters escaped."""
         self._err(clean(text))
 
     def _err(self, text: str) -> None:
-        """The same of text that is clean, or painted."""
+        """The same for text that is clean, or highlighted."""
         if self.progress is not None:
             self.progress.hide()
         try:
             write_text(self.stderr, text if text.endswith("\n") else text + "\n")
-        except OSError:     # nobody can be told; result and exit code still say what happened
+        except OSError:     # the message is lost; the exit code is not
             pass
 
     def is_terminal(self) -> bool:
-        """Does the result go to a person?"""
+        """Is the result stream a terminal?"""
         return is_terminal(self.stdout)
 
     def is_watched(self) -> bool:
-        """Does a person read the messages of this process, line by line?"""
+        """Is the message stream the terminal of this process?"""
         return self.owns_process and not self.json and is_terminal(self.stderr) and os.environ.get("TERM") != "dumb"
 
     def width(self) -> int:
-        """Columns for the result: those of the terminal."""
+        """The number of columns of the terminal, for the result."""
         if not self.is_terminal():
             return 140
         from shutil import get_terminal_size
@@ -190,7 +189,7 @@ class Console:
         return get_terminal_size().columns
 
     def save(self, path: str, text: str, language: str = "") -> None:
-        """Write the result to a file (`-`: the result stream), whole or not at all. Raises UsageError when it cannot be written."""
+        """Write the result to a file (`-`: the result stream), completely or not at all. Raises UsageError if it cannot be written."""
         if path == "-":
             self.out(text, language)
         else:
@@ -199,7 +198,7 @@ class Console:
     # -- messages
     def show_warning(self, message: Warning | str, category: type[Warning], filename: str, lineno: int, file: TextIO | None = None,
                      line: str | None = None) -> None:
-        """Show a Python warning (`warnings.showwarning`); with its place where that is not irtool's and it has no code."""
+        """Show a Python warning (`warnings.showwarning`), with its place if it has no code and the place is not in irtool."""
         code = getattr(category, "code", "")
         source = None if code or f"{os.sep}irtool{os.sep}" in filename else SourceFile(filename, "")
         self.report(Diagnostic("warning", str(message), source, lineno if source is not None else 0, code=code or "W0106"))
@@ -229,7 +228,7 @@ class Console:
             self._err(self.painted(clean(diagnostic.render())))
 
     def painted(self, text: str) -> str:
-        """A rendered diagnostic in colours, where colours are wanted."""
+        """A rendered diagnostic, in colours if colours are on."""
         if not self.color:
             return text
         lines = []
@@ -243,7 +242,7 @@ class Console:
         return "\n".join(lines)
 
     def show_ir(self, text: str) -> None:
-        """Write IR to the message stream, in colours where a person reads them."""
+        """Write IR to the message stream, highlighted if it is a terminal."""
         text = clean(text)
         if self.color and is_terminal(self.stderr):
             from irtool.cli.show.highlight import painted
@@ -252,7 +251,7 @@ class Console:
         self._err(text)
 
     def show_diff(self, lines: Iterable[str]) -> None:
-        """Write a unified diff to the message stream, in colours where colours are wanted."""
+        """Write a unified diff to the message stream, in colours if colours are on."""
         lines = map(clean, lines)
         if self.color:
             lines = (f"\x1b[{COLORS[line[0]]}m{line}\x1b[0m" if line[:1] in ("+", "-", "@") else line for line in lines)
@@ -260,7 +259,7 @@ class Console:
 
 
 def wants_color(flag: str, stream: TextIO) -> bool:
-    """flag > NO_COLOR > FORCE_COLOR > a terminal that is not dumb."""
+    """Are messages in colours? Decided by the option, NO_COLOR, FORCE_COLOR, or whether the stream is a terminal, in this order."""
     if flag != "auto":
         return flag == "always"
     if os.environ.get("NO_COLOR"):
@@ -271,12 +270,12 @@ def wants_color(flag: str, stream: TextIO) -> bool:
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Is somebody at the end of a stream?"""
+    """Is a stream a terminal?"""
     return hasattr(stream, "isatty") and stream.isatty()
 
 
 def decode(data: bytes, name: str, first_line: int = 1) -> SourceFile:
-    """Bytes as a text file. Raises ParseError at the first byte that is not UTF-8, or is NUL."""
+    """Bytes as a text file. Raises ParseError at the first byte that is not UTF-8, or that is NUL."""
     problem, at = "", len(data)
     try:
         text = data.decode()
@@ -296,7 +295,7 @@ def decode(data: bytes, name: str, first_line: int = 1) -> SourceFile:
 
 
 def write_whole(path: str, data: bytes) -> None:
-    """Write a file by way of a temporary sibling, so that it is there whole or not at all. Raises UsageError."""
+    """Write a file completely or not at all, by a temporary file beside it. Raises UsageError."""
     try:
         target = os.path.realpath(path)         # through a link to a file: the file changes, the link stays
         if os.path.exists(target) and not os.path.isfile(target):
@@ -310,7 +309,7 @@ def write_whole(path: str, data: bytes) -> None:
 
 
 def replace_whole(target: str, data: bytes) -> None:
-    """The same, of what is a file or nothing yet. Raises OSError."""
+    """The same for a path that is a regular file or does not exist. Raises OSError."""
     from irtool.interop.whole_file import whole_file
 
     with whole_file(target) as file:
@@ -325,24 +324,24 @@ def write_special(path: str, data: bytes) -> None:
 
 
 def all_of(stream: BinaryIO, is_wrong: Callable[[bytes], bool]) -> bytes:
-    """The bytes of a stream; where its first ones are wrong, these alone: a device may have no end. Raises OSError."""
+    """The bytes of a stream; only the first ones if `is_wrong` of them, since a device may have no end. Raises OSError."""
     first = stream.read(FIRST)
     if len(first) < FIRST or is_wrong(first):
         return first
-    if stream.seekable():           # or twice the memory would be needed
+    if stream.seekable():           # else the memory would double
         stream.seek(-len(first), os.SEEK_CUR)
         return stream.read()
     return first + stream.read()
 
 
 def reason(error: OSError) -> str:
-    """What went wrong, as the system says it, in lower case."""
+    """The system's message for an error, in lower case."""
     text = error.strerror or str(error)
     return text[:1].lower() + text[1:]
 
 
 def write_text(stream: TextIO, text: str) -> None:
-    """Write text as UTF-8 with LF where the stream has a byte layer, else as it is (a StringIO)."""
+    """Write text as UTF-8 with LF if the stream has a byte layer, else unchanged (a StringIO)."""
     buffer = getattr(stream, "buffer", None)
     if buffer is None:
         stream.write(text)
@@ -353,7 +352,7 @@ def write_text(stream: TextIO, text: str) -> None:
 
 
 def encoded(text: str) -> bytes:
-    """Text as UTF-8; bytes that are no UTF-8 come out as they went in, a half of a character as its number."""
+    """Text as UTF-8; bytes of the input that were no UTF-8 are restored, lone surrogates are escaped."""
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:

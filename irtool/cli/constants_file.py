@@ -1,4 +1,4 @@
-"""Constants beside the text: read the file that a text names, write one where the text cannot hold the numbers."""
+"""Constants in a file beside the text: reads the file that a text names, and writes one if the text cannot contain the numbers."""
 from __future__ import annotations
 
 import os
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 LINE = "# constants:"
 PACKED = "<Packed>"
-"""How packed parameters of quantized layers print."""
+"""The text of packed parameters of quantized layers."""
 
 
 class Taken:
-    """What became of the file that a text names: is it there, and what are its keys and arrays?"""
+    """The file that a text names: the text that names it, and its keys and arrays (None: it could not be read)."""
 
     def __init__(self, text: str, content: dict[str, tuple[str, tuple[int, ...], bytes]] | None) -> None:
         self.text = text
@@ -28,10 +28,10 @@ class Taken:
 
 
 def take(module: Module, source: SourceFile, path: str, console: Console, is_needed: bool) -> Taken | None:
-    """Give the constants their arrays from the file that the text names, if it names one.
+    """Attach the arrays of the file that a text names, if it names one, to the constants.
 
-    path: where the text is from. Raises UsageError where the file cannot be read, Error where it is another, unless it is not needed: then
-    there is a note.
+    path: the file of the text. Raises UsageError if the named file cannot be read, Error if it is not the file that was written with the
+    text; if it is not needed, prints a note instead.
     """
     if isinstance(source, ArchiveSource):
         return Taken(source.text, {})
@@ -54,7 +54,7 @@ def take(module: Module, source: SourceFile, path: str, console: Console, is_nee
 
 
 def attach_named(module: Module, beside: Beside, path: str, console: Console) -> None:
-    """The same of what a line says. Raises UsageError, or Error."""
+    """The same for the file that a `# constants:` line names. Raises UsageError or Error."""
     from irtool.interop.beside import attach_content
 
     place = os.path.join(os.path.dirname(path) if path != "-" else "", beside.name)
@@ -68,7 +68,7 @@ def attach_named(module: Module, beside: Beside, path: str, console: Console) ->
 
 
 def content_of(module: Module) -> dict[str, tuple[str, tuple[int, ...], bytes]]:
-    """The constants that have arrays, to be compared."""
+    """The constants that have arrays, in a form that can be compared."""
     from irtool.interop.constant_archives import collect
 
     archive = collect(module)
@@ -76,10 +76,10 @@ def content_of(module: Module) -> dict[str, tuple[str, tuple[int, ...], bytes]]:
 
 
 def keep(module: Module, taken: Taken | None, path: str, output: str, console: Console) -> None:
-    """See to it that the text of the module, which is to be written to `output`, gives back the constants that have arrays.
+    """Store the arrays of constants for a text that is about to be written to `output`.
 
-    Small ones go into the text, others into a file beside it, `STEM.constants.npz`, which the text names. Where the text goes to the result
-    stream there is no place for such a file: a warning says so. path: where the module came from. Raises UsageError.
+    Small arrays become literals of the text; others are written to a file beside it, `STEM.constants.npz`, which the text names. If the
+    text goes to the result stream, there is no such file, and a warning says so. path: the file of the input. Raises UsageError.
     """
     if any(node.kind == "prim::Constant" and "value" in node.attributes and node.attributes["value"].text == PACKED
            for graph in module.graphs for node in graph.walk()):
@@ -125,7 +125,7 @@ def store(module: Module, keys: list[str], output: str) -> None:
 
 
 def names_it(path: str, name: str) -> bool:
-    """Is there a text at `path` that names this file?"""
+    """Does a text at `path` name this file?"""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return f"{LINE} {name} sha256=" in file.read()
@@ -134,7 +134,7 @@ def names_it(path: str, name: str) -> bool:
 
 
 def forget_stale(module: Module, taken: Taken, path: str, output: str, console: Console) -> None:
-    """Arrays are found by the names of values: a text that was changed without them does not name them any more."""
+    """Drop the name of the file from a text that was changed without its arrays, since these are assigned by names of values."""
     from irtool.interop.beside import set_line
 
     if str(module) != taken.text or not is_same_folder(path, output):
@@ -143,14 +143,14 @@ def forget_stale(module: Module, taken: Taken, path: str, output: str, console: 
 
 
 def is_same_folder(path: str, output: str) -> bool:
-    """Is what the text at `path` names beside `output`, too?"""
+    """Are `path` and `output` in the same folder, so that a file name beside one is valid for the other?"""
     folders = [os.path.realpath(os.path.dirname(each) if each != "-" else "") for each in (path, output)]
     return output == "-" or folders[0] == folders[1]
 
 
 # -- an npz that the command line names
 def take_constants(module: Module, path: str, console: Console) -> None:
-    """Attach the arrays of an npz, where there is one; say which constants stay without."""
+    """Attach the arrays of an npz, if it exists; note which constants have none."""
     from irtool.interop.constant_archives import missing
 
     if os.path.exists(path):
@@ -162,14 +162,14 @@ def take_constants(module: Module, path: str, console: Console) -> None:
 
 
 def attach_constants(module: Module, path: str, console: Console) -> None:
-    """Attach the arrays of an npz. Raises Error for a key that is no constant, UsageError where the file cannot be read."""
+    """Attach the arrays of an npz. Raises Error for a key that is no constant, UsageError if the file cannot be read."""
     from irtool.interop.beside import attach_all
 
     attach_all(module, console.read_archive(path), path)
 
 
 def keep_constants(module: Module, path: str) -> None:
-    """Write the arrays back under the names that the values have now."""
+    """Write the arrays to an npz under the present names of the values."""
     from irtool.cli.console import write_whole
     from irtool.interop.array_files import encode
     from irtool.interop.constant_archives import collect

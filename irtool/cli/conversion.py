@@ -1,4 +1,4 @@
-"""What `irtool convert` does: one file into another."""
+"""The conversion of files by `irtool convert`."""
 from __future__ import annotations
 
 from irtool.archives.container import in_memory
@@ -31,7 +31,7 @@ WEIGHTS = ".npz", ".safetensors"
 
 
 def convert(arguments: Arguments, console: Console) -> None:
-    """Read, then write in the form that the name of the output asks for. Raises UsageError, Error."""
+    """Read a file, and write it in the form of the output's extension. Raises UsageError, Error."""
     target = arguments.output
     if not target.endswith((*WEIGHTS, ".ir", ".py")) and not is_archive_name(target):
         raise UsageError(f"{target}: the extension says what to write: .pt, .ir, .npz, .safetensors or .py", code="E0801")
@@ -68,7 +68,7 @@ def convert(arguments: Arguments, console: Console) -> None:
 
 
 def content_at(file: str) -> ScriptModule | Archive | None:
-    """The module of an archive, or the arrays of a file; None of text. Raises UsageError where it cannot be read; Error."""
+    """The module of an archive, or the arrays of a file of weights; None for text. Raises UsageError if it cannot be read; Error."""
     try:
         content = content_of(*in_memory(file))
     except OSError as error:
@@ -77,7 +77,7 @@ def content_at(file: str) -> ScriptModule | Archive | None:
 
 
 def write_text(module: Module, taken: Taken | None, arguments: Arguments, console: Console) -> None:
-    """Graphs in the form that is asked for. Raises Error."""
+    """Write graphs as text, in the form of the output's extension. Raises Error."""
     target = arguments.output
     if target.endswith(WEIGHTS):
         write_whole(target, encode(constants_of(module), target))
@@ -91,7 +91,7 @@ def write_text(module: Module, taken: Taken | None, arguments: Arguments, consol
 
 
 def constants_of(module: Module) -> Archive:
-    """The tensors of a text, also those whose numbers it spells. Raises Error where nobody has them."""
+    """The tensor constants of a text, literals included. Raises Error for a constant without numbers."""
     lost = missing(module)
     if lost:
         raise Error(f"{module.filename}: nobody has the numbers of constant %{lost[0]}", code="E0705")
@@ -108,7 +108,7 @@ def constants_of(module: Module) -> Archive:
 
 
 def write_archive(content: ScriptModule | Module, target: str) -> None:
-    """An archive. Raises UsageError where it cannot be written; Error."""
+    """Write an archive. Raises UsageError if it cannot be written; Error."""
     try:
         save(content, target)
     except OSError as error:

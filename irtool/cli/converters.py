@@ -1,4 +1,4 @@
-"""What the words on a command line become: numbers, names, dialects. Each raises ValueError("expected ...") for what it does not take."""
+"""Converters of words on the command line to numbers, names and dialects. Each raises ValueError("expected ...") for other words."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -9,7 +9,7 @@ MAX_COUNT = 1_000_000
 
 
 def at_least(least: int) -> Callable[[str], int]:
-    """A converter: a decimal integer that is not less than `least`."""
+    """A converter for decimal integers of at least `least`."""
     def convert(text: str) -> int:
         try:
             number = int(text)
@@ -22,7 +22,7 @@ def at_least(least: int) -> Callable[[str], int]:
 
 
 def count(text: str) -> int:
-    """A number from 1 on."""
+    """A positive integer."""
     if not text.isdecimal() or len(text) > 7 or not 1 <= int(text) <= MAX_COUNT:
         raise ValueError(f"expected a number from 1 to {MAX_COUNT}, not '{text[:40]}'")
     return int(text)
@@ -85,7 +85,7 @@ def names(text: str) -> tuple[str, ...]:
 
 
 def non_finite(text: str) -> tuple[str, ...]:
-    """`nan,inf` as words."""
+    """`nan,inf` as a tuple of words."""
     words = tuple(word.strip() for word in text.split(","))
     for word in words:
         if word not in ("nan", "inf"):

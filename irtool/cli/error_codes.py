@@ -1,9 +1,9 @@
-"""The table of error codes, `error_codes.txt`: what `irtool explain` prints and docs/errors.md is made of. Messages need only the code.
+"""The table of error codes, `error_codes.txt`, from which `irtool explain` and docs/errors.md are made. Messages contain only the code.
 
     E0103 unknown operator              code and title
-    No operator has this name ...       what it means
+    No operator has this name ...       the meaning
     > Take the name that ...            what to do
-    $ irtool opt graph.ir               the smallest example that gives it: a command,
+    $ irtool opt graph.ir               the smallest example of the error: a command,
     --- graph.ir                        and the files that it reads
     graph(%x : Tensor): ...
 """
@@ -29,10 +29,10 @@ CODE = re.compile(r"(?m)^(?=[EW]\d{4} )")
 
 
 class Entry:
-    """One code: its title, what it means, what to do, and an example: a command with the files that it reads."""
+    """One code: its title, its meaning, what to do, and an example: a command and the files that it reads."""
 
     def __init__(self, text: str) -> None:
-        """text: the entry as the table has it."""
+        """text: the entry in the table."""
         text, *files = re.split(r"(?m)^--- ", text)
         head, *lines = text.rstrip().split("\n")
         self.code = head[:5]
@@ -43,12 +43,12 @@ class Entry:
         self.files = {name: text.rstrip("\n") + "\n" for name, _, text in (file.partition("\n") for file in files)}
 
     def as_dict(self) -> dict[str, object]:
-        """The JSON form."""
+        """The entry as JSON data."""
         return {"code": self.code, "group": GROUPS[self.code[:3]], "title": self.title, "meaning": self.meaning, "remedy": self.remedy,
                 "command": self.command, "files": self.files}
 
 
 def read_entries() -> dict[str, Entry]:
-    """Every code, in order."""
+    """Code -> entry, in order."""
     text = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8")
     return {entry.code: entry for entry in map(Entry, CODE.split(text)[1:])}

@@ -1,4 +1,4 @@
-"""Running a graph through the executor: gradients, repetition, counters, times."""
+"""Running a graph by the executor, with gradients, repetitions, counters and times."""
 from __future__ import annotations
 
 from irtool.cli import inputs as graph_inputs
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from irtool.ir.graph import Graph
 
 def options_of(arguments: Arguments, on_pass: Callable[[str, Graph], None] | None = None) -> Options:
-    """How plans are to be made."""
+    """The executor's options for the command line."""
     from irtool.execute.compilation import Options
 
     by_groups = bool(arguments.autodiff_threshold or arguments.inline_threshold or arguments.no_autodiff_inlining)
@@ -28,9 +28,9 @@ def options_of(arguments: Arguments, on_pass: Callable[[str, Graph], None] | Non
 
 
 def requiring(graph: Graph, arguments: Arguments, values: Sequence[Any], by_default: bool) -> list[int]:
-    """Positions of the inputs that need gradients. Raises UsageError for a name that no input has.
+    """The positions of inputs that need gradients. Raises UsageError for a name of no input.
 
-    by_default: where nobody says so, neither a flag nor a type, all floating-point tensors do.
+    by_default: all floating-point tensors need gradients, if neither an option nor a type says otherwise.
     """
     from irtool.ir.types import TensorType
 
@@ -52,14 +52,14 @@ def requiring(graph: Graph, arguments: Arguments, values: Sequence[Any], by_defa
 
 
 def is_floating(value: Any) -> bool:
-    """Is it a tensor of floating-point or complex numbers, or a list or tuple with one in it?"""
+    """Is a value a floating-point or complex tensor, or a list or tuple that contains one?"""
     if isinstance(value, list | tuple):
         return any(map(is_floating, value))
     return hasattr(value, "dtype") and (value.dtype.kind in "fc" or value.dtype.name == "bfloat16")
 
 
 def leaves(cotangent: Any, output: Any) -> list[Any]:
-    """One gradient, or None, for each tensor in an output."""
+    """One cotangent, or None, per tensor of an output."""
     if isinstance(output, dict):
         output = list(output.values())
     if isinstance(output, list | tuple):
@@ -69,7 +69,7 @@ def leaves(cotangent: Any, output: Any) -> list[Any]:
 
 
 class Execution:
-    """One graph, run as the flags say."""
+    """The run of one graph as the options say."""
 
     def __init__(self, graph: Graph, arguments: Arguments, console: Console) -> None:
         from irtool.execute.device.device_executor import new_executor
@@ -81,9 +81,9 @@ class Execution:
         self.times: list[float] = []
 
     def run(self, values: list[Any], cotangents: Cotangents | None) -> tuple[list[Any], dict[int, Any] | None]:
-        """The outputs, and gradients by position of an input; None where none were asked for. Raises Error.
+        """The outputs, and input position -> gradient; None if no option asks for gradients. Raises Error.
 
-        Arrays come back from the device within the time that is measured.
+        The measured time includes copying arrays from the device.
         """
         from contextlib import nullcontext
         from time import perf_counter
@@ -95,7 +95,7 @@ class Execution:
 
         self.say_what_is_in_vain(cotangents)
         wanted = bool(self.arguments.backward or self.arguments.create_graph or cotangents is not None and cotangents.parts)
-        is_said = self.arguments.requires_grad is not None      # then its names are looked at, whatever is asked for
+        is_said = self.arguments.requires_grad is not None      # then its names are checked even if no gradients are computed
         wrt = requiring(self.graph, self.arguments, values, True) if wanted or is_said else []
         results: tuple[list[Any], dict[int, Any] | None] = [], None
         repeat = self.arguments.repeat
@@ -113,7 +113,7 @@ class Execution:
         return results
 
     def say_what_is_in_vain(self, cotangents: Cotangents | None) -> None:
-        """A note where gradients are asked for, and no input may have one."""
+        """Print a note if gradients are asked for, and no input can have one."""
         arguments = self.arguments
         asked = "--backward" if arguments.backward else "--create-graph" if arguments.create_graph else None
         if asked is None and cotangents is not None and cotangents.parts:
@@ -123,7 +123,7 @@ class Execution:
             self.console.err(f"note: {asked} asks for gradients, but {said} says that no input has one")
 
     def forward_and_back(self, values: list[Any], wrt: list[int], cotangents: Cotangents | None) -> tuple[list[Any], dict[int, Any]]:
-        """Outputs and gradients."""
+        """The outputs, and input position -> gradient."""
         import numpy as np
 
         from irtool.execute.pairs import sole_scalar
@@ -142,7 +142,7 @@ class Execution:
         return outputs, dict(zip(wrt, hosted(recorded.backward(listed)), strict=True))
 
     def report(self, values: list[Any]) -> None:
-        """Times, counters, and why there is no plan."""
+        """Print times, counters, and why there is no plan."""
         if self.arguments.time:
             first, rest = self.times[0], sorted(self.times[1:])
             line = f"first run {first * 1e3:.3f} ms"

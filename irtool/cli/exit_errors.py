@@ -1,4 +1,4 @@
-"""What ends a command, by exit code: a wrong command line (2), a bug of ours (3)."""
+"""Errors with an exit code: a wrong command line (2), a bug of irtool (3)."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ class UsageError(Error):
 
 
 class InternalError(Error):
-    """A bug of irtool, with the file that shows it again: exit code 3."""
+    """A bug of irtool, with a file that reproduces it: exit code 3."""
 
     code = "E0901"
 
@@ -26,7 +26,7 @@ class InternalError(Error):
 
     @classmethod
     def of(cls, error: BaseException, where: str = "", reproducer: str = "") -> InternalError:
-        """An unexpected exception as one line."""
+        """An error for an unexpected exception, whose message is one line."""
         text = str(error).partition("\n")[0]
         what = f"internal error{' ' + where if where else ''}: {type(error).__name__}{': ' + text if text else ''}"
         return cls(f"{what} (a bug of irtool; --debug shows where)", (), reproducer)

@@ -1,7 +1,8 @@
-"""Expected diagnostics: `# expected-error@+1 {{text}}` in the input, as MLIR spells them.
+"""Expected diagnostics: `# expected-error@+1 {{text}}` in the input, as in MLIR.
 
-Kinds error, warning, note, remark; `@+N`, `@-N`, `@above`, `@below` or nothing (the same line); `expected-error-re {{... {{regex}} ...}}`.
-The text is a part of the message. A diagnostic that nothing expects fails, notes excepted; so does an expectation that does not come.
+Kinds are error, warning, note and remark; places `@+N`, `@-N`, `@above`, `@below` or none (the same line); with a pattern
+`expected-error-re {{... {{regex}} ...}}`. The text must be a part of the message. Every diagnostic except notes must be expected, and every
+expectation must be met.
 """
 from __future__ import annotations
 
@@ -18,25 +19,25 @@ WORDS = (*KINDS, *(kind + "-re" for kind in KINDS))
 
 
 class Expectation:
-    """One directive: which line must get which message."""
+    """One directive: the line that must have a diagnostic, and the message."""
 
     __slots__ = ("severity", "line", "text", "pattern", "source", "at", "column", "end_column", "is_met")
 
     def __init__(self, severity: str, line: int, text: str, pattern: re.Pattern[str], source: SourceFile, at: int, column: int,
                  end_column: int) -> None:
         self.severity = severity
-        self.line = line                # where the message must be
+        self.line = line                # of the diagnostic
         self.text = text
         self.pattern = pattern
         self.source = source
-        self.at = at                    # where the directive is
+        self.at = at                    # line of the directive
         self.column = column
         self.end_column = end_column
         self.is_met = False
 
 
 def check(source: SourceFile, diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """The differences between the directives of a text and the diagnostics it gave; empty when all matched."""
+    """The differences between the directives of a text and its diagnostics; empty if all match."""
     expectations, problems = directives(source)
     for diagnostic in diagnostics:
         for each in (diagnostic, *diagnostic.notes):
@@ -53,7 +54,7 @@ def check(source: SourceFile, diagnostics: Iterable[Diagnostic]) -> list[Diagnos
 
 
 def directives(source: SourceFile) -> tuple[list[Expectation], list[Diagnostic]]:
-    """All directives of a text, and what is wrong with those that are not understood."""
+    """All directives of a text, and errors for those that are malformed."""
     expectations: list[Expectation] = []
     problems: list[Diagnostic] = []
     for number, line in enumerate(source.text.split("\n"), source.first_line):
@@ -71,12 +72,12 @@ def directives(source: SourceFile) -> tuple[list[Expectation], list[Diagnostic]]
                                                 pattern(body or "", is_pattern), source, number, column, end + 1))
             start = end
             if "#" not in line[start:]:
-                line = line[:start] + "#" + line[start:]        # a second directive behind the first needs no mark of its own
+                line = line[:start] + "#" + line[start:]        # a second directive in a line needs no `#`
     return expectations, problems
 
 
 def wrong(word: str, where: str | None, body: str | None) -> str:
-    """What is wrong with a directive; empty when nothing is."""
+    """The error in a directive; empty if it is correct."""
     if word not in WORDS:
         return f"unknown directive '{word}'{did_you_mean(word, WORDS)}"
     if where is not None and where not in ("@above", "@below") and not re.fullmatch(r"@[+-]\d{1,9}", where):
@@ -92,14 +93,14 @@ def wrong(word: str, where: str | None, body: str | None) -> str:
 
 
 def offset(where: str | None) -> int:
-    """Lines from the directive to the message."""
+    """The number of lines from the directive to the diagnostic."""
     if not where:
         return 0
     return {"@above": -1, "@below": 1}.get(where) or int(where[1:])
 
 
 def braced(line: str, start: int) -> tuple[str | None, int]:
-    """The text from `start` to the `}}` that closes it, inner pairs included; None when it is not closed."""
+    """The text from `start` to the matching `}}`; None if there is none."""
     depth, at = 1, start
     while at < len(line):
         pair = line[at: at + 2]
@@ -117,7 +118,7 @@ def braced(line: str, start: int) -> tuple[str | None, int]:
 
 
 def pattern(body: str, has_patterns: bool) -> re.Pattern[str]:
-    """What a message must contain: the text itself, or text with `{{regex}}` pieces."""
+    """The pattern that a message must contain: the text, or a text with `{{regex}}` parts."""
     if not has_patterns:
         return re.compile(re.escape(body))
     pieces = re.split(r"\{\{(.*?)\}\}", body)

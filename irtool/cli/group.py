@@ -1,4 +1,4 @@
-"""`irtool` as a click group, which imports a subcommand's module when it is called, not before."""
+"""`irtool` as a click group, which imports a subcommand's module only when it is called."""
 from __future__ import annotations
 
 import sys
@@ -22,7 +22,7 @@ EXAMPLES = """
 
 
 class Commands(Program, click.Group):
-    """The subcommands by the table in `irtool.cli.commands`."""
+    """The subcommands in the table of `irtool.cli.commands`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -51,7 +51,7 @@ class Commands(Program, click.Group):
         return help_option(ctx)
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The subcommands by group; none of them is imported."""
+        """Write the subcommands by heading; imports none of them."""
         formatter.write_usage(ctx.command_path, "COMMAND [options] ...", prefix="usage: ")
         formatter.write(f"\n{self.help}\n")
         groups: dict[str, list[tuple[str, str]]] = {}
@@ -68,7 +68,7 @@ class Commands(Program, click.Group):
 @option("--json", is_flag=True, help="with --version: a JSON object")
 @click.pass_context
 def cli(ctx: click.Context, version: bool, json: bool) -> int:
-    """Without a subcommand there is only the version to be asked for."""
+    """Without a subcommand, print the version."""
     console: Console = ctx.obj
     if ctx.invoked_subcommand is not None:
         if version or json:
@@ -81,7 +81,7 @@ def cli(ctx: click.Context, version: bool, json: bool) -> int:
 
 
 def version_line() -> str:
-    """`irtool --version`."""
+    """The output of `irtool --version`."""
     from irtool import __version__
 
     return f"irtool {__version__}\n"

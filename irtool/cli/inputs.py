@@ -1,4 +1,4 @@
-"""What commands that run graphs take: a graph or a gradient pair of a file, arrays, literals, cotangents."""
+"""The inputs of commands that run graphs: a graph or gradient pair of a file, arrays, literals, cotangents."""
 from __future__ import annotations
 
 from irtool.cli.constants_file import Taken, take
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def inputs_called(words: Sequence[str], graph: Graph, flag: str, takes_positions: bool = False) -> tuple[int, ...]:
-    """Positions of inputs by their names. Raises UsageError for a name of none, of several, or of one that is named already.
+    """Positions of inputs by their names. Raises UsageError for an unknown, ambiguous or repeated name.
 
     takes_positions: a number is a position; with `%` in front it is a name.
     """
@@ -49,12 +49,12 @@ def inputs_called(words: Sequence[str], graph: Graph, flag: str, takes_positions
 
 
 NEEDED = "unless the only output is one number, gradients need vjp0, vjp1, ... among the inputs, or --cotangents FILE.npz"
-"""What is said when there are none."""
+"""The message if there are no cotangents."""
 
 
 # -- the graph
 def read_module(arguments: Arguments, console: Console) -> Module:
-    """The file's graphs, with the constants that are kept beside it."""
+    """The file's graphs, with the constants in the file beside it."""
     from irtool.cli.source_places import parse_source
 
     source = console.read(arguments.file)
@@ -74,9 +74,9 @@ def read_module(arguments: Arguments, console: Console) -> Module:
 
 
 def with_state(module: Module, source: SourceFile, arguments: Arguments, console: Console) -> Module:
-    """The module with other weights in place of an archive's, or with weights for graphs that take an instance. Raises Error.
+    """The module with the weights of `--load-state`, in place of an archive's or for graphs that take an instance. Raises Error.
 
-    Literals for attributes of the instance (`--input self.scale=2`) are taken out of the arguments.
+    Removes literals for attributes of the instance (`--input self.scale=2`) from the arguments.
     """
     from irtool.archives.text_state import TextState, takes_instance
     from irtool.ir.module import Module
@@ -100,17 +100,17 @@ def with_state(module: Module, source: SourceFile, arguments: Arguments, console
 
 
 def load_weights(source: ArchiveSource, path: str, console: Console) -> None:
-    """Put the weights of a file in place of an archive's. Raises Error where names or shapes differ."""
+    """Replace the weights of an archive by those of a file. Raises Error if names or shapes differ."""
     source.archive.load_state_dict(console.read_archive(path).arrays)
 
 
 def state_loaded(module: Module, source: SourceFile, arguments: Arguments, console: Console) -> tuple[Module, Taken]:
-    """The same for a command that prints the graphs: `keep` finds a place for the numbers of the weights."""
+    """The same for a command that prints the graphs, with a `Taken` for `keep`, which stores the weights."""
     return with_state(module, source, arguments, console), Taken("", {})
 
 
 def literals_of(instance: Value, arguments: Arguments, console: Console) -> dict[str, Any]:
-    """The literals for attributes of an instance, by the attributes' dotted names; the others stay among the arguments. Raises Error."""
+    """Dotted name of an instance's attribute -> its literal, removed from the arguments. Raises Error."""
     from irtool.ir.names import stems
 
     names = (instance.name, *stems(instance.name))
@@ -128,7 +128,7 @@ def literals_of(instance: Value, arguments: Arguments, console: Console) -> dict
 
 
 def say_what_is_rounded(module: Module, console: Console) -> None:
-    """A word about constants of which the text has a few digits, once for the file."""
+    """Warn, once per file, of constants that the text has with few digits."""
     from irtool.ir.rounded import remark
 
     note = remark(module.graphs)
@@ -137,9 +137,9 @@ def say_what_is_rounded(module: Module, console: Console) -> None:
 
 
 def chosen(module: Module, graph: str | None, pair: str | None) -> Graph | GradientPair:
-    """The graph called `graph`, the pair whose forward graph is called `pair`; with neither, what the file holds.
+    """The graph called `graph`, the pair whose forward graph is called `pair`, or without both the only graph or pair of the file.
 
-    Raises UsageError for both, Error where a name is needed or is not there.
+    Raises UsageError if both are set, Error if a name is missing or unknown.
     """
     from irtool.ir.pair import pairs
 
@@ -185,7 +185,7 @@ def read_values(arguments: Arguments, console: Console) -> tuple[Archive, dict[s
 
 
 def literal_of(text: str, console: Console) -> Any:
-    """The value of NAME=VALUE. Raises UsageError; DamagedError of a file that it names."""
+    """The value of NAME=VALUE. Raises UsageError; DamagedError for a file that it names."""
     from irtool.interop.literal import parse_literal
     from irtool.interop.npy import MAGIC, DamagedError
     from irtool.interop.npz import decode_npy
@@ -202,7 +202,7 @@ def literal_of(text: str, console: Console) -> Any:
 
 
 def read_with_cotangents(graph: Graph, arguments: Arguments, console: Console, outputs: int) -> tuple[list[Any], Cotangents]:
-    """One value per input of a graph, and the gradients given for its first `outputs` outputs. Raises Error."""
+    """One value per input of a graph, and the cotangents of its first `outputs` outputs. Raises Error."""
     from irtool.interop.binding import bind
     from irtool.interop.cotangents import Cotangents
 

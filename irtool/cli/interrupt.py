@@ -1,4 +1,4 @@
-"""Ctrl-C: exit code 130 and no traceback, wherever it arrives: in an import, in what takes every error for its own, in C."""
+"""Ctrl-C ends the process with exit code 130 and no traceback, also during imports, in code that catches all exceptions, and in C."""
 from __future__ import annotations
 
 import os
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from types import FrameType
 
 GRACE = 1.0
-"""Seconds that Python has to act on the signal by itself, and to tidy up."""
+"""Seconds for Python to handle the signal and to clean up."""
 
 _arrived: list[int] = []
 
 
 def listen() -> None:
-    """From now on Ctrl-C raises KeyboardInterrupt, and `was_interrupted` knows of it where somebody takes that for another error.
+    """Let Ctrl-C raise KeyboardInterrupt, and `was_interrupted` return True, in case other code catches the exception.
 
-    Does nothing where Ctrl-C is ignored, or is somebody else's.
+    Does nothing if Ctrl-C is ignored, or has another handler.
     """
     try:
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -36,13 +36,13 @@ def was_interrupted() -> bool:
 
 
 def raise_interrupt() -> None:
-    """Raises KeyboardInterrupt where Ctrl-C has arrived: modules that are being imported turn it into errors of their own."""
+    """Raises KeyboardInterrupt if Ctrl-C has arrived: modules that are being imported turn it into other errors."""
     if _arrived:
         raise KeyboardInterrupt
 
 
 def stop_listening() -> None:
-    """The result is out: from now on Ctrl-C ends the process without a word."""
+    """After the result is written: let Ctrl-C end the process silently."""
     if signal.getsignal(signal.SIGINT) is _interrupted:
         signal.signal(signal.SIGINT, lambda number, frame: os._exit(130))
 
@@ -53,7 +53,7 @@ def _interrupted(number: int, frame: FrameType | None) -> None:
 
 
 def _unraisable(what: sys.UnraisableHookArgs) -> None:
-    """KeyboardInterrupt in a place that passes no exceptions on (a destructor) ends the process, too."""
+    """End the process also for a KeyboardInterrupt where exceptions are ignored (in a destructor)."""
     if issubclass(what.exc_type, KeyboardInterrupt):
         os._exit(130)
     sys.__unraisablehook__(what)
@@ -61,9 +61,9 @@ def _unraisable(what: sys.UnraisableHookArgs) -> None:
 
 @contextmanager
 def interruptible(is_own_process: bool) -> Iterator[None]:
-    """Within the block Ctrl-C ends the process, with exit code 130, whatever runs: Python acts on the signal only when C comes back.
+    """A context in which Ctrl-C ends the process, with exit code 130, even in C code, to whose end Python would wait.
 
-    Does nothing in a process that others own, too. What is left unfinished is in memory: files are written whole, after the block.
+    Does nothing in a process that is not irtool's. No file is left incomplete, since files are written after the context.
     """
     import threading
 
@@ -75,7 +75,7 @@ def interruptible(is_own_process: bool) -> Iterator[None]:
     is_done = threading.Event()
 
     def watch() -> None:
-        while number := os.read(reading, 1):        # the signal's, written by the handler in C
+        while number := os.read(reading, 1):        # the signal's number, written by the handler in C
             if number[0] == signal.SIGINT and not is_done.wait(GRACE):
                 os._exit(130)
         os.close(reading)

@@ -1,7 +1,7 @@
-"""`irtool`: one command line on its streams; what it raises becomes an exit code.
+"""The entry point of `irtool`: runs one command line on its streams; exceptions become exit codes.
 
 0 done; 1 the input is wrong, a pass or a run failed, or a comparison differs; 2 wrong command line, bad pipeline or unreadable file;
-3 a bug of ours; 130 interrupted.
+3 a bug of irtool; 130 interrupted.
 """
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ ENVIRONMENT = ("IRTOOL_ACCEPT", "IRTOOL_PLUGINS", "IRTOOL_CACHE_DIR")
 
 def main(argv: Sequence[str] | None = None, stdin: BinaryIO | None = None, stdout: TextIO | None = None, stderr: TextIO | None = None, *,
          stdin_name: str = "<stdin>", stdin_line: int = 1) -> int:
-    """The entry point; gives the exit code. In-process use passes the words and streams, and nothing outlives the call.
+    """Run a command line; returns the exit code. Called with words and streams, it has no effect on the process.
 
-    stdin gives bytes; stdin_name and stdin_line say which file, from which line on, standard input is a piece of.
+    stdin: a stream of bytes; stdin_name, stdin_line: the file that standard input is a part of, and its first line there.
     """
     own_process = argv is None
     words = list(sys.argv[1:] if argv is None else argv)
@@ -40,35 +40,35 @@ def main(argv: Sequence[str] | None = None, stdin: BinaryIO | None = None, stdou
 
     try:
         listen()
-        gc.disable()        # one short command: what it makes lives until it ends
+        gc.disable()        # a short command has hardly any garbage
         code = guarded(lambda: in_streams(words, stdin, stdout, stderr, stdin_name, stdin_line, own_process), True, stderr)
         stop_listening()
-        gc.freeze()         # or the interpreter's last act would be to walk all of it
+        gc.freeze()         # saves the interpreter a last collection
     except KeyboardInterrupt:
         return 130
     return 130 if was_interrupted() else code
 
 
 def guarded(run: Callable[[], int], own_process: bool, stderr: TextIO | None) -> int:
-    """The exit code of what writes to standard output, which may be closed or full by then."""
+    """The exit code of `run`, also if standard output is closed or full."""
     try:
         return run()
     except KeyboardInterrupt:
         return 130
     except OSError as error:
         code = 2
-        if error.errno == EPIPE:    # `irtool opt ... | head`: nobody reads on
+        if error.errno == EPIPE:    # `irtool opt ... | head`: the reader has ended
             code = 0
         else:
             print(f"error: cannot write to standard output: {(error.strerror or str(error)).lower()} [E0709]", file=stderr or sys.stderr)
-    if own_process and sys.stdout:      # the interpreter must not complain at exit
+    if own_process and sys.stdout:      # the interpreter must not report the error at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
 
 
 def in_streams(words: list[str], stdin: BinaryIO | None, stdout: TextIO | None, stderr: TextIO | None, stdin_name: str, stdin_line: int,
                own_process: bool = False) -> int:
-    """One command line, on these streams."""
+    """Run one command line on these streams."""
     from irtool.cli.console import Console
 
     console = Console(stdin, stdout, stderr, stdin_name, stdin_line)
@@ -83,7 +83,7 @@ def in_streams(words: list[str], stdin: BinaryIO | None, stdout: TextIO | None, 
 
 
 def dispatch(words: list[str], console: Console) -> int:
-    """Run the subcommand, report what it raises."""
+    """Run the subcommand, and report its errors."""
     from click.exceptions import Exit
 
     from irtool.cli.commands import COMMANDS
@@ -98,7 +98,7 @@ def dispatch(words: list[str], console: Console) -> int:
         with cli.make_context("irtool", list(words), obj=console) as context:
             code: int = cli.invoke(context)
             return code
-    except Exit as done:        # help was asked for
+    except Exit as done:        # of `--help`
         return done.exit_code
     except (BrokenPipeError, OutputError):
         raise
@@ -127,7 +127,7 @@ def dispatch(words: list[str], console: Console) -> int:
 
 
 def wrong_inputs(console: Console) -> Error | None:
-    """What the verifier says of the texts that were read, for commands that do not ask it before; None where nothing is wrong."""
+    """The verifier's errors in the texts that were read, for commands that do not verify; None if there are none."""
     from irtool.cli.source_places import parse_source
     from irtool.ir.errors import Error, VerifyError
     from irtool.passmanager import violations
@@ -135,7 +135,7 @@ def wrong_inputs(console: Console) -> Error | None:
     for source in console.sources:
         try:
             problems = violations(parse_source(source))
-        except Error:       # no IR: a pipeline, a Python file
+        except Error:       # not IR: a pipeline or a Python file
             continue
         if problems:
             return VerifyError(diagnostics=problems)
@@ -143,14 +143,14 @@ def wrong_inputs(console: Console) -> Error | None:
 
 
 def show_traceback(console: Console) -> None:
-    """What Python shows for an exception that nobody catches."""
+    """Print Python's traceback of the current exception."""
     import traceback
 
     console.err(traceback.format_exc())
 
 
 def warn_of_environment(console: Console) -> None:
-    """A misspelt variable that does nothing must say so."""
+    """Warn of environment variables `IRTOOL_...` that have no effect, perhaps misspelt."""
     from irtool.ir.errors import did_you_mean
 
     for name in os.environ:
@@ -159,7 +159,7 @@ def warn_of_environment(console: Console) -> None:
 
 
 def __getattr__(name: str) -> object:
-    """`irtool.cli.main.cli`, the click group: click is imported when it is needed, while Ctrl-C is listened to."""
+    """`irtool.cli.main.cli`, the click group, imported when first used, after Ctrl-C is handled."""
     if name == "cli":
         from irtool.cli import group
 

@@ -1,4 +1,4 @@
-"""FILE may be a TorchScript archive wherever it may be IR text: `model.pt`, or `model.pt:method`; what it is, its first bytes tell."""
+"""FILE arguments may name a TorchScript archive instead of IR text, `model.pt` or `model.pt:method`; the first bytes tell which it is."""
 from __future__ import annotations
 
 import os
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from irtool.ir.module import Module
 
 NO_TEXT = b"PK\x03\x04", b"PK\x05\x06", b"\x80\x02\x8a\x0a"
-"""How zips begin, and files of torch.save from before 1.6."""
+"""The first bytes of zips, and of files of torch.save before torch 1.6."""
 
 
 class ArchiveSource(SourceFile):
-    """A method of an archive, in the place of a text: `text` is what its graph prints as."""
+    """A method of an archive in place of a text; `text` is the text of its graph."""
 
     __slots__ = ("archive", "method", "module")
 
@@ -25,24 +25,24 @@ class ArchiveSource(SourceFile):
         super().__init__(path, str(module))
         self.archive = archive
         self.method = method
-        """Empty for `forward` with its hooks."""
+        """The name; empty for `forward` with its hooks."""
         self.module = module
 
 
 def is_archive_name(path: str) -> bool:
-    """Does the name of an output ask for an archive?"""
+    """Has an output the extension of an archive?"""
     return path.endswith((".pt", ".ptl", ".jit"))
 
 
 def archive_at(path: str) -> tuple[str, str] | None:
-    """The archive that a FILE of the command line names, and the method of it; None where it names none.
+    """The archive and method that a FILE of the command line names; None if it names no archive.
 
-    `FILE:METHOD` names a method, unless a file of that very name is there.
+    `FILE:METHOD` names a method, unless a file of that whole name exists.
     """
     if path == "-":
         return None
     file, method = path, ""
-    if not os.path.isfile(path):        # a pipe would lose what is read of it here
+    if not os.path.isfile(path):        # bytes read from a pipe here would be lost
         file, colon, method = path.rpartition(":")
         if not colon or not os.path.isfile(file):
             return None
@@ -61,7 +61,7 @@ def archive_at(path: str) -> tuple[str, str] | None:
 
 
 def read_archive(file: str, method: str) -> ArchiveSource:
-    """A method of an archive; if none is named, `forward` with its hooks. Raises UsageError where the file cannot be read; Error."""
+    """A method of an archive; for "" `forward` with its hooks. Raises UsageError if the file cannot be read; Error."""
     from irtool.archives import ScriptModule, load
 
     try:
@@ -74,7 +74,7 @@ def read_archive(file: str, method: str) -> ArchiveSource:
 
 
 def method_of(archive: ScriptModule, file: str, method: str) -> ArchiveSource:
-    """The same of an archive that was read."""
+    """The same for an archive that is open."""
     from irtool.archives.freezing import standalone
     from irtool.archives.module_call import CALL
     from irtool.ir.module import Module

@@ -1,4 +1,4 @@
-"""The form of reproducers: the first line is HEADER and the words of an `irtool opt`, the rest is the input. Scripts may import this."""
+"""The form of reproducers: a line with HEADER and the words of an `irtool opt`, then the input. Scripts may import HEADER."""
 from __future__ import annotations
 
 HEADER = "# irtool: "

@@ -1,4 +1,4 @@
-"""Places in files: texts that are a piece of a file, whose line numbers are the file's, and the lines of Python code that raises."""
+"""Places in files: line numbers for texts that are a part of a file, and for errors of Python code."""
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -35,7 +35,7 @@ def parse_source(source: SourceFile) -> Module:
 
 
 def move_diagnostics(diagnostics: Iterable[Diagnostic], source: SourceFile, distance: int) -> None:
-    """Diagnostics about the text, `distance` lines further down."""
+    """Move diagnostics about a text `distance` lines down."""
     for diagnostic in diagnostics:
         if diagnostic.line:
             diagnostic.line += distance
@@ -44,7 +44,7 @@ def move_diagnostics(diagnostics: Iterable[Diagnostic], source: SourceFile, dist
 
 
 def move_graph(graph: Graph, source: SourceFile, distance: int) -> None:
-    """The lines that nodes remember, for messages of the verifier and of passes."""
+    """Move the lines stored in nodes, for messages of the verifier and of passes."""
     graph.source = source
     for block in graph.walk_blocks():
         for node in (block.param_node, *block, block.return_node):
@@ -55,7 +55,7 @@ def move_graph(graph: Graph, source: SourceFile, distance: int) -> None:
 
 
 def placed(error: BaseException, console: Console, path: str, what: str) -> Error:
-    """An error with the place in a Python file at which it was raised, the innermost. what: what is named where the file has no part."""
+    """An error with the innermost place in a Python file at which it was raised. what: named in the message if no frame is in the file."""
     if isinstance(error, Error) and (error.diagnostics or type(error).__name__ in ("UsageError", "DamagedError")):
         return error
     message = error.message if isinstance(error, Error) else f"{type(error).__name__}: {error}".rstrip(": ")

@@ -1,4 +1,4 @@
-"""Graphs that were traced: where they go, and what inputs are bound to before there is a graph of them."""
+"""The output of commands that trace, and the graph to which inputs are bound before the trace."""
 from __future__ import annotations
 
 TYPE_CHECKING = False
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def deliver(graph: Graph, arguments: Arguments, console: Console) -> None:
-    """Print or store the graph; arrays that it has as constants go into the text, or into a file beside it, or one that is named."""
+    """Print or store a graph; its constant arrays go into the text, a file beside it, or the file of `--save-constants`."""
     from irtool.cli.constants_file import keep, keep_constants
     from irtool.ir.module import Module
 
@@ -22,7 +22,7 @@ def deliver(graph: Graph, arguments: Arguments, console: Console) -> None:
 
 
 def of_any_shape(graph: Graph) -> Graph:
-    """A graph with the same inputs, whose tensors may have any shape: a transformation takes other shapes than the graph."""
+    """A graph with the same inputs, with tensors of any shape, since a transformed graph takes other shapes."""
     from irtool.ir import types
     from irtool.ir.graph import Graph
     from irtool.ir.types import TensorType

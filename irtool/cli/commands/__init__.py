@@ -1,4 +1,4 @@
-"""The subcommands: a file each, named like the subcommand, with a function of that name. It is imported when it is called."""
+"""The subcommands: one module per subcommand, with a function of the same name. A module is imported when its subcommand is called."""
 from __future__ import annotations
 
 TYPE_CHECKING = False
@@ -7,30 +7,30 @@ if TYPE_CHECKING:
 
 GRAPHS, PYTHON, LISTS = "Work on a graph", "To and from Python", "Find out"
 
-COMMANDS = {    # name: (group of the help text, one line)
+COMMANDS = {    # name: (heading in help, summary)
     "opt": (GRAPHS, "run passes on IR text"),
     "run": (GRAPHS, "run a graph on arrays"),
-    "plan": (GRAPHS, "show the plan that running a graph makes of it"),
-    "grad": (GRAPHS, "gradients of a graph's inputs"),
+    "plan": (GRAPHS, "show the plan by which a graph runs"),
+    "grad": (GRAPHS, "compute gradients of a graph's inputs"),
     "vmap": (GRAPHS, "batch a graph over a dimension of its inputs"),
     "transform": (GRAPHS, "transform a graph: vmap(grad(0))"),
-    "gradcheck": (GRAPHS, "compare gradients with differences of the outputs"),
+    "gradcheck": (GRAPHS, "compare gradients with finite differences"),
     "fmt": (GRAPHS, "print IR text canonically, or in another dialect"),
-    "convert": (GRAPHS, "turn archives, text and weights into one another"),
+    "convert": (GRAPHS, "convert between archives, text and weights"),
     "decompile": (GRAPHS, "print a graph as TorchScript source"),
     "compile": (PYTHON, "compile TorchScript source to IR, without executing it"),
     "trace": (PYTHON, "trace a Python function over tensors to a graph"),
-    "check-operator": (PYTHON, "try operators of one's own on their samples"),
+    "check-operator": (PYTHON, "check operators that you define on their samples"),
     "passes": (LISTS, "list the passes and their options"),
-    "ops": (LISTS, "list the operators and what is known of each"),
+    "ops": (LISTS, "list the operators: kernels, gradients, batching rules"),
     "inspect": (LISTS, "show what is in a TorchScript archive, or in weights"),
-    "explain": (LISTS, "say what the code of an error means, and what to do"),
+    "explain": (LISTS, "explain the code of an error, and what to do"),
     "completion": (LISTS, "print a completion script for a shell"),
 }
 
 
 def load(name: str) -> Command:
-    """A subcommand; its module is imported now."""
+    """The subcommand of a name; imports its module."""
     from importlib import import_module
 
     word = name.replace("-", "_")

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
   irtool compile model.py | irtool opt --passes=cse
 """)
 @argument("file", metavar="MODEL.py[:FUNCTION]", default="-",
-          help="Python source, and behind a colon one function of it (-: standard input)")
-@option("--literal-constants", is_flag=True, help="functions may read literals that the file's top level defines (torch refuses)")
-@option("--locations/--no-locations", help="source comments on the nodes", default=True)
+          help="Python source, and after a colon one function of it (-: standard input)")
+@option("--literal-constants", is_flag=True, help="let functions read literals defined at the top level of the file (torch refuses)")
+@option("--locations/--no-locations", help="comments with the source line of each node", default=True)
 @option("--pair", is_flag=True,
-        help="of functions that return (results..., backward): a forward and a backward graph, tied by the context")
+        help="compile each function that returns (results..., backward) to a forward and a backward graph")
 @output_option
 def compile(arguments: Arguments, console: Console) -> int:
-    """Compile a file, or one function of it."""
+    """Compile the functions of a file, or one of them."""
     from irtool.autodiff.formula_graphs import closure_pairs
     from irtool.torchscript import compile_source
 
@@ -39,13 +39,13 @@ def compile(arguments: Arguments, console: Console) -> int:
 
 
 def split_name(word: str) -> tuple[str, str | None]:
-    """`model.py:forward` -> (`model.py`, `forward`); a path without a function is itself."""
+    """`model.py:forward` -> (`model.py`, `forward`); (path, None) for a path without a function."""
     path, colon, name = word.rpartition(":")
     return (path, name) if colon and name.isidentifier() else (word, None)
 
 
 def drop_locations(graph: object) -> None:
-    """Take the source comments off all nodes, those of closures too."""
+    """Remove the source comments of all nodes, in closures too."""
     from irtool.ir.graph import Graph
 
     assert isinstance(graph, Graph)

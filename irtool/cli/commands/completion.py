@@ -1,4 +1,4 @@
-"""`irtool completion SHELL`: a completion script with every word in it, so that a TAB starts no Python."""
+"""`irtool completion SHELL`: a completion script that contains all words, so that completing starts no Python."""
 from __future__ import annotations
 
 from irtool.cli.command import Arguments, argument, command
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from irtool.cli.console import Console
 
     Info = dict[str, Any]
-    """What `to_info_dict` says of a subcommand or option."""
+    """The result of click's `to_info_dict` for a subcommand or option."""
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -29,7 +29,7 @@ def completion(arguments: Arguments, console: Console) -> int:
 
 
 def described() -> dict[str, Info]:
-    """What click knows of every subcommand, by name."""
+    """Name of a subcommand -> its `to_info_dict`."""
     from irtool.cli.group import cli
 
     commands: dict[str, Info] = cli.to_info_dict(cli.context_class(cli, info_name="irtool", **cli.context_settings))["commands"]
@@ -42,7 +42,7 @@ def options_of(info: Info) -> list[Info]:
 
 
 def takes_word(option: Info) -> bool:
-    """Does it take a value that stands behind it?"""
+    """Does an option take the next word as its value?"""
     return not option["is_flag"] and option["bare"] is None
 
 
@@ -57,7 +57,7 @@ def long_flags(option: Info) -> list[str]:
 
 
 def pass_names() -> list[str]:
-    """What may stand in a pipeline."""
+    """The names of passes and presets."""
     from irtool.passes import PASSES
     from irtool.pipelines import PRESETS
 
@@ -161,5 +161,5 @@ def fish(commands: dict[str, Info], passes: list[str]) -> str:
 
 
 def quoted(text: str) -> str:
-    """Help text inside single quotes of any of the shells (no quote, bracket or colon)."""
+    """A help text for single quotes of all three shells (no quote, bracket or colon)."""
     return "".join(" " if char in "'[]:`$\\" else char for char in text)

@@ -1,4 +1,4 @@
-"""`irtool convert`: archives, text and weights into one another, by the extension of the result."""
+"""`irtool convert`: conversion between archives, text and weights; the extension of the output says what to write."""
 from __future__ import annotations
 
 from irtool.cli.command import Arguments, argument, command
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
   irtool convert checkpoint.pt weights.safetensors
   irtool convert printed.ir model.pt --load-state state.pt
 """)
-@argument("source", metavar="IN", help="an archive (or MODEL.pt:METHOD), IR text, or weights; what it is, its bytes tell")
+@argument("source", metavar="IN", help="an archive (or MODEL.pt:METHOD), IR text, or weights, recognised by its bytes")
 @argument("output", metavar="OUT",
           help="NAME.pt: an archive; .ir: text, with weights beside it; .npz, .safetensors: weights alone; .py: source")
 @state_option
 @input_option
 def convert(arguments: Arguments, console: Console) -> int:
-    """Read, then write in the form that the name of the output asks for."""
+    """Read a file, and write it in the form of the output's extension."""
     from irtool.cli.conversion import convert as converted
 
     converted(arguments, console)

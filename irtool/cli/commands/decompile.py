@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 @command("decompile")
 @text_argument
-@option("--graph", metavar="NAME", help="only the graph of this name")
+@option("--graph", metavar="NAME", help="print only the graph of this name")
 @output_option
 def decompile(arguments: Arguments, console: Console) -> int:
-    """Print every graph of the file as a function, or the one asked for."""
+    """Print every graph of the file, or one of them, as a function."""
     from irtool.cli.source_places import parse_source
     from irtool.torchscript.printing.to_python import to_script
 

@@ -1,4 +1,4 @@
-"""`irtool explain`: what the code behind a message means, the smallest example that gives it, and what to do."""
+"""`irtool explain`: the meaning of an error code, the smallest example of the error, and what to do."""
 from __future__ import annotations
 
 from irtool.cli.command import Arguments, argument, command, option
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
   irtool explain E0103
   irtool explain
 """)
-@argument("code", metavar="CODE", required=False, help="the code behind a message: E0103; without it all are listed")
+@argument("code", metavar="CODE", required=False, help="the code at the end of a message: E0103; without it all are listed")
 @option("--json", is_flag=True, help="a JSON object")
 def explain(arguments: Arguments, console: Console) -> int:
     """List all codes, or explain one."""
@@ -42,7 +42,7 @@ def explain(arguments: Arguments, console: Console) -> int:
 
 
 def explained(entry: Entry) -> str:
-    """One code in words."""
+    """The explanation of one code."""
     out = [f"{entry.code}: {entry.title}", "", entry.meaning, "", "What to do", "", entry.remedy, "", "Example", "", f"  $ {entry.command}"]
     for name, text in entry.files.items():
         out += ["", f"  {name}:", *(f"    {line}".rstrip() for line in text.rstrip("\n").split("\n"))]

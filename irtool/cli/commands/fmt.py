@@ -1,4 +1,4 @@
-"""`irtool fmt`: print IR text canonically, in its own dialect or in another."""
+"""`irtool fmt`: print IR text canonically, in its dialect or in another."""
 from __future__ import annotations
 
 from irtool.cli.command import Arguments, argument, command, option
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 @command("fmt")
 @argument("files", nargs=-1, metavar="FILE", help="IR text (-: standard input, the default)")
 @syntax_option
-@option("--renumber", is_flag=True, group=OUTPUT, help="values without a name become %0, %1, ... in order of definition")
-@option("--check", is_flag=True, group=OUTPUT, help="change nothing; exit with 1 and show a diff where a file would change")
+@option("--renumber", is_flag=True, group=OUTPUT, help="rename values without a name to %0, %1, ... in order of definition")
+@option("--check", is_flag=True, group=OUTPUT, help="write nothing; exit with 1 and show a diff if a file would change")
 @option("-i", "--in-place", is_flag=True, group=OUTPUT, help="write each file back")
 @option("--constants", metavar="FILE.npz", group=OUTPUT,
-        help="keep large tensor constants in this npz beside the text, or take them from it")
+        help="write large tensor constants to this npz, or read them from it if it exists")
 @state_option
 @output_option
 def fmt(arguments: Arguments, console: Console) -> int:
-    """Format each file; `--check` only says which would change."""
+    """Format each file; `--check` only reports which would change."""
     files = list(arguments.files) or ["-"]
     if arguments.in_place and "-" in files:
         raise UsageError("--in-place: standard input is not a file")
@@ -62,7 +62,7 @@ def fmt(arguments: Arguments, console: Console) -> int:
 
 
 def formatted(source: SourceFile, path: str, arguments: Arguments, console: Console) -> str:
-    """The text of one file, that at `path`, as it should be. Raises ParseError, or Error where a dialect cannot say it."""
+    """The formatted text of the file at `path`. Raises ParseError; Error if the dialect cannot express the graph."""
     from irtool.cli.source_places import parse_source
     from irtool.text.convert import convert, renumber, tidy
 
@@ -76,7 +76,7 @@ def formatted(source: SourceFile, path: str, arguments: Arguments, console: Cons
     if arguments.syntax:
         convert(module, arguments.syntax)
     for graph in module.graphs:
-        if not graph.dialect.uses_lists:    # 2017: its layout is what tells its dialects apart
+        if not graph.dialect.uses_lists:    # the dialects of 2017 differ only in layout
             tidy(graph)
         if arguments.renumber:
             renumber(graph)
@@ -88,7 +88,7 @@ def formatted(source: SourceFile, path: str, arguments: Arguments, console: Cons
 
 
 def tell_difference(source: SourceFile, text: str, console: Console) -> None:
-    """What `fmt` would change, as a diff."""
+    """Show the changes that `fmt` would make, as a diff."""
     from difflib import unified_diff
 
     console.err(f"{source.name}: would be reformatted")

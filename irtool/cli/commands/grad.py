@@ -1,4 +1,4 @@
-"""`irtool grad`: gradients of a graph's inputs, from gradients of its outputs."""
+"""`irtool grad`: gradients of a graph's inputs, from cotangents of its outputs."""
 from __future__ import annotations
 
 from irtool.cli import inputs as graph_inputs
@@ -39,10 +39,10 @@ An output without a cotangent takes no part. None: no gradient can reach the inp
 @pair_options
 @wrt_option
 @option("--via", metavar="WAY", type=Choice("differentiate", "tape"), default="differentiate", group=EXECUTION,
-        help="differentiate: the pass and its graphs (the default); tape: the graph runs under a tape")
+        help="differentiate: run the graphs that the pass makes (the default); tape: run the graph under a tape")
 @result_options
 def grad(arguments: Arguments, console: Console) -> int:
-    """Differentiate a graph (a pair is differentiated already), run it both ways, then show, store or compare the gradients."""
+    """Run a graph (or a gradient pair) and its gradient, then show, store or compare the gradients."""
     import gc
 
     from irtool.ir.graph import Graph
@@ -67,7 +67,7 @@ def grad(arguments: Arguments, console: Console) -> int:
 
 def of_graph(graph: Graph, values: list[Any], cotangents: Cotangents, arguments: Arguments,
              wanted_ones: Sequence[int] | None) -> dict[int, Any]:
-    """Gradients by index of an input: of those asked for, by default of all floating-point tensors."""
+    """Input index -> gradient, for the inputs wanted, by default all floating-point tensors."""
     from irtool.dispatch.graph_functions import tape_gradients
     from irtool.execute.graph_gradients import Differentiated, wanted
     from irtool.interpret import run as run_graph
@@ -87,7 +87,7 @@ def of_graph(graph: Graph, values: list[Any], cotangents: Cotangents, arguments:
 
 def of_pair(pair: GradientPair, values: list[Any], cotangents: Cotangents, arguments: Arguments,
             wrt: Sequence[int] | None) -> tuple[dict[int, Any], list[str]]:
-    """Gradients that a pair gives, by index of an input, and notes."""
+    """Input index -> gradient, computed by the df of a pair; and notes."""
     from irtool.execute.pairs import Forward
     from irtool.interpret import run as run_graph
 
@@ -102,7 +102,7 @@ def of_pair(pair: GradientPair, values: list[Any], cotangents: Cotangents, argum
 
 
 def seeds(outputs: list[Any], cotangents: Cotangents) -> dict[int, Any]:
-    """The gradients of the outputs by index, that which goes without saying included. Raises Error where there are none."""
+    """Output index -> cotangent; the default is 1 for a sole output of one number. Raises Error if there are none."""
     from irtool.execute.pairs import sole_scalar
 
     gradients = cotangents.fitted(outputs) if cotangents.parts else sole_scalar(outputs)

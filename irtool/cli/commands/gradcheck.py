@@ -33,7 +33,7 @@ precision, whatever the types say. A comparison at a kink, where the graph is no
 @option("--rtol", metavar="X", type=Converted(tolerance), default=1e-6, group=CHECKING, help="relative tolerance (1e-6)")
 @option("--json", is_flag=True, group=CHECKING, help="as JSON: every comparison")
 def gradcheck(arguments: Arguments, console: Console) -> int:
-    """Compare gradients with differences; 1 where they differ, or where an order could not be checked."""
+    """Compare gradients with finite differences; the exit code is 1 if they differ, or if an order could not be checked."""
     import gc
 
     from irtool.cli.show.progress import Progress
@@ -61,7 +61,7 @@ def gradcheck(arguments: Arguments, console: Console) -> int:
 
 
 def as_json(report: Report) -> dict[str, Any]:
-    """The report as JSON data; numbers that are not finite as strings."""
+    """The report as JSON data, with numbers that are not finite as strings."""
     from irtool.cli.show.values import as_json as data
 
     rows = [{"order": row.order, "input": row.input, "name": row.name.removeprefix("%"), "outputs": row.outputs, "state": row.state,

@@ -1,4 +1,4 @@
-"""`irtool inspect`: what is in an archive."""
+"""`irtool inspect`: the content of an archive, or of a file of weights."""
 from __future__ import annotations
 
 from irtool.cli.command import Arguments, argument, command, option
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @argument("file", metavar="FILE", help="a TorchScript archive, or weights")
 @option("--json", is_flag=True, help="a JSON object")
 def inspect(arguments: Arguments, console: Console) -> int:
-    """Read the archive, compile its methods, run nothing."""
+    """Show the content of an archive: compiles its methods, and runs none."""
     from irtool.cli.opener import archive_at
 
     place = archive_at(arguments.file)
@@ -46,7 +46,7 @@ def inspect(arguments: Arguments, console: Console) -> int:
 
 
 def shown(content: dict[str, Any]) -> str:
-    """The content in aligned words."""
+    """The content as aligned text."""
     written = f", written by {content['producer']}" if content["producer"] else ""
     version = f", format version {content['format_version']}" if content["format_version"] else ""
     out = [f"{content['file']}: {content['kind']}{version}{written}"]

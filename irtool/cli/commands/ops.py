@@ -1,4 +1,4 @@
-"""`irtool ops`: the operators, and which facets of each are stated."""
+"""`irtool ops`: the table of operators, and of the facets that their stanzas state."""
 from __future__ import annotations
 
 from irtool.cli.command import Arguments, Choice, argument, command, option
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from irtool.cli.console import Console
     from irtool.ops.op import Op
 
-FACETS = (      # (heading, attribute of Op): stated or not
+FACETS = (      # (heading, attribute of Op)
     ("kernel", "kernel"),
     ("promotion", "promote"),
     ("gradient", "formulas"),
@@ -21,14 +21,14 @@ FACETS = (      # (heading, attribute of Op): stated or not
 
 @command("ops")
 @argument("name", metavar="NAME", required=False, help="an operator: aten::add, aten::add.Tensor or add; without it all are listed")
-@option("--matrix", is_flag=True, help="the table of operators and facets (what is printed without NAME)")
+@option("--matrix", is_flag=True, help="the table of operators and facets (the default without NAME)")
 @option("--family", metavar="FAMILY", help="only the operators of this family")
 @option("--missing", metavar="FACET", type=Choice(*(heading for heading, _ in FACETS)),
-        help="only those without this facet that are not declared to have none")
-@option("--not-batched", is_flag=True, help="the operators that vmap does not take, and why")
+        help="only operators that lack this facet, except those declared to have none")
+@option("--not-batched", is_flag=True, help="the operators that vmap does not support, and why")
 @option("--json", is_flag=True, help="a JSON object")
 def ops(arguments: Arguments, console: Console) -> int:
-    """The op x facet matrix, or one operator."""
+    """Show the table of operators and facets, or one operator."""
     from irtool.ir.extensions import import_operator
     from irtool.ops import OPS
 
@@ -62,7 +62,7 @@ def ops(arguments: Arguments, console: Console) -> int:
 
 
 def filtered(ops: dict[str, Op], family: str | None, missing: str | None) -> dict[str, Op]:
-    """The operators of a family, of which something is missing. Raises UsageError for a family that does not exist."""
+    """The operators of a family that lack a facet (None: all). Raises UsageError for an unknown family."""
     if family is not None:
         from irtool.ops import OPS
 
@@ -83,7 +83,7 @@ def called(name: str, ops: dict[str, Op]) -> dict[str, Op]:
 
 
 def unknown(name: str, ops: dict[str, Op]) -> str:
-    """Why there is nothing to say about an operator."""
+    """The message that there is no such operator."""
     from irtool.ir.effects import is_known_prim
 
     if is_known_prim(name):
@@ -92,7 +92,7 @@ def unknown(name: str, ops: dict[str, Op]) -> str:
 
 
 def is_stated(op: Op, attribute: str, name: str | None = None) -> bool:
-    """Does the stanza say something about this facet (of one overload)? A pointwise overload is batched without a rule of its own."""
+    """Does the stanza state a facet (of one overload)? A pointwise overload needs no batching rule."""
     if attribute == "batch_rules":
         from irtool.dispatch.batch_rules import rule_of
 
@@ -104,7 +104,7 @@ def is_stated(op: Op, attribute: str, name: str | None = None) -> bool:
 
 
 def mark(op: Op, attribute: str, name: str) -> str:
-    """`x` for what is stated, `-` for what is declared not to exist, `!` for a gradient declared unsupported, `.` for nothing said."""
+    """The sign of a facet: `x` stated, `-` declared not to exist, `!` a gradient declared unsupported, `.` missing."""
     if attribute == "batch_rules":
         from irtool.dispatch.batch_rules import why_no_rule
 
@@ -118,7 +118,7 @@ LEGEND = "x stated   - declared to have none   ! declared unsupported   . nothin
 
 
 def show_matrix(ops: dict[str, Op], console: Console) -> None:
-    """A row per operator, a column per facet, with a sign each (LEGEND), and the sums."""
+    """Show a row per operator, a column per facet, with a sign each (LEGEND), and the sums."""
     heads = ["operator", "family", *(heading for heading, _ in FACETS)]
     rows = [[name, op.family, *(mark(op, attribute, name) for _, attribute in FACETS)] for name, op in ops.items()]
     sums = [str(sum(is_stated(op, attribute, name) for name, op in ops.items())) for _, attribute in FACETS]
@@ -134,7 +134,7 @@ def show_matrix(ops: dict[str, Op], console: Console) -> None:
 
 
 def plain_matrix(rows: list[list[str]], heads: list[str], total: str, sums: list[str]) -> str:
-    """The same as lines."""
+    """The same as plain lines."""
     width = max((len(row[0]) for row in rows), default=0)
 
     def line(first: str, rest: list[str]) -> str:
@@ -143,7 +143,7 @@ def plain_matrix(rows: list[list[str]], heads: list[str], total: str, sums: list
 
 
 def show_not_batched(ops: dict[str, Op], console: Console) -> None:
-    """A line per operator that vmap does not take, with the reason, by reason."""
+    """Show the operators that vmap does not support, grouped by reason."""
     from irtool.dispatch.batch_rules import rule_of, why_no_rule
 
     reasons = {name: reason for name in ops if rule_of(name) is None and (reason := why_no_rule(name)) is not None}
@@ -158,7 +158,7 @@ def show_not_batched(ops: dict[str, Op], console: Console) -> None:
 
 
 def explained(op: Op) -> str:
-    """One stanza in words."""
+    """One stanza as text."""
     from irtool.dispatch.batch_rules import rule_of, why_no_rule
 
     out = [*op.schemas, "", op.doc, "", f"family: {op.family}"]

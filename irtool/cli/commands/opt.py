@@ -24,45 +24,45 @@ if TYPE_CHECKING:
     from irtool.pipelines import Step
 
 SPLIT = "# -----"
-"""A line of its own between independent inputs of one file."""
+"""The line that separates independent inputs of one file."""
 
 
 PASSES, PRINTING, DEBUGGING = "Passes", "Printing", "Debugging"
 
 
 @command("opt", epilog="""
-The graphs go to standard output, what is printed about passes to standard error.
+The graphs are printed to standard output, everything about passes to standard error.
 
   irtool opt --passes='lower-tuples{all},cse,dce' graph.ir
   irtool passes        lists the passes, irtool passes NAME explains one
 """)
 @text_argument
 @option("-p", "--passes", metavar="PIPELINE", multiple=True, group=PASSES,
-        help="passes in order, or a preset (O1); @FILE reads them; repeat to add")
-@option("--graph", metavar="NAME", group=PASSES, help="take this graph alone")
+        help="passes in order, or a preset (O1); @FILE reads a pipeline from a file; repeat to add passes")
+@option("--graph", metavar="NAME", group=PASSES, help="read only this graph")
 @option("--split-input-file", is_flag=True, group=PASSES, help=f"the file holds independent inputs, separated by lines '{SPLIT}'")
-@option("-q", "--quiet", is_flag=True, group=PRINTING, help="no summary line per pass")
-@option("--print-before", metavar="PASS", multiple=True, group=PRINTING, help="IR before each run of this pass")
-@option("--print-after", metavar="PASS", multiple=True, group=PRINTING, help="IR after each run of this pass")
-@option("--print-before-all", is_flag=True, group=PRINTING, help="IR before each pass")
-@option("--print-after-all", is_flag=True, group=PRINTING, help="IR after each pass")
+@option("-q", "--quiet", is_flag=True, group=PRINTING, help="print no summary line per pass")
+@option("--print-before", metavar="PASS", multiple=True, group=PRINTING, help="print the IR before each run of this pass")
+@option("--print-after", metavar="PASS", multiple=True, group=PRINTING, help="print the IR after each run of this pass")
+@option("--print-before-all", is_flag=True, group=PRINTING, help="print the IR before each pass")
+@option("--print-after-all", is_flag=True, group=PRINTING, help="print the IR after each pass")
 @option("--print-changed", metavar="FORM", type=Choice("diff", "full", "quiet"), bare="diff", group=PRINTING,
-        help="what each pass changed; quiet: a diff, nothing for passes without effect")
-@option("--dump-dir", metavar="DIR", group=PRINTING, help="a folder for the IR after each pass and index.json")
-@option("--time-passes", metavar="FORM", type=Choice("text", "json"), bare="text", group=PRINTING, help="time and size per pass")
-@option("--dump-pipeline", is_flag=True, group=PRINTING, help="the pipeline with every option written out")
+        help="print what each pass changed; quiet: a diff, and nothing for passes without effect")
+@option("--dump-dir", metavar="DIR", group=PRINTING, help="write the IR after each pass, and index.json, to this folder")
+@option("--time-passes", metavar="FORM", type=Choice("text", "json"), bare="text", group=PRINTING, help="print time and size per pass")
+@option("--dump-pipeline", is_flag=True, group=PRINTING, help="print the pipeline with the value of every option")
 @option("--verify-each/--no-verify-each", default=True, group=DEBUGGING, help="verify the input, and the graphs after each pass")
-@option("--verify-roundtrip", is_flag=True, group=DEBUGGING, help="check that what is printed parses and prints as the same text")
+@option("--verify-roundtrip", is_flag=True, group=DEBUGGING, help="check that the output, parsed and printed again, is the same text")
 @option("--verify-diagnostics", is_flag=True, group=DEBUGGING,
-        help="the errors must be those of '# expected-error@+1 {{text}}' comments")
+        help="check that the errors are those in '# expected-error@+1 {{text}}' comments")
 @option("--opt-bisect-limit", metavar="N", type=Converted(at_least(0)), group=DEBUGGING, help="run only the first N (pass, graph) pairs")
 @option("--write-reproducer", metavar="FILE", group=DEBUGGING, help="save the input with this command line in it")
-@option("--run-reproducer", is_flag=True, group=DEBUGGING, help="FILE carries its command line (irtool-crash-*.ir)")
+@option("--run-reproducer", is_flag=True, group=DEBUGGING, help="run FILE with the command line saved in it (irtool-crash-*.ir)")
 @state_option
 @syntax_option
 @output_option
 def opt(arguments: Arguments, console: Console) -> int:
-    """All inputs of the file through the pipeline; the result is written whole or not at all."""
+    """Run the pipeline on all inputs of the file; the output file is written completely or not at all."""
     source = console.read(arguments.file)
     if arguments.run_reproducer:
         source = take_header(source, arguments)
@@ -103,7 +103,7 @@ class Job:
         self.records: list[PassRecord] = []
         self.bisection: Bisection | None = None
         self.is_written = False
-        """Was the result written already, as an archive?"""
+        """Has the result been written already, as an archive?"""
         if arguments.opt_bisect_limit is not None:
             from irtool.cli.show.reports import Bisection
 
@@ -128,7 +128,7 @@ class Job:
             return None
 
     def checked(self, piece: SourceFile, is_part: bool) -> str | None:
-        """The same under `--verify-diagnostics`: None when the errors are not those that the text expects."""
+        """The same under `--verify-diagnostics`: None if the errors are not those that the text expects."""
         from irtool.cli.expected_diagnostics import check
 
         diagnostics: list[Diagnostic] = []
@@ -145,7 +145,7 @@ class Job:
         return None if problems else text
 
     def process(self, piece: SourceFile, is_part: bool) -> str:
-        """The printed result of one input. Raises Error where the input is at fault; a bug leaves a reproducer and raises InternalError."""
+        """The printed result of one input. Raises Error for a wrong input; for a bug, writes a reproducer and raises InternalError."""
         self.console.pass_name = ""
         try:
             return self.transform(piece, is_part)
@@ -160,7 +160,7 @@ class Job:
             raise InternalError.of(error, where, self.save_reproducer()) from error
 
     def transform(self, piece: SourceFile, is_part: bool) -> str:
-        """Parse, verify, run, print."""
+        """Parse and verify one input, run the passes, and print the result."""
         from irtool.cli.source_places import parse_source
 
         arguments = self.arguments
@@ -194,7 +194,7 @@ class Job:
         return str(module)
 
     def to_archive(self, piece: SourceFile, is_part: bool) -> str:
-        """The same for `-o small.pt`: every method of an archive, or the graphs of a text, come out as an archive."""
+        """The same for `-o small.pt`: write every method of an archive, or the graphs of a text, as an archive."""
         from irtool.archives.rewriting import Rewriting
         from irtool.cli.source_places import parse_source
 
@@ -225,7 +225,7 @@ class Job:
         return ""
 
     def run_passes(self, module: Module, piece: SourceFile, is_part: bool) -> None:
-        """The pipeline on one module, watched."""
+        """Run the pipeline on one module, with reports."""
         if not self.manager.steps:
             return
         from irtool.cli.show.reports import Reports
@@ -250,7 +250,7 @@ class Job:
             self.records += reports.records
 
     def doubts(self, piece: SourceFile) -> list[Diagnostic]:
-        """Types in the input that its operators do not say: what passes make of them need not verify."""
+        """Warnings for types in the input that disagree with its operators: results of passes may then fail to verify."""
         from irtool.cli.source_places import parse_source
         from irtool.ir.doubtful_types import doubtful
 
@@ -258,7 +258,7 @@ class Job:
 
     # -- reproducers
     def reproducer(self) -> str:
-        """The input, with this call in a comment on top."""
+        """The input, with this command line in a comment at the top."""
         arguments = self.arguments
         words = ["opt", f"--passes={self.manager}"]
         for each in opt.params:
@@ -272,7 +272,7 @@ class Job:
         return f"{HEADER}{shell_join(words)}\n{loaded}{self.source.text}"
 
     def save_reproducer(self) -> str:
-        """Write the reproducer of a bug beside the user; its path, empty when it cannot be written."""
+        """Write the reproducer of a bug into the current folder; returns its path, empty if it cannot be written."""
         from zlib import crc32
 
         text = self.reproducer()
@@ -285,14 +285,14 @@ class Job:
 
 
 COMPUTING = ("constant-propagation", "vmap")
-"""Passes that compute with constants."""
+"""Passes that compute with constants, and need their arrays."""
 
 RECORDED = ("syntax", "graph", "split_input_file", "opt_bisect_limit", "verify_roundtrip")
-"""Flags that decide what happens, so that a reproducer has them."""
+"""Options that affect the result, so that a reproducer records them."""
 
 
 def take_header(source: SourceFile, arguments: Arguments) -> SourceFile:
-    """Take the flags that a reproducer carries; the rest of its text. Raises UsageError when it carries none."""
+    """Set the options that a reproducer records; returns the rest of its text. Raises UsageError if it records none."""
     from shlex import split as shell_split
 
     first, _, rest = source.text.partition("\n")
@@ -304,7 +304,7 @@ def take_header(source: SourceFile, arguments: Arguments) -> SourceFile:
         raise UsageError(f"{source.name}: no reproducer: its first line is not '{HEADER}opt ...'", code="E0809")
     recorded = opt.read(words[1:])
     surplus = recorded.given - {"passes", "verify_each", *RECORDED}
-    if surplus:         # a file that came by mail must not name files to write
+    if surplus:         # a reproducer from somebody else must not name files to write
         raise UsageError(f"{source.name}: a reproducer cannot set {', '.join(sorted(surplus))}", code="E0809")
     if any(text.lstrip().startswith("@") for text in recorded.passes):      # or to read
         raise UsageError(f"{source.name}: a reproducer cannot name a file of passes", code="E0809")
@@ -327,7 +327,7 @@ def pipeline(texts: list[str], console: Console) -> list[Step]:
 
 
 def known_passes(names: list[str], steps: tuple[Step, ...], flag: str) -> None:
-    """A dump that can never come is a mistake. Raises UsageError."""
+    """Raises UsageError for a name of `--print-before` or `--print-after` that is no pass of the pipeline."""
     from irtool.ir.errors import did_you_mean
 
     known = [step.name for step in steps]
@@ -337,7 +337,7 @@ def known_passes(names: list[str], steps: tuple[Step, ...], flag: str) -> None:
 
 
 def split(source: SourceFile) -> list[SourceFile]:
-    """The independent inputs of a file; each knows on which line of the file it begins."""
+    """The independent inputs of a file, each with the number of its first line."""
     pieces: list[SourceFile] = []
     lines: list[str] = []
     first = source.first_line
@@ -357,14 +357,14 @@ def join(texts: list[str]) -> str:
 
 
 def alone(module: Module, name: str) -> Module:
-    """One graph of a module by itself; what tied it to others is dropped. Raises Error naming the choices."""
+    """A module of one graph of a module, without its pairing with others. Raises Error, which names the choices."""
     graph = module.graph(name)
     graph.metadata = {}
     return Module([graph], module.filename)
 
 
 def verify(module: Module) -> None:
-    """Raises VerifyError with everything that is wrong with the input."""
+    """Raises VerifyError with all violations in the input."""
     from irtool.passmanager import violations
 
     problems = violations(module)
@@ -373,7 +373,7 @@ def verify(module: Module) -> None:
 
 
 def check_roundtrip(module: Module, what: str) -> None:
-    """Print, parse, print: the same text. Raises Error at the first line that differs."""
+    """Check that the printed module, parsed and printed again, is the same text. Raises Error at the first line that differs."""
     from irtool.text.parser import parse
 
     text = str(module)

@@ -1,4 +1,4 @@
-"""`irtool passes`: the passes, their options, types, defaults, and an example of each."""
+"""`irtool passes`: the passes, and the types, defaults and examples of their options."""
 from __future__ import annotations
 
 from irtool.cli.command import Arguments, argument, command, option
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 @argument("name", metavar="NAME", required=False, help="a pass or a preset; without it all are listed")
 @option("--json", is_flag=True, help="a JSON object")
 def passes(arguments: Arguments, console: Console) -> int:
-    """List all, or explain one pass or preset."""
+    """List all passes and presets, or explain one."""
     from irtool.passes import BY_NAME, all_passes, pass_called
     from irtool.pipelines import PRESETS
 
@@ -43,7 +43,7 @@ def passes(arguments: Arguments, console: Console) -> int:
 
 
 def show_list(summaries: list[tuple[str, str]], presets: list[tuple[str, list[str]]], console: Console) -> None:
-    """Passes and presets; on a terminal what is long wraps in its column."""
+    """Show passes and presets; on a terminal long summaries wrap in their column."""
     if console.is_terminal():
         from irtool.cli.show.tables import columns, draw
 
@@ -60,7 +60,7 @@ def two_columns(left: str, right: str, width: int = 24) -> str:
 
 
 def explained(entry: Pass) -> str:
-    """One pass: what its docstring says, then its options."""
+    """The text about one pass: its docstring, then its options."""
     out = [entry.name, "", dedented(entry.function.__doc__ or ""), ""]
     if entry.options:
         out.append("Options:")
@@ -77,14 +77,14 @@ def explained(entry: Pass) -> str:
 
 
 def dedented(text: str) -> str:
-    """A docstring without the indentation of its function."""
+    """A docstring without indentation."""
     lines = text.strip("\n").rstrip().split("\n")
     margin = min((len(line) - len(line.lstrip()) for line in lines[1:] if line.strip()), default=0)
     return "\n".join([lines[0].strip(), *(line[margin:] for line in lines[1:])])
 
 
 def shown_default(option: PassOption) -> str:
-    """The default as a pipeline spells it."""
+    """The default as a pipeline writes it."""
     from irtool.pipelines import spelled
 
     if option.is_required:
@@ -96,7 +96,7 @@ EXAMPLES = {"bool": "false", "int": "4", "float": "0.5", "str": "name", "tuple[i
 
 
 def example(entry: Pass, option: PassOption) -> str:
-    """A use of one option, as one would type it in a shell."""
+    """An example of one option, as typed in a shell."""
     if option.type == "bool" and not option.default:
         return f"--passes='{entry.name}{{{option.name}}}'"
     value = EXAMPLES.get(option.type.removesuffix(" | None"), "...")
@@ -104,7 +104,7 @@ def example(entry: Pass, option: PassOption) -> str:
 
 
 def as_dict(entry: Pass) -> dict[str, object]:
-    """The JSON form."""
+    """A pass as JSON data."""
     options = [{"name": option.name, "type": option.type, "default": option.default, "required": option.is_required,
                 "example": example(entry, option)} for option in entry.options]
     return {"name": entry.name, "summary": entry.summary, "on": "module" if entry.takes_module else "graph", "options": options,

@@ -1,4 +1,4 @@
-"""`irtool plan`: the plan that the executor makes of a graph for a kind of inputs, and how it came about."""
+"""`irtool plan`: the plan that the executor makes of a graph for a spec of inputs, and the steps of making it."""
 from __future__ import annotations
 
 from irtool.cli import inputs as graph_inputs
@@ -34,17 +34,17 @@ Inputs of equal dtypes and ranks share a plan: sizes and values are not in the s
 @inputs_argument
 @input_options
 @option("--spec", metavar="TYPES", group=INPUTS, help="types instead of inputs: 'Float(*, *, requires_grad=1), Tensor[Undefined]'")
-@option("--phases", is_flag=True, group=PRINTING, help="the graph after each pass")
-@option("--backward-plan", is_flag=True, group=PRINTING, help="the graph of gradients, and its plan")
+@option("--phases", is_flag=True, group=PRINTING, help="print the graph after each pass")
+@option("--backward-plan", is_flag=True, group=PRINTING, help="print df, the graph of gradients, and its plan")
 @option("--defined", metavar="0,2", type=Converted(positions), group=PRINTING,
-        help="which of the gradients it takes are there (default: those of real outputs)")
-@option("--print-after-all", is_flag=True, group=PRINTING, help="the program of the plan after each of its passes")
-@option("--source", is_flag=True, group=PRINTING, help="the compiled function")
-@option("--memory", is_flag=True, group=PRINTING, help="what it needs: peak, reuse")
-@option("--state", is_flag=True, group=PRINTING, help="all plans, recursively, as JSON")
+        help="the cotangents of df that are defined, by position (default: those of real outputs)")
+@option("--print-after-all", is_flag=True, group=PRINTING, help="print the program of the plan after each pass on it")
+@option("--source", is_flag=True, group=PRINTING, help="print the compiled function")
+@option("--memory", is_flag=True, group=PRINTING, help="print the memory that the plan needs")
+@option("--state", is_flag=True, group=PRINTING, help="print all plans, recursively, as JSON")
 @plan_options
 def plan(arguments: Arguments, console: Console) -> int:
-    """Make the plan, then show what was asked for."""
+    """Make the plan, then print the parts of it that the options name."""
     from irtool.execute.device.device_executor import new_executor
     from irtool.ir.graph import Graph
 
@@ -85,7 +85,7 @@ def plan(arguments: Arguments, console: Console) -> int:
 
 
 def profiled_runs(executor: Executor, values: list[Any], wrt: list[int], arguments: Arguments, console: Console) -> None:
-    """Run until all has been seen, and show what."""
+    """Run until profiling is complete, and show the profile."""
     profile = executor.profile
     assert profile is not None
     while profile.left:
@@ -96,7 +96,7 @@ def profiled_runs(executor: Executor, values: list[Any], wrt: list[int], argumen
 
 # -- inputs
 def values_of(graph: Graph, arguments: Arguments, console: Console) -> list[Any]:
-    """The inputs of the plan: as given, or of the types that `--spec` says, one element each."""
+    """The inputs of the plan: those of the command line, or smallest values of the types in `--spec`."""
     from irtool.interop.binding import bind
 
     if arguments.spec is None:
@@ -141,7 +141,7 @@ def flagged(graph: Graph, arguments: Arguments, values: list[Any]) -> list[int]:
 # -- outputs
 def show_backward(executor: Executor, plan: ExecutionPlan, values: list[Any], wrt: list[int], arguments: Arguments,
                   console: Console) -> None:
-    """df of each node with a gradient, and what becomes of it for the gradients that are there."""
+    """Show df of each node with a gradient, and its plan for the cotangents that are defined."""
     import numpy as np
 
     from irtool.execute.plan.compiled import Plan
@@ -171,12 +171,12 @@ def show_backward(executor: Executor, plan: ExecutionPlan, values: list[Any], wr
 
 
 def slots_in(places: Any) -> list[int]:
-    """The slots of a gradient: one, or those of the tensors in a list or tuple."""
+    """The slots of a gradient, several if it is a list or tuple."""
     return [places] if isinstance(places, int) else [slot for each in places for slot in slots_in(each)]
 
 
 def backward_steps(results: list[Any], plan: ExecutionPlan) -> list[GraphBackward]:
-    """The steps of a recorded run that the plan's nodes made, in order."""
+    """The tape's steps, in a recorded run, for the plan's nodes with gradients, in order."""
     from irtool.execute.differentiable import GraphBackward
     from irtool.execute.tape import Function, Variable
 
@@ -196,12 +196,12 @@ def backward_steps(results: list[Any], plan: ExecutionPlan) -> list[GraphBackwar
 
 
 def show_code(plan: ExecutionPlan, values: list[Any], arguments: Arguments, console: Console) -> None:
-    """The compiled functions, and the memory they need, for inputs such as these."""
+    """Show the compiled functions for these inputs, and the memory that they need."""
     codes = [(f"f{i} ", each.run) for i, each in enumerate(plan.differentiables.values())] or [("", plan.code)]
     for label, code in codes:
         compiled = code.plan
         if compiled is None and not arguments.no_optimize:
-            continue        # `show_reasons` says why
+            continue        # `show_reasons` prints why
         if compiled is None:
             raise UsageError("--no-optimize compiles nothing, so there is neither source nor memory to show")
         if not label or len(codes) == 1 and len(code.graph.inputs) == len(values):
@@ -221,7 +221,7 @@ def show_code(plan: ExecutionPlan, values: list[Any], arguments: Arguments, cons
 
 
 def show_programs(label: str, compiled: Program, values: list[Any], console: Console) -> None:
-    """The program after each of PLAN_PASSES. A piece of a graph with gradients takes other inputs, which only a run knows."""
+    """Show the program after each of PLAN_PASSES."""
     from irtool.execute.fallbacks import NotLowered
 
     if len(compiled.graph.inputs) != len(values):
@@ -230,7 +230,7 @@ def show_programs(label: str, compiled: Program, values: list[Any], console: Con
     try:
         programs = compiled.programs(values)
     except NotLowered:
-        return          # `show_reasons` says why
+        return          # `show_reasons` prints why
     before = ""
     for name, text in programs:
         console.out(f"# {label}after {name}: unchanged\n" if text == before else f"# {label}after {name}\n{text}")
@@ -238,7 +238,7 @@ def show_programs(label: str, compiled: Program, values: list[Any], console: Con
 
 
 def show_reasons(executor: Executor, plan: ExecutionPlan, values: list[Any], console: Console) -> None:
-    """Why the interpreter runs the graph, where it does."""
+    """Show why the interpreter runs the graph, if it does."""
     from irtool.execute.fallbacks import why
     from irtool.execute.plan.compiled import Plan
 
@@ -253,5 +253,5 @@ def show_reasons(executor: Executor, plan: ExecutionPlan, values: list[Any], con
 
 
 def show_threads(label: str, compiled: Program, console: Console) -> None:
-    """What runs beside what, and why."""
+    """Show which instructions run at the same time, and why."""
     console.out(f"# {label}threads\n" + "".join([f"{line}\n" for line in compiled.beside]))

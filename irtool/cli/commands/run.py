@@ -1,4 +1,4 @@
-"""`irtool run`: a graph on arrays from an `.npz` and from the command line; a gradient pair forwards and backwards."""
+"""`irtool run`: run a graph, or a gradient pair, on arrays from an `.npz` and from the command line."""
 from __future__ import annotations
 
 from irtool.cli import inputs as graph_inputs
@@ -42,13 +42,13 @@ DEBUGGING = "Debugging"
 @run_options
 @result_options
 @option("--check", metavar="WHAT", type=Converted(non_finite), default=(), group=DEBUGGING,
-        help="stop at the first value that holds one: nan, inf or nan,inf")
+        help="stop at the first value that contains one of these: nan, inf or nan,inf")
 @option("--save-intermediates", metavar="FILE.npz", group=DEBUGGING, help="store every value under its name")
-@option("--log-dispatch", is_flag=True, group=DEBUGGING, help="a line per operation on tensors, with the names a dispatcher gives them")
-@option("--trace", is_flag=True, group=DEBUGGING, help="a line per node that ran, on standard error")
-@option("--trace-memory", is_flag=True, group=DEBUGGING, help="bytes alive after each node, and the peak")
+@option("--log-dispatch", is_flag=True, group=DEBUGGING, help="print a line per operation on tensors, from a logging layer")
+@option("--trace", is_flag=True, group=DEBUGGING, help="print a line per node that ran, to standard error")
+@option("--trace-memory", is_flag=True, group=DEBUGGING, help="print the bytes alive after each node, and the peak")
 def run(arguments: Arguments, console: Console) -> int:
-    """Bind, run, then show, store or compare what came out."""
+    """Bind the inputs, run, then show, store or compare the results."""
     from irtool.ir.graph import Graph
     from irtool.ops.arrays import seeded
 
@@ -61,7 +61,7 @@ def run(arguments: Arguments, console: Console) -> int:
 
 
 def run_graph(graph: Graph, arguments: Arguments, console: Console) -> int:
-    """One graph: through the executor; interpreted where that is asked for, or where somebody watches."""
+    """Run one graph by the executor; by the interpreter if an option asks for that, or needs to watch each node."""
     if not interprets(arguments):
         return execute_graph(graph, arguments, console)
     from irtool.interop.binding import bind
@@ -83,7 +83,7 @@ def run_graph(graph: Graph, arguments: Arguments, console: Console) -> int:
 
 
 def execute_graph(graph: Graph, arguments: Arguments, console: Console) -> int:
-    """One graph through the executor, and back where gradients are asked for."""
+    """Run one graph by the executor, with gradients if an option asks for them."""
     from irtool.interop.binding import bind
 
     if arguments.backward or arguments.cotangents or arguments.create_graph:
@@ -98,7 +98,7 @@ def execute_graph(graph: Graph, arguments: Arguments, console: Console) -> int:
 
 
 def run_pair(pair: GradientPair, arguments: Arguments, console: Console) -> int:
-    """f, and df where gradients of outputs are given or go without saying."""
+    """Run f of a pair, and df if there are cotangents, or a default one."""
     from irtool.execute.pairs import Forward, sole_scalar
 
     if arguments.log_dispatch:
@@ -125,7 +125,7 @@ def run_pair(pair: GradientPair, arguments: Arguments, console: Console) -> int:
 
 
 class Watched:
-    """Runs graphs under the watchers that were asked for."""
+    """Runs graphs under the watchers that the options ask for."""
 
     def __init__(self, arguments: Arguments, console: Console) -> None:
         import gc
@@ -151,19 +151,19 @@ class Watched:
         pass
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        """The last run has ended; by an error too, but where the user broke it off, nothing is told or stored any more."""
+        """End the watchers after the last run, also after an error; after an interrupt they print and store nothing more."""
         if self.together is not None and not (kind is not None and issubclass(kind, KeyboardInterrupt)):
             self.together.finish()
 
 
 def interprets(arguments: Arguments) -> bool:
-    """Is the reference interpreter asked for, or a look at what happens, which only it gives?"""
+    """Do the options ask for the reference interpreter, or for a watcher, which needs it?"""
     return bool(arguments.interpret or arguments.trace or arguments.trace_memory or arguments.save_intermediates or arguments.check
                 or arguments.log_dispatch)
 
 
 def make_watchers(arguments: Arguments, console: Console) -> list[Watcher]:
-    """The watchers that were asked for, the one that may stop the run last."""
+    """The watchers that the options ask for; the one that may stop the run comes last."""
     from irtool.cli.show.watching import Checker, MemoryTracer, Recorder, Tracer
 
     watchers: list[Watcher] = []
@@ -179,7 +179,7 @@ def make_watchers(arguments: Arguments, console: Console) -> list[Watcher]:
 
 
 def executed(arguments: Arguments, others: Sequence[str]) -> list[str]:
-    """The flags, but for `others`, that say something and that only plans can do."""
+    """The options, except `others`, that are set and that only plans support."""
     wrong = ["--cotangents"] if "backward" not in others and arguments.cotangents else []
     for each in run.params:
         if isinstance(each, Option) and each.group == EXECUTION and each.name not in others:

@@ -1,4 +1,4 @@
-"""`irtool trace`: a Python function over tensors, called once, becomes a graph."""
+"""`irtool trace`: trace one call of a Python function over tensors to a graph."""
 from __future__ import annotations
 
 from irtool.cli import inputs as graph_inputs
@@ -25,14 +25,14 @@ Sizes and numbers that the function asks its tensors for are those of this call.
   irtool trace model.py:loss inputs.npz -o loss.ir
   irtool trace model.py:loss -i w=2x3xf32=randn -i x=3xf32=randn
 """)
-@argument("function", metavar="FILE.py:FUNCTION", help="a Python file, which is executed, and a function in it over irtool tensors")
+@argument("function", metavar="FILE.py:FUNCTION", help="a Python file, which is executed, and a function of irtool tensors in it")
 @argument("inputs", metavar="INPUTS.npz", required=False,
           help="arrays by parameter, or input0, input1, ...; or 0, 1, ...; or arr_0, arr_1, ...")
 @input_option
 @seed_option
 @traced_options
 def trace(arguments: Arguments, console: Console) -> int:
-    """Execute the file, call the function on the inputs, print what it did."""
+    """Execute the file, trace the function on the inputs, and print the graph."""
     import warnings
 
     from irtool.dispatch.tracer import TraceWarning
@@ -61,7 +61,7 @@ def trace(arguments: Arguments, console: Console) -> int:
 
 
 def is_setting(value: Any) -> bool:
-    """Is it a number, word, list or None, which is a constant of the function, and no tensor?"""
+    """Is an argument a number, string, list or None, and so a constant of the trace?"""
     return not hasattr(value, "dtype")
 
 
@@ -93,7 +93,7 @@ def load_function(word: str, console: Console) -> tuple[Callable[..., Any], list
 
 
 def untyped(names: list[str]) -> Graph:
-    """A graph of inputs that take any tensor, for arrays to be bound to."""
+    """A graph with inputs of type Tensor, to which arrays are bound."""
     from irtool.ir import types
     from irtool.ir.dialect import LATEST
     from irtool.ir.graph import Graph

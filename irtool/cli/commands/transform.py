@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @input_options
 @traced_options
 def transform(arguments: Arguments, console: Console) -> int:
-    """Interpret the graph under the layers that the transformation makes, and write down what arrives at the bottom."""
+    """Run the graph under the layers of the transformation, and record the operations at the bottom as a graph."""
     from irtool.dispatch.graph_functions import trace_transformed
     from irtool.interop.binding import bind
     from irtool.ops.arrays import seeded

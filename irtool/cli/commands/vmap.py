@@ -1,4 +1,4 @@
-"""`irtool vmap`: a graph that does its work for every place of a dimension at once."""
+"""`irtool vmap`: batch a graph over a dimension of its inputs."""
 from __future__ import annotations
 
 from irtool.cli import inputs as graph_inputs
@@ -20,19 +20,19 @@ BATCHING = "Batching"
 """)
 @graph_argument
 @argument("inputs", metavar="INPUTS.npz", required=False,
-          help="batched arrays by input name or position; without them types must be complete")
+          help="batched arrays by input name or position; without them the types must be complete")
 @option("--in-dims", metavar="0,None,1", default="0", group=BATCHING,
-        help="the dimension to batch over of each input, None for none; one for all (0)")
+        help="the dimension of each input to batch over, None: not batched; or one for all inputs (0)")
 @option("--out-dim", metavar="N", type=Converted(dimension), default=0, group=BATCHING,
-        help="where the dimension goes in the outputs (0)")
+        help="the position of the batch dimension in the outputs (0)")
 @option("--length", metavar="N", type=Converted(at_least(1)), default=2, group=BATCHING,
-        help="extent of the dimension, where no arrays tell (2)")
+        help="extent of the batch dimension, if there are no arrays (2)")
 @option("--randomness", metavar="HOW", type=Choice("error", "same", "different"), default="error", group=BATCHING,
-        help="random numbers of the function")
+        help="random operators: an error, the same numbers for all, or different ones")
 @input_options
 @traced_options
 def vmap(arguments: Arguments, console: Console) -> int:
-    """Batch the graph: for the shapes of the arrays given, or for those that its types say."""
+    """Batch the graph for the shapes of the arrays, or, without arrays, for those in its types."""
     from irtool.dispatch.graph_functions import in_dims_of, sample_inputs, trace_vmap
     from irtool.interop.binding import bind
     from irtool.ops.arrays import seeded

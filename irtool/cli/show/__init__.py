@@ -1,1 +1,1 @@
-"""What is shown: values and results of runs, reports of passes, what happens in a run."""
+"""Output for people and programs: values and results of runs, reports of passes, watchers of runs, tables, progress."""

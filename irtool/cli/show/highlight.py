@@ -1,4 +1,4 @@
-"""Colours of text on a terminal: IR by one regular expression, since there may be much of it; Python by rich."""
+"""Syntax highlighting on a terminal: IR by one regular expression, since rich is too slow for large texts; Python by rich."""
 from __future__ import annotations
 
 import re
@@ -15,14 +15,14 @@ COLORS = {"comment": "2", "string": "32", "value": "36", "kind": "33", "word": "
 
 
 def painted(text: str, language: str) -> str:
-    """Text in colours for a terminal. language: ir or python."""
+    """A text with terminal colours. language: ir or python."""
     if language == "python":
         return painted_python(text)
     return IR.sub(lambda match: f"\x1b[{COLORS[match.lastgroup or '']}m{match[0]}\x1b[0m", text)
 
 
 def painted_python(text: str) -> str:
-    """TorchScript source, as rich paints Python."""
+    """TorchScript source, highlighted by rich as Python."""
     from rich.console import Console
     from rich.syntax import Syntax
 

@@ -1,4 +1,4 @@
-"""What is being done, on the terminal of the messages, once it takes longer than a second; gone when it is done."""
+"""A progress line on the terminal of the messages, shown once a command takes longer than a second, and removed at its end."""
 from __future__ import annotations
 
 TYPE_CHECKING = False
@@ -9,13 +9,13 @@ if TYPE_CHECKING:
     from irtool.cli.console import Console
 
 DELAY = 1.0
-"""Seconds of silence."""
+"""Seconds before the line appears."""
 
 
 class Progress:
-    """A line with what is done now and how far it is; nothing where no person looks.
+    """A line with the current step and how many are done; only on a terminal.
 
-    The line is drawn by a thread: what takes long may be one step. A message takes the line away; the next step brings it back.
+    A thread draws the line, since one step may take long. A message removes the line; the next step draws it again.
     """
 
     def __init__(self, console: Console, text: str, total: int | None = None) -> None:
@@ -48,7 +48,7 @@ class Progress:
             self.hide()
 
     def step(self, text: str, done: int) -> None:
-        """From now on, this is done; so many steps are over."""
+        """Show the text of the current step; done: the number of steps finished."""
         if self.timer is None:
             return
         with self.lock:
@@ -57,7 +57,7 @@ class Progress:
                 self._show()
 
     def hide(self) -> None:
-        """Take the line away."""
+        """Remove the line."""
         with self.lock:
             if self.bar is not None:
                 self.bar.stop()

@@ -1,6 +1,6 @@
-"""What `irtool opt` says about its passes: summary lines, IR before and after, diffs, a folder of dumps, timings, bisection.
+"""The reports of `irtool opt` on its passes: summary lines, IR before and after, diffs, a folder of dumps, timings, bisection.
 
-Everything goes to the message stream, and every line that is not IR is a `#` comment, so that a dump can be read back.
+Reports go to the message stream. Every line that is not IR is a `#` comment, so that irtool can read a dump.
 """
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Bisection:
-    """`--opt-bisect-limit=N`: only the first N runs of a pass on a graph happen; counted over the whole process."""
+    """`--opt-bisect-limit=N`: only the first N (pass, graph) pairs run, counted over the whole process."""
 
     def __init__(self, limit: int, console: Console) -> None:
         self.limit = limit
@@ -36,7 +36,7 @@ class Bisection:
 
 
 class Reports(Observer):
-    """Watches the passes of one input (a file, or a piece of one)."""
+    """Watches the passes on one input (a file, or a part of one)."""
 
     def __init__(self, arguments: Arguments, console: Console, total: int, progress: Progress, place: str, folder: str,
                  bisection: Bisection | None) -> None:

@@ -1,4 +1,4 @@
-"""What a run gave, for people and programs: lines, a table, JSON, members of an npz, a comparison with those of another."""
+"""The results of a run for people and programs: lines, a table, JSON, an npz, a comparison with another npz."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from irtool.testing.compare import Comparison
 
 class Result:
-    """One value that came out: `output0`, an output; `grad0`, the gradient of an input."""
+    """One result of a run: `output0`, an output, or `grad0`, the gradient of an input."""
 
     __slots__ = ("key", "value", "content", "given")
 
@@ -26,22 +26,22 @@ class Result:
 
     @property
     def label(self) -> str:
-        """What it is called: `output0 %y`."""
+        """The name of the result: `output0 %y`."""
         return f"{self.key} %{self.value.name}"
 
 
 def outputs_of(graph: Graph, outputs: Sequence[Any]) -> list[Result]:
-    """The outputs of a graph, or the first ones of a forward graph."""
+    """The outputs of a graph, or the real outputs of a forward graph."""
     return [Result(f"output{i}", value, output) for i, (value, output) in enumerate(zip(graph.outputs, outputs))]
 
 
 def gradients_of(graph: Graph, gradients: dict[int, Any], inputs: Sequence[Any]) -> list[Result]:
-    """Gradients by index of an input of a graph."""
+    """The gradients of a graph; gradients: input index -> gradient."""
     return [Result(f"grad{i}", graph.inputs[i], gradient, inputs[i]) for i, gradient in gradients.items()]
 
 
 def deliver(outputs: Sequence[Result], gradients: Sequence[Result] | None, arguments: Arguments, console: Console) -> int:
-    """Show, store or compare, as was asked for; gives the exit code. Without gradients (None) JSON does not speak of them."""
+    """Show, store or compare results as the options say; returns the exit code. gradients: None leaves the field out of the JSON."""
     both = [*outputs, *(gradients or ())]
     code = compare(both, arguments, console) if arguments.expect else 0
     if arguments.output != "-":
@@ -52,7 +52,7 @@ def deliver(outputs: Sequence[Result], gradients: Sequence[Result] | None, argum
 
 
 def archive_of(results: Iterable[Result]) -> Archive:
-    """The results as members; None has the declared shape, or that of the input."""
+    """The results as arrays of an npz; None becomes zeros of the declared shape, or that of the input."""
     import numpy as np
 
     from irtool.interop.npz import Archive
@@ -70,7 +70,7 @@ def archive_of(results: Iterable[Result]) -> Archive:
 
 
 def save(archive: Archive, path: str) -> None:
-    """Write an archive, whole or not at all. Raises UsageError."""
+    """Write an npz, completely or not at all. Raises UsageError."""
     from irtool.cli.console import write_whole
     from irtool.interop.array_files import encode
 
@@ -110,7 +110,7 @@ def as_record(result: Result) -> dict[str, Any]:
 
 
 def compare(results: Iterable[Result], arguments: Arguments, console: Console) -> int:
-    """Compare with the archive that is expected; 1 where something differs."""
+    """Compare with the npz of `--expect`; returns 1 if something differs."""
     from irtool.testing.compare import compare_members
 
     expected = console.read_archive(arguments.expect)
@@ -134,7 +134,7 @@ def compare(results: Iterable[Result], arguments: Arguments, console: Console) -
 
 
 def remedies(comparison: Comparison, arguments: Arguments) -> list[str]:
-    """The smallest tolerances that would pass."""
+    """Advice on the smallest tolerances that would pass."""
     if comparison.is_equal or comparison.worst is None:
         return []
     ways = []

@@ -1,4 +1,4 @@
-"""Lists and tables on a terminal, drawn by rich: cells wrap in their column; through a pager where they are longer than the screen."""
+"""Lists and tables on a terminal, drawn by rich: cells wrap in their column; what is longer than the screen goes through a pager."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
     from irtool.cli.console import Console
 
-    Table: TypeAlias = Any          # rich's, which is imported where it draws
+    Table: TypeAlias = Any          # rich's, imported where it is used
     Text: TypeAlias = Any
 
 MARKS = {"x": "green", "-": "dim", "!": "yellow", ".": "red"}
-"""Colours of cells that are one sign, which `irtool ops` has."""
+"""Sign in a cell of `irtool ops` -> its colour."""
 
 
 def columns(rows: Iterable[Sequence[str]]) -> Table:
@@ -33,14 +33,14 @@ def columns(rows: Iterable[Sequence[str]]) -> Table:
 
 
 def marks(signs: Sequence[str], heads: Sequence[str]) -> Text:
-    """Signs in their colours, under headings that stand beside each other in one cell (a table of many cells takes rich seconds)."""
+    """Signs in colours, aligned under headings, as one cell (for a table of many cells rich takes seconds)."""
     from rich.text import Text
 
     return Text.assemble(*((f"{sign:^{len(head)}}  ", MARKS.get(sign, "")) for sign, head in zip(signs, heads)))
 
 
 def table(rows: Iterable[Sequence[str | Text]], heads: Sequence[str], foot: Sequence[str | Text] = ()) -> Table:
-    """A table with headings, and sums below where there are any; columns of `marks` do not wrap."""
+    """A table with headings and optional sums; columns of `marks` do not wrap."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -56,7 +56,7 @@ def table(rows: Iterable[Sequence[str | Text]], heads: Sequence[str], foot: Sequ
 
 
 def draw(console: Console, *parts: Table | Text | str) -> None:
-    """Draw on the result's terminal."""
+    """Draw on the terminal of the result stream."""
     from rich.console import Console as Screen
 
     colors: Any = "auto" if console.paints else None

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 MOST = 1000
-"""Elements of a tensor that are shown in full; of larger ones only the corners, with their range."""
+"""Tensors of more elements are shown by their corners and range."""
 
 
 def kind(value: Any) -> str:
-    """What a value is, on one line without its elements: `float32 (2, 3)`, `int`, `list of 3`."""
+    """The kind of a value: `float32 (2, 3)`, `int`, `list of 3`."""
     if isinstance(value, np.ndarray | np.generic):
         return f"{value.dtype} {value.shape}"
     if isinstance(value, list | tuple):
@@ -23,7 +23,7 @@ def kind(value: Any) -> str:
 
 
 def extent(array: Any) -> str:
-    """Smallest, largest and how many are not finite: `-1.5 to 2, 3 nan`. Empty where that says nothing."""
+    """The range of the elements and the number that is not finite: `-1.5 to 2, 3 nan`; empty for complex arrays and for other values."""
     if not isinstance(array, np.ndarray) or not array.size or array.dtype.kind not in "iufb":
         return ""
     if array.dtype.kind == "b":
@@ -35,18 +35,18 @@ def extent(array: Any) -> str:
 
 
 def short(number: Any) -> str:
-    """A number in at most six digits."""
+    """A number with at most six digits."""
     return str(int(number)) if np.asarray(number).dtype.kind in "iub" else f"{float(number):.6g}"
 
 
 def digits(array: Any) -> str:
-    """The elements, as NumPy shows them."""
+    """The elements in NumPy's form."""
     text = np.array2string(np.asarray(array), threshold=MOST, max_line_width=120, separator=", " if array.dtype.kind == "U" else " ")
     return str(text)
 
 
 def lines(label: str, value: Any, indent: str = "") -> list[str]:
-    """A value on lines of its own: its label and kind, then its elements."""
+    """A value as lines: its label and kind, then its elements."""
     if isinstance(value, np.ndarray | np.generic):
         head = f"{indent}{label}: {kind(value)}"
         if value.ndim == 0:
@@ -69,7 +69,7 @@ def lines(label: str, value: Any, indent: str = "") -> list[str]:
 
 
 def cells(value: Any) -> tuple[str, str]:
-    """A value as two cells of a table: its kind, its elements or, of a large tensor, their range."""
+    """A value as two cells of a table: its kind, and its elements (for a large tensor their range)."""
     if isinstance(value, np.ndarray | np.generic):
         more = f"{extent(value)}\n" if value.size > MOST else ""
         return kind(value), more + digits(value)
@@ -79,7 +79,7 @@ def cells(value: Any) -> tuple[str, str]:
 
 
 def plain(value: Any) -> str:
-    """A Python value as its literal; long lists are cut."""
+    """A Python value as a literal; long lists are cut."""
     if isinstance(value, list | tuple) and len(value) > MOST:
         return f"{list(value[:10])!r} ...".replace("] ...", ", ...]")
     if isinstance(value, np.ndarray | np.generic):
@@ -88,7 +88,7 @@ def plain(value: Any) -> str:
 
 
 def as_json(value: Any) -> Any:
-    """A value as JSON data; tensors as `{"dtype", "shape", "data"}`, dicts as a list of pairs, what is not finite as a string."""
+    """A value as JSON data: tensors as `{"dtype", "shape", "data"}`, dicts as a list of pairs, nan and infinities as strings."""
     if isinstance(value, np.ndarray | np.generic):
         return {"dtype": str(value.dtype), "shape": list(value.shape), "data": as_json(value.tolist())}
     if isinstance(value, list | tuple):

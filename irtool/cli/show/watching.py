@@ -1,4 +1,4 @@
-"""Watching a run: a line per node, bytes alive, every value kept, the first nan."""
+"""Watchers of a run: print a line per node or the bytes alive, store every value, stop at the first nan."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,13 +16,13 @@ from irtool.ir.types import TensorType
 
 
 class Watcher(Observer):
-    """An observer that is told of the inputs first and of the end, however the run ended."""
+    """An observer with two more methods: `start`, called with the inputs, and `finish`, called at the end, also after an error."""
 
     def start(self, graph: Graph, inputs: Sequence[Any]) -> None:
-        """The run begins with these inputs."""
+        """Called before the run, with the inputs."""
 
     def finish(self) -> None:
-        """The run has ended."""
+        """Called after the run."""
 
 
 class Watchers(Watcher):
@@ -63,7 +63,7 @@ def described(content: Any) -> str:
 
 
 def arrays_in(content: Any) -> Iterator[Any]:
-    """The arrays of a value, those of its elements too."""
+    """The arrays in a value, recursively."""
     for _, leaf in leaves("", content):
         if isinstance(leaf, np.ndarray):
             yield leaf
@@ -75,7 +75,7 @@ def head(node: Node) -> str:
 
 
 class Tracer(Watcher):
-    """A line per node that ran, with what came out; control flow when it has ended."""
+    """Prints a line per node that ran, with its results; for control flow when it has ended."""
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self.write = write
@@ -85,7 +85,7 @@ class Tracer(Watcher):
 
 
 class MemoryTracer(Watcher):
-    """Bytes of the arrays that the walk holds after each node; views of one array count once."""
+    """Prints the bytes of the arrays alive after each node; views of one array count once."""
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self.write = write
@@ -99,7 +99,7 @@ class MemoryTracer(Watcher):
         self.measure("the inputs")
 
     def hold(self, value: Value, content: Any) -> None:
-        """`value` is alive."""
+        """Note that a value is alive."""
         self.held[value] = {id(base): base.nbytes for base in map(base_of, arrays_in(content))}
 
     def before(self, node: Node, operands: Sequence[Any]) -> None:
@@ -117,7 +117,7 @@ class MemoryTracer(Watcher):
         self.held.pop(value, None)
 
     def measure(self, place: str) -> None:
-        """Say what is alive, and remember the most."""
+        """Print the bytes alive, and update the peak."""
         buffers: dict[int, int] = {}
         for held in self.held.values():
             buffers.update(held)
@@ -139,7 +139,7 @@ def base_of(array: Any) -> Any:
 
 
 class Recorder(Watcher):
-    """Keeps a copy of every value under its name; of a value that is made again in a loop, `name#2`, `name#3`, ..."""
+    """Stores a copy of every value under its name; of a value computed again in a loop, under `name#2`, `name#3`, ..."""
 
     def __init__(self, save: Callable[[Archive], None]) -> None:
         self.save = save
@@ -155,7 +155,7 @@ class Recorder(Watcher):
             self.keep(value, content)
 
     def keep(self, value: Value, content: Any) -> None:
-        """Store one value; what has no form in an npz (None, a function, an object) is left out."""
+        """Store one value; values that an npz cannot contain (None, functions, objects) are left out."""
         name = f"%{value.name}" if value.name in (NONE, BFLOAT16) else value.name
         self.times[name] = count = self.times.get(name, 0) + 1
         if content is None:
@@ -175,7 +175,7 @@ class Recorder(Watcher):
 
 
 class Checker(Watcher):
-    """Stops the run at the first value that holds a nan or an infinity: an input, a constant, or what a node made."""
+    """Stops the run at the first value that contains a nan or an infinity: an input, a constant, or the result of a node."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self.words = words
@@ -183,7 +183,7 @@ class Checker(Watcher):
 
     def start(self, graph: Graph, inputs: Sequence[Any]) -> None:
         for i, (value, content) in enumerate(zip(graph.inputs, inputs)):
-            trouble = self.found(content)
+            trouble = self.trouble_in(content)
             if trouble:
                 raise RunError(f"input {i} '%{value.name}' holds {trouble}", code="E0411")
 
@@ -192,12 +192,12 @@ class Checker(Watcher):
 
     def after(self, node: Node, results: Sequence[Any]) -> None:
         for value, content in zip(node.outputs, results):
-            trouble = self.found(content)
+            trouble = self.trouble_in(content)
             if trouble:
                 raise self.error(node, value, trouble)
 
-    def found(self, content: Any) -> str:
-        """What a value holds that it should not: `nan: 3 of 12 elements, first at [0, 1]`."""
+    def trouble_in(self, content: Any) -> str:
+        """The nans or infinities in a value, as text: `nan: 3 of 12 elements, first at [0, 1]`; empty if there are none."""
         for _, leaf in leaves("", content):
             array = np.asarray(leaf) if isinstance(leaf, np.ndarray | float | complex) else None
             if array is None or array.dtype.kind not in "fc":
@@ -211,7 +211,7 @@ class Checker(Watcher):
         return ""
 
     def error(self, node: Node, value: Value, trouble: str) -> RunError:
-        """The message, with the ranges of the operands."""
+        """The error for a result, with the ranges of the node's operands."""
         what = "the constant" if node.kind.endswith("Constant") else f"{node.kind} made"
         message = f"{what} %{value.name} {'holds ' if 'constant' in what else 'with '}{trouble}"
         notes = []
