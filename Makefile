@@ -10,7 +10,7 @@ FUZZ ?= --seconds 600
 HOUSE ?=
 BIN := $(VENV)/bin
 
-.PHONY: help venv demo test oracle check accept bench fuzz lines errors man house clean conformance
+.PHONY: help venv demo test oracle check accept bench fuzz lines tables errors man house clean conformance
 .DEFAULT_GOAL := help
 
 help: ## this text
@@ -85,6 +85,10 @@ lines: $(VENV)/installed ## lines of code and tokens per line; files over 450 li
 
 house: $(VENV)/installed ## what is said twice, circles of imports, words that tell nothing: figures and their aims (HOUSE='--list sets')
 	$(BIN)/python tools/house.py $(HOUSE)
+
+tables: $(VENV)/installed ## files made from the stanzas of operators: facts, dtypes of results, stubs of irtool.torch
+	$(BIN)/python tools/facts.py
+	$(BIN)/python tools/stubs.py
 
 errors: $(VENV)/installed ## docs/errors.md, from the table of error codes
 	$(BIN)/python tools/errors.py
