@@ -12,6 +12,18 @@ from irtool.ir.schema import Argument, Schema, parse_schema
 ANNOTATIONS = {"Scalar": "number"}
 """How a formula annotates types that schemas spell otherwise, lists and options apart."""
 
+FACTS = {"size": "{}.size()", "stride": "{}.stride()", "offset": "{}.storage_offset()", "numel": "{}.numel()",
+         "dtype": "{}.dtype", "present": "{} is not None"}
+"""What a derivative may read of a tensor, instead of the tensor: `self_size`; of a list, a list of it."""
+
+
+def rule_of(text: str, names: dict[str, Any]) -> Callable[..., Any]:
+    """A rule from the text of a lambda, for tables of operators that differ in their names; `names` are the globals it reads."""
+    filename = f"<{text}>"
+    linecache.cache[filename] = len(text), None, [text], filename
+    rule: Callable[..., Any] = eval(compile(text, filename, "eval"), names)
+    return rule
+
 
 class Derivative:
     """A function from `grad` and whatever else it names to the gradients of tensors, as `OpTable.derivative` takes it."""
@@ -45,35 +57,50 @@ class Derivative:
         return formula
 
     def source(self, schema: Schema, name: str) -> str:
-        """The formula's text. Raises ValueError when the rule does not return a gradient for each tensor."""
+        """The formula's text. Raises ValueError when the rule takes what is unknown, or does not return a gradient for each tensor."""
         *statements, last = _body(self.rule)
-        grads = [last]
-        if isinstance(last, ast.Tuple) and len(self.tensors) > 1:
-            grads = last.elts
-        arguments = [argument.name for argument in schema.arguments]
-        if len(grads) != len(self.tensors) or not set(self.tensors) <= set(arguments):
-            raise ValueError(f"{schema.name}: its derivative returns {len(grads)} gradients, expected those of {', '.join(self.tensors)}")
-        if self.is_slope:
-            grads = [ast.BinOp(ast.Name("grad"), ast.Mult(), grad) if ast.unparse(grad) != "None" else grad for grad in grads]
-        sums = self.sums and sum(map(_is_tensor, schema.arguments)) > 1
-        by_name = dict(zip(self.tensors, map(ast.unparse, grads), strict=True))
-        returned = [_summed(by_name.get(each.name, "None"), each.name, sums) if _is_tensor(each) else "None" for each in schema.arguments]
+        unpacked, returned = self._returned(schema, last)
         results = [each.name or (f"result{place}" if len(schema.returns) > 1 else "result") for place, each in enumerate(schema.returns)]
-        read = [*self.rule.__code__.co_varnames[:self.rule.__code__.co_argcount],
-                *[f"{each.name}_size" for each, grad in zip(schema.arguments, returned, strict=True) if sums and grad != "None"]]
-        known = {*results, *arguments}
-        facts = dict.fromkeys(each for each in read if each not in known and each != "grad")
-        grad_type = _annotation(schema.returns[0].type.text)
+        read = self.rule.__code__.co_varnames[:self.rule.__code__.co_argcount]
+        if self.sums:
+            read += tuple(f"{each.name}_size" for each, grad in zip(schema.arguments, returned, strict=True) if "sum_to_size" in grad)
+        facts = {each: fact for each in read if (fact := _fact(each, schema))}
+        known = {*results, *facts, *[each.name for each in schema.arguments]}
+        grads = [each for each in read if each not in known] or ["grad"]
+        if len(grads) > len(results):
+            raise ValueError(f"{schema.name}: its derivative reads {', '.join(grads)}, which are no arguments, results or sizes")
+        types = [_annotation(each.type.text) + " | None" * (len(grads) > 1) for each in schema.returns]
         return "\n".join([
             f"def {name}({', '.join(f'{each.name}: {_annotation(each.type.text)}' for each in schema.arguments)}):",
-            *[f"    {fact} = {_fact(fact, known)}" for fact in facts],
+            *[f"    {each} = {fact}" for each, fact in facts.items()],
             f"    {', '.join(results)} = torch.{schema.kind.partition('::')[2]}({', '.join(map(_passed, schema.arguments))})",
             "",
-            f"    def backward(grad: {grad_type}):",
+            f"    def backward({', '.join(f'{grad}: {type}' for grad, type in zip(grads, types, strict=False))}):",
             *[f"        {line}" for statement in statements for line in ast.unparse(statement).splitlines()],
+            *[f"        {line}" for line in unpacked],
             f"        return {', '.join(returned)}",
             "",
             f"    return {', '.join(results)}, backward", ""])
+
+    def _returned(self, schema: Schema, last: ast.expr) -> tuple[list[str], list[str]]:
+        """Statements that unpack what calls return, and what `backward` returns for each argument."""
+        grads: list[Any] = last.elts if isinstance(last, ast.Tuple) else [last] if len(self.tensors) == 1 else [ast.Starred(last)]
+        unpacked: list[str] = []
+        for place, grad in enumerate(grads):
+            if isinstance(grad, ast.Starred):
+                parts = [f"{name}_part" for name in self.tensors[place:len(self.tensors) - len(grads) + place + 1]]
+                unpacked.append(f"{', '.join(parts)} = {ast.unparse(grad.value)}")
+                grads = [*grads[:place], *map(ast.Name, parts), *grads[place + 1:]]
+        if len(grads) != len(self.tensors) or not {argument.name for argument in schema.arguments}.issuperset(self.tensors):
+            raise ValueError(f"{schema.name}: its derivative returns {len(grads)} gradients, expected those of {', '.join(self.tensors)}")
+        sums = self.sums and sum(map(_is_tensor, schema.arguments)) > 1
+        texts = dict.fromkeys((argument.name for argument in schema.arguments), "None")
+        for argument in filter(_is_tensor, schema.arguments):
+            grad = dict(zip(self.tensors, grads, strict=True)).get(argument.name)
+            if grad is not None and ast.unparse(grad) != "None":
+                text = ast.unparse(ast.BinOp(ast.Name("grad"), ast.Mult(), grad) if self.is_slope else grad)
+                texts[argument.name] = f"({text}).sum_to_size({argument.name}_size)" if sums else text
+        return unpacked, list(texts.values())
 
 
 _ANNOTATIONS_ARE_TEXT = 0x1000000      # __future__.annotations.compiler_flag
@@ -99,16 +126,14 @@ def _passed(argument: Argument) -> str:
     return f"{argument.name}={argument.name}" if argument.keyword_only else argument.name
 
 
-def _fact(name: str, arguments: set[str]) -> str:
-    argument = next((each for each in arguments if name.startswith(f"{each}_")), None)
-    if argument is None:
-        raise ValueError(f"{name} is neither an argument, nor a result, nor a size of one")
-    fact = name[len(argument) + 1:]
-    return f"{argument}.{fact}" if fact in ("dtype", "device") else f"{argument}.{fact}()"
-
-
-def _summed(grad: str, name: str, sums: bool) -> str:
-    return f"({grad}).sum_to_size({name}_size)" if sums and grad != "None" else grad
+def _fact(name: str, schema: Schema) -> str:
+    """What a parameter such as `self_size` stands for; empty for what is no fact of a tensor."""
+    known, _, fact = name.rpartition("_")
+    argument = next((each for each in schema.arguments if each.name == known and _is_tensor(each)), None)
+    if argument is None or fact not in FACTS or any(each.name == name for each in schema.arguments):
+        return ""
+    text = FACTS[fact].format(known)
+    return f"[{FACTS[fact].format('each')} for each in {known}]" if argument.type.text.endswith("[]") else text
 
 
 def _body(rule: Callable[..., Any]) -> list[Any]:
@@ -127,5 +152,4 @@ def _body(rule: Callable[..., Any]) -> list[Any]:
 
 @cache
 def _parsed(filename: str) -> ast.Module:
-    with open(filename, encoding="utf-8") as file:
-        return ast.parse(file.read())
+    return ast.parse("".join(linecache.getlines(filename)))

@@ -40,9 +40,11 @@ why one is missing.
     table.derivative("view reshape", lambda grad, self_size: grad.reshape(self_size))                       # as it is
 
 A derivative returns gradients of the tensors among the arguments of the first overload; in the others, numbers may stand in their place.
-It takes `grad`, the gradient of the first result, and what else it names: arguments, results (`result`, or as the schema calls them), and
-facts of tensors (`self_size`, `self_dtype`, `self_stride`). Where it takes statements, it is a function under `@table.derivative(names)`
-with its only return at the end. Formulas are for what is saved otherwise, for several gradients, and for lists of tensors:
+It takes `grad`, the gradient of the first result (or several, by other names, of the first results), and what else it names: arguments,
+results (`result`; `result0` and so on where the schema does not name them), facts of tensors (`self_size`, `tensors_size`, `bias_present`:
+`irtool.ops.derivative.FACTS`). Where it takes statements, it is a function under `@table.derivative(names)` with its only return at the
+end. It returns a tuple, parts of which may be unpacked from a call (`*call(...), None`), or one call. Formulas are for what is saved
+otherwise:
 
     @table.gradient("div.Tensor divide.Tensor true_divide.Tensor")
     def div_gradient(self: Tensor, other: Tensor):

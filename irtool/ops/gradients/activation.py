@@ -153,16 +153,10 @@ def glu_backward_gradient(grad, grad_output, self, dim):
     return output_grad, torch.cat([gate_grad * grad_output * slope, grad_output * bend], dim)
 
 
-@table.pointwise("sigmoid_backward")
-def sigmoid_backward_gradient(grad, grad_output, output):
-    bend = (grad * grad_output).conj() * (1 - output * 2)
-    return torch.sigmoid_backward(grad, output), bend
-
-
-@table.pointwise("tanh_backward")
-def tanh_backward_gradient(grad, grad_output, output):
-    bend = (grad * grad_output).conj() * (output * -2)
-    return torch.tanh_backward(grad, output), bend
+table.pointwise("sigmoid_backward",
+                lambda grad, grad_output, output: (torch.sigmoid_backward(grad, output), (grad * grad_output).conj() * (1 - output * 2)))
+table.pointwise("tanh_backward",
+                lambda grad, grad_output, output: (torch.tanh_backward(grad, output), (grad * grad_output).conj() * (output * -2)))
 
 
 @table.pointwise("logit_backward")
@@ -197,22 +191,16 @@ def rrelu_with_noise_backward_gradient(grad, self, noise, lower, upper, training
     return once, None, None
 
 
-@table.gradient("_prelu_kernel_backward")
-def prelu_kernel_backward_gradient(grad_output: Tensor, self: Tensor, weight: Tensor):
-    grad_size, self_size, weight_size = grad_output.size(), self.size(), weight.size()
-    self_result, weight_result = torch._prelu_kernel_backward(grad_output, self, weight)
-
-    def backward(self_grad: Tensor | None, weight_grad: Tensor | None):
-        nothing = torch.zeros_like(grad_output)
-        output_grad = nothing
-        to_self = torch.zeros_like(self)
-        to_weight = torch.zeros_like(weight)
-        if self_grad is not None:
-            output_grad = output_grad + torch.where(self > 0, self_grad, self_grad * weight)
-            to_weight = torch.where(self > 0, nothing, self_grad * grad_output)
-        if weight_grad is not None:
-            output_grad = output_grad + torch.where(self > 0, nothing, weight_grad * self)
-            to_self = torch.where(self > 0, nothing, weight_grad * grad_output)
-        return output_grad.sum_to_size(grad_size), to_self.sum_to_size(self_size), to_weight.sum_to_size(weight_size)
-
-    return self_result, weight_result, backward
+@table.pointwise("_prelu_kernel_backward")
+def prelu_kernel_backward_gradient(self_grad, weight_grad, grad_output, self, weight):
+    nothing = torch.zeros_like(grad_output)
+    output_grad = nothing
+    to_self = torch.zeros_like(self)
+    to_weight = torch.zeros_like(weight)
+    if self_grad is not None:
+        output_grad = output_grad + torch.where(self > 0, self_grad, self_grad * weight)
+        to_weight = torch.where(self > 0, nothing, self_grad * grad_output)
+    if weight_grad is not None:
+        output_grad = output_grad + torch.where(self > 0, nothing, weight_grad * self)
+        to_self = torch.where(self > 0, nothing, weight_grad * grad_output)
+    return output_grad, to_self, to_weight

@@ -170,41 +170,29 @@ def attend_back(grad: Tensor, grad_weights: Tensor | None, query: Tensor, key: T
             for_proj_weight, for_proj_bias, for_scores)
 
 
-@table.gradient("_native_multi_head_attention")
-def multi_head_attention_gradient(query: Tensor, key: Tensor, value: Tensor, embed_dim: int, num_head: int, qkv_weight: Tensor,
-                                  qkv_bias: Tensor, proj_weight: Tensor, proj_bias: Tensor, mask: Tensor | None, need_weights: bool,
-                                  average_attn_weights: bool, mask_type: int | None):
-    result, weights = torch._native_multi_head_attention(query, key, value, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight,
-                                                         proj_bias, mask, need_weights, average_attn_weights, mask_type)
-
-    def backward(grad: Tensor | None, grad_weights: Tensor | None):
-        result_grad = torch.zeros_like(query) if grad is None else grad
-        per_head: Tensor | None = None
-        if need_weights:
-            if grad_weights is not None:
-                per_head = grad_weights
-                if average_attn_weights:
-                    per_head = grad_weights.unsqueeze(1) / num_head
-        for_query, for_key, for_value, for_weight, for_bias, for_proj_weight, for_proj_bias, _ = attend_back(
-            result_grad, per_head, query, key, value, num_head, qkv_weight, qkv_bias, proj_weight, mask, mask_type)
-        return (for_query, for_key, for_value, None, None, for_weight, for_bias, for_proj_weight, for_proj_bias, None, None, None, None)
-
-    return result, weights, backward
+@table.derivative("_native_multi_head_attention")
+def multi_head_attention_gradient(grad, grad_weights, query, key, value, num_head, qkv_weight, qkv_bias, proj_weight, mask, need_weights,
+                                  average_attn_weights, mask_type):
+    result_grad = torch.zeros_like(query) if grad is None else grad
+    per_head: Tensor | None = None
+    if need_weights:
+        if grad_weights is not None:
+            per_head = grad_weights
+            if average_attn_weights:
+                per_head = grad_weights.unsqueeze(1) / num_head
+    for_query, for_key, for_value, for_weight, for_bias, for_proj_weight, for_proj_bias, _ = attend_back(
+        result_grad, per_head, query, key, value, num_head, qkv_weight, qkv_bias, proj_weight, mask, mask_type)
+    return for_query, for_key, for_value, for_weight, for_bias, for_proj_weight, for_proj_bias, None
 
 
-@table.gradient("_transform_bias_rescale_qkv")
-def transform_bias_rescale_qkv_gradient(qkv: Tensor, qkv_bias: Tensor, num_heads: int):
-    query, key, value = torch._transform_bias_rescale_qkv(qkv, qkv_bias, num_heads)
-
-    def backward(grad_query: Tensor | None, grad_key: Tensor | None, grad_value: Tensor | None):
-        zeros = torch.zeros_like(query)
-        for_query = zeros if grad_query is None else grad_query * float(query.size(-1)) ** -0.5
-        parts = [join_heads(for_query), join_heads(zeros if grad_key is None else grad_key),
-                 join_heads(zeros if grad_value is None else grad_value)]
-        whole = torch.cat(parts, -1)
-        return whole, whole.sum_to_size(qkv_bias.size()), None
-
-    return query, key, value, backward
+@table.derivative("_transform_bias_rescale_qkv")
+def transform_bias_rescale_qkv_gradient(grad_query, grad_key, grad_value, qkv_bias, result0):
+    zeros = torch.zeros_like(result0)
+    for_query = zeros if grad_query is None else grad_query * float(result0.size(-1)) ** -0.5
+    parts = [join_heads(for_query), join_heads(zeros if grad_key is None else grad_key),
+             join_heads(zeros if grad_value is None else grad_value)]
+    whole = torch.cat(parts, -1)
+    return whole, whole.sum_to_size(qkv_bias.size())
 
 
 # ---- an encoder layer

@@ -156,30 +156,20 @@ def second(along: Tensor, grad: Tensor, log_probs: Tensor, targets: Tensor, inpu
     return slope * grad.reshape([1, -1, 1])
 
 
-@table.gradient("aten::_ctc_loss_backward")
-def ctc_loss_backward_gradient(grad: Tensor, log_probs: Tensor, targets: Tensor, input_lengths: list[int], target_lengths: list[int],
-                               neg_log_likelihood: Tensor, log_alpha: Tensor, blank: int, zero_infinity: bool):
-    def backward(along: Tensor):
-        once = torch._ctc_loss_backward(torch.ones_like(grad), log_probs, targets, input_lengths, target_lengths, neg_log_likelihood,
-                                        log_alpha, blank, zero_infinity)
-        for_logs = second(along, grad, log_probs, targets, torch.tensor(input_lengths, device=grad.device),
-                          torch.tensor(target_lengths, device=grad.device), neg_log_likelihood, blank, zero_infinity)
-        return (along * once).sum([0, 2]), for_logs, None, None, None, None, None, None, None
-
-    result = torch._ctc_loss_backward(grad, log_probs, targets, input_lengths, target_lengths, neg_log_likelihood, log_alpha, blank,
-                                      zero_infinity)
-    return result, backward
+@table.derivative("aten::_ctc_loss_backward")
+def ctc_loss_backward_gradient(along, grad, log_probs, targets, input_lengths, target_lengths, neg_log_likelihood, log_alpha, blank,
+                               zero_infinity):
+    once = torch._ctc_loss_backward(torch.ones_like(grad), log_probs, targets, input_lengths, target_lengths, neg_log_likelihood,
+                                    log_alpha, blank, zero_infinity)
+    for_logs = second(along, grad, log_probs, targets, torch.tensor(input_lengths, device=grad.device),
+                      torch.tensor(target_lengths, device=grad.device), neg_log_likelihood, blank, zero_infinity)
+    return (along * once).sum([0, 2]), for_logs, None, None, None
 
 
-@table.gradient("_ctc_loss_backward.Tensor")
-def ctc_loss_backward_by_tensors_gradient(grad: Tensor, log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor,
-                                          neg_log_likelihood: Tensor, log_alpha: Tensor, blank: int, zero_infinity: bool):
-    def backward(along: Tensor):
-        once = torch._ctc_loss_backward(torch.ones_like(grad), log_probs, targets, input_lengths, target_lengths, neg_log_likelihood,
-                                        log_alpha, blank, zero_infinity)
-        for_logs = second(along, grad, log_probs, targets, input_lengths, target_lengths, neg_log_likelihood, blank, zero_infinity)
-        return (along * once).sum([0, 2]), for_logs, None, None, None, None, None, None, None
-
-    result = torch._ctc_loss_backward(grad, log_probs, targets, input_lengths, target_lengths, neg_log_likelihood, log_alpha, blank,
-                                      zero_infinity)
-    return result, backward
+@table.derivative("_ctc_loss_backward.Tensor")
+def ctc_loss_backward_by_tensors_gradient(along, grad, log_probs, targets, input_lengths, target_lengths, neg_log_likelihood, log_alpha,
+                                          blank, zero_infinity):
+    once = torch._ctc_loss_backward(torch.ones_like(grad), log_probs, targets, input_lengths, target_lengths, neg_log_likelihood,
+                                    log_alpha, blank, zero_infinity)
+    for_logs = second(along, grad, log_probs, targets, input_lengths, target_lengths, neg_log_likelihood, blank, zero_infinity)
+    return (along * once).sum([0, 2]), for_logs, None, None, None, None, None

@@ -46,32 +46,22 @@ table.derivative("linalg_lu_factor linalg_lu_factor_ex", lambda grad, LU, pivots
 table.derivative("_lu_with_info", lambda grad, LU, pivots: packed_back(grad, LU, pivots))
 
 
-@table.gradient("linalg_lu")
-def lu_gradient(A: Tensor, pivot: bool):
-    permutation, lower, upper = torch.linalg_lu(A, pivot=pivot)
-
-    def backward(grad_permutation: Tensor | None, grad_lower: Tensor | None, grad_upper: Tensor | None):
-        for_lower = torch.zeros_like(lower) if grad_lower is None else grad_lower
-        for_upper = torch.zeros_like(upper) if grad_upper is None else grad_upper
-        return lu_back(for_lower, for_upper, permutation, lower, upper), None
-
-    return permutation, lower, upper, backward
+@table.derivative("linalg_lu")
+def lu_gradient(grad_permutation, grad_lower, grad_upper, P, L, U):
+    for_lower = torch.zeros_like(L) if grad_lower is None else grad_lower
+    for_upper = torch.zeros_like(U) if grad_upper is None else grad_upper
+    return lu_back(for_lower, for_upper, P, L, U)
 
 
-@table.gradient("lu_unpack")
-def lu_unpack_gradient(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool, unpack_pivots: bool):
-    permutation, lower, upper = torch.lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots)
-
-    def backward(grad_permutation: Tensor | None, grad_lower: Tensor | None, grad_upper: Tensor | None):
-        rows, columns = LU_data.size(-2), LU_data.size(-1)
-        total = torch.zeros_like(LU_data)
-        if grad_lower is not None:
-            total = total + torch.constant_pad_nd(grad_lower.tril(-1), [0, columns - min(rows, columns)], 0)
-        if grad_upper is not None:
-            total = total + torch.constant_pad_nd(grad_upper.triu(), [0, 0, 0, rows - min(rows, columns)], 0)
-        return total, None, None, None
-
-    return permutation, lower, upper, backward
+@table.derivative("lu_unpack")
+def lu_unpack_gradient(grad_permutation, grad_lower, grad_upper, LU_data):
+    rows, columns = LU_data.size(-2), LU_data.size(-1)
+    total = torch.zeros_like(LU_data)
+    if grad_lower is not None:
+        total = total + torch.constant_pad_nd(grad_lower.tril(-1), [0, columns - min(rows, columns)], 0)
+    if grad_upper is not None:
+        total = total + torch.constant_pad_nd(grad_upper.triu(), [0, 0, 0, rows - min(rows, columns)], 0)
+    return total, None
 
 
 # ---- QR
@@ -114,14 +104,7 @@ def linalg_qr_gradient(A: Tensor, mode: str):
     return q, r, backward
 
 
-@table.gradient("aten::qr")
-def qr_gradient(self: Tensor, some: bool):
-    q, r = torch.qr(self, some)
-
-    def backward(grad_q: Tensor | None, grad_r: Tensor | None):
-        return qr_back(grad_q, grad_r, self, q, r), None
-
-    return q, r, backward
+table.derivative("aten::qr", lambda grad_q, grad_r, self, Q, R: qr_back(grad_q, grad_r, self, Q, R))
 
 
 # ---- eigenvalues
@@ -138,14 +121,9 @@ def eigh_back(grad_values: Tensor | None, grad_vectors: Tensor | None, values: T
     return vectors @ core @ vectors.mH
 
 
-@table.gradient("linalg_eigh")
-def eigh_gradient(self: Tensor, UPLO: str):
-    values, vectors = torch.linalg_eigh(self, UPLO)
-
-    def backward(grad_values: Tensor | None, grad_vectors: Tensor | None):
-        return eigh_back(grad_values, grad_vectors, values, vectors), None
-
-    return values, vectors, backward
+@table.derivative("linalg_eigh")
+def eigh_gradient(grad_values, grad_vectors, eigenvalues, eigenvectors):
+    return eigh_back(grad_values, grad_vectors, eigenvalues, eigenvectors)
 
 
 @table.gradient("_linalg_eigh")
@@ -168,23 +146,18 @@ def eigvalsh_gradient(self: Tensor, UPLO: str):
     return values, backward
 
 
-@table.gradient("linalg_eig")
-def eig_gradient(self: Tensor):
-    values, vectors = torch.linalg_eig(self)
-
-    def backward(grad_values: Tensor | None, grad_vectors: Tensor | None):
-        core = torch.zeros_like(vectors)
-        if grad_values is not None:
-            core = core + torch.diag_embed(grad_values)
-        if grad_vectors is not None:
-            part = vectors.mH @ grad_vectors
-            part = part - vectors.mH @ (vectors * torch.real(part.diagonal(0, -2, -1)).unsqueeze(-2))
-            ones = torch.diag_embed(torch.ones_like(values))
-            gaps = (values.unsqueeze(-2) - values.unsqueeze(-1)).conj() + ones
-            core = core + part * (1 - ones) / gaps
-        return torch.linalg_solve(vectors.mH, core @ vectors.mH)
-
-    return values, vectors, backward
+@table.derivative("linalg_eig")
+def eig_gradient(grad_values, grad_vectors, eigenvalues, eigenvectors):
+    core = torch.zeros_like(eigenvectors)
+    if grad_values is not None:
+        core = core + torch.diag_embed(grad_values)
+    if grad_vectors is not None:
+        part = eigenvectors.mH @ grad_vectors
+        part = part - eigenvectors.mH @ (eigenvectors * torch.real(part.diagonal(0, -2, -1)).unsqueeze(-2))
+        ones = torch.diag_embed(torch.ones_like(eigenvalues))
+        gaps = (eigenvalues.unsqueeze(-2) - eigenvalues.unsqueeze(-1)).conj() + ones
+        core = core + part * (1 - ones) / gaps
+    return torch.linalg_solve(eigenvectors.mH, core @ eigenvectors.mH)
 
 
 @table.gradient("linalg_eigvals _linalg_eigvals")
@@ -229,14 +202,7 @@ def svd_back(grad_u: Tensor | None, grad_s: Tensor | None, grad_vh: Tensor | Non
     return result
 
 
-@table.gradient("linalg_svd")
-def linalg_svd_gradient(A: Tensor, full_matrices: bool, driver: str | None):
-    u, s, vh = torch.linalg_svd(A, full_matrices, driver=driver)
-
-    def backward(grad_u: Tensor | None, grad_s: Tensor | None, grad_vh: Tensor | None):
-        return svd_back(grad_u, grad_s, grad_vh, u, s, vh), None, None
-
-    return u, s, vh, backward
+table.derivative("linalg_svd", lambda grad_u, grad_s, grad_vh, U, S, Vh: svd_back(grad_u, grad_s, grad_vh, U, S, Vh))
 
 
 @table.gradient("_linalg_svd")

@@ -20,14 +20,7 @@ def diag_gradient(grad, diagonal, self_size):
 
 table.derivative("diagflat", lambda grad, offset, self_size: grad.diagonal(offset).reshape(self_size))
 table.derivative("trace", lambda grad, self_size: torch.trace_backward(grad, self_size))
-
-
-@table.gradient("trace_backward")
-def trace_backward_gradient(grad: Tensor, sizes: list[int]):
-    def backward(again: Tensor):
-        return torch.trace(again), None
-
-    return torch.trace_backward(grad, sizes), backward
+table.derivative("trace_backward", lambda again: torch.trace(again))
 
 
 @table.derivative("select_scatter")

@@ -145,11 +145,8 @@ def gradient_by_steps_along(grad, self, spacing, dim, edge_order):
 
 @table.derivative("gradient.tensorarrayint")
 def gradient_by_coordinates(grad, self, spacing, dim, edge_order):
-    for_self, for_spacing = coordinates_back(self, grad, spacing, chosen(one(dim), self.dim()), edge_order)
-    return for_self, for_spacing
+    return coordinates_back(self, grad, spacing, chosen(one(dim), self.dim()), edge_order)
 
 
-@table.derivative("gradient.tensorarray")
-def gradient_by_coordinates_along(grad, self, spacing, dim, edge_order):
-    for_self, for_spacing = coordinates_back(self, grad, spacing, chosen(dim, self.dim()), edge_order)
-    return for_self, for_spacing
+table.derivative("gradient.tensorarray",
+                 lambda grad, self, spacing, dim, edge_order: coordinates_back(self, grad, spacing, chosen(dim, self.dim()), edge_order))

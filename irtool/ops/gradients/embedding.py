@@ -30,12 +30,9 @@ def embedding_dense_backward_gradient(grad, indices, num_weights, padding_idx, s
     return rows_back(grad, indices, num_weights, padding_idx, scale_grad_by_freq), None
 
 
-@table.gradient("embedding_backward")
-def embedding_backward_gradient(grad: Tensor, indices: Tensor, num_weights: int, padding_idx: int, scale_grad_by_freq: bool, sparse: bool):
-    def backward(along: Tensor):
-        return rows_back(along, indices, num_weights, padding_idx, scale_grad_by_freq), None, None, None, None, None
-
-    return torch.embedding_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq, sparse), backward
+@table.derivative("embedding_backward")
+def embedding_backward_gradient(along, indices, num_weights, padding_idx, scale_grad_by_freq):
+    return rows_back(along, indices, num_weights, padding_idx, scale_grad_by_freq), None
 
 
 def bag_backward(grad: Tensor, weight: Tensor, indices: Tensor, offsets: Tensor, sizes: Tensor, largest: Tensor,

@@ -136,16 +136,9 @@ def grid_sampler_back(grad: Tensor, input: Tensor, grid: Tensor, mode: int, padd
 
 @table.derivative("grid_sampler grid_sampler_2d grid_sampler_3d _grid_sampler_2d_cpu_fallback")
 def grid_sampler_gradient(grad, input, grid, interpolation_mode, padding_mode, align_corners):
-    for_input, for_grid = grid_sampler_back(grad, input, grid, interpolation_mode, padding_mode, align_corners)
-    return for_input, for_grid
+    return grid_sampler_back(grad, input, grid, interpolation_mode, padding_mode, align_corners)
 
 
 table.derivative("affine_grid_generator", lambda grad, size, align_corners: torch.affine_grid_generator_backward(grad, size, align_corners))
-
-
-@table.gradient("affine_grid_generator_backward")
-def affine_grid_generator_backward_gradient(grad: Tensor, size: list[int], align_corners: bool):
-    def backward(along: Tensor):
-        return torch.affine_grid_generator(along, size, align_corners), None, None
-
-    return torch.affine_grid_generator_backward(grad, size, align_corners), backward
+table.derivative("affine_grid_generator_backward",
+                 lambda along, size, align_corners: torch.affine_grid_generator(along, size, align_corners))

@@ -58,14 +58,7 @@ def unsafe_masked_index_put_gradient(grad, mask, indices, values_size):
 
 
 table.derivative("index_select", lambda grad, dim, index, self_size: (torch.index_add(grad.new_zeros(self_size), dim, index, grad), None))
-
-
-@table.gradient("index_select_backward")
-def index_select_backward_gradient(grad: Tensor, self_sizes: list[int], dim: int, index: Tensor):
-    def backward(again: Tensor):
-        return torch.index_select(again, dim, index), None, None, None
-
-    return torch.index_select_backward(grad, self_sizes, dim, index), backward
+table.derivative("index_select_backward", lambda again, dim, index: (torch.index_select(again, dim, index), None))
 
 
 @table.derivative("index_add")
@@ -88,14 +81,7 @@ def index_fill_tensor_gradient(grad, dim, index):
 
 
 table.derivative("gather", lambda grad, dim, index, self_size: (torch.scatter_add(grad.new_zeros(self_size), dim, index, grad), None))
-
-
-@table.gradient("gather_backward")
-def gather_backward_gradient(grad: Tensor, self: Tensor, dim: int, index: Tensor, sparse_grad: bool):
-    def backward(again: Tensor):
-        return torch.gather(again, dim, index), torch.zeros_like(again), None, None, None
-
-    return torch.gather_backward(grad, self, dim, index, sparse_grad), backward
+table.derivative("gather_backward", lambda again, dim, index: (torch.gather(again, dim, index), torch.zeros_like(again), None))
 
 
 @table.derivative("take_along_dim")
@@ -138,12 +124,7 @@ def masked_select_gradient(grad, mask, self_size):
     return torch.masked_scatter(grad.new_zeros(wide), mask, grad), None
 
 
-@table.gradient("masked_select_backward")
-def masked_select_backward_gradient(grad: Tensor, input: Tensor, mask: Tensor):
-    def backward(again: Tensor):
-        return torch.masked_select(again, mask), torch.zeros_like(again), None
-
-    return torch.masked_select_backward(grad, input, mask), backward
+table.derivative("masked_select_backward", lambda again, mask: (torch.masked_select(again, mask), torch.zeros_like(again), None))
 
 
 @table.derivative("masked_scatter")

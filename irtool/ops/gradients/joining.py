@@ -47,66 +47,46 @@ def hstack_gradient(tensors: list[Tensor]):
     return torch.hstack(tensors), backward
 
 
-@table.gradient("vstack row_stack")
-def vstack_gradient(tensors: list[Tensor]):
-    shapes = [tensor.size() for tensor in tensors]
-
-    def backward(grad: Tensor):
-        lengths: list[int] = []
-        for shape in shapes:
-            lengths.append(shape[0] if len(shape) > 1 else 1)
-        parts = pieces(grad, lengths, 0)
-        return [parts[place].reshape(shapes[place]) for place in range(len(shapes))]
-
-    return torch.vstack(tensors), backward
+@table.derivative("vstack row_stack")
+def vstack_gradient(grad, tensors_size):
+    lengths: list[int] = []
+    for shape in tensors_size:
+        lengths.append(shape[0] if len(shape) > 1 else 1)
+    parts = pieces(grad, lengths, 0)
+    return [parts[place].reshape(tensors_size[place]) for place in range(len(tensors_size))]
 
 
-@table.gradient("dstack")
-def dstack_gradient(tensors: list[Tensor]):
-    shapes = [tensor.size() for tensor in tensors]
-
-    def backward(grad: Tensor):
-        lengths: list[int] = []
-        for shape in shapes:
-            lengths.append(shape[2] if len(shape) > 2 else 1)
-        parts = pieces(grad, lengths, 2)
-        return [parts[place].reshape(shapes[place]) for place in range(len(shapes))]
-
-    return torch.dstack(tensors), backward
+@table.derivative("dstack")
+def dstack_gradient(grad, tensors_size):
+    lengths: list[int] = []
+    for shape in tensors_size:
+        lengths.append(shape[2] if len(shape) > 2 else 1)
+    parts = pieces(grad, lengths, 2)
+    return [parts[place].reshape(tensors_size[place]) for place in range(len(tensors_size))]
 
 
-@table.gradient("column_stack")
-def column_stack_gradient(tensors: list[Tensor]):
-    shapes = [tensor.size() for tensor in tensors]
-
-    def backward(grad: Tensor):
-        lengths: list[int] = []
-        for shape in shapes:
-            lengths.append(shape[1] if len(shape) > 1 else 1)
-        parts = pieces(grad, lengths, 1)
-        return [parts[place].reshape(shapes[place]) for place in range(len(shapes))]
-
-    return torch.column_stack(tensors), backward
+@table.derivative("column_stack")
+def column_stack_gradient(grad, tensors_size):
+    lengths: list[int] = []
+    for shape in tensors_size:
+        lengths.append(shape[1] if len(shape) > 1 else 1)
+    parts = pieces(grad, lengths, 1)
+    return [parts[place].reshape(tensors_size[place]) for place in range(len(tensors_size))]
 
 
-@table.gradient("block_diag")
-def block_diag_gradient(tensors: list[Tensor]):
-    shapes = [tensor.size() for tensor in tensors]
-
-    def backward(grad: Tensor):
-        row, column = 0, 0
-        parts: list[Tensor] = []
-        for shape in shapes:
-            height, width = 1, 1
-            if len(shape) == 1:
-                width = shape[0]
-            if len(shape) == 2:
-                height, width = shape[0], shape[1]
-            parts.append(grad.narrow(0, row, height).narrow(1, column, width).reshape(shape))
-            row, column = row + height, column + width
-        return parts
-
-    return torch.block_diag(tensors), backward
+@table.derivative("block_diag")
+def block_diag_gradient(grad, tensors_size):
+    row, column = 0, 0
+    parts: list[Tensor] = []
+    for shape in tensors_size:
+        height, width = 1, 1
+        if len(shape) == 1:
+            width = shape[0]
+        if len(shape) == 2:
+            height, width = shape[0], shape[1]
+        parts.append(grad.narrow(0, row, height).narrow(1, column, width).reshape(shape))
+        row, column = row + height, column + width
+    return parts
 
 
 table.derivative("atleast_1d atleast_2d atleast_3d _reshape_copy", lambda grad, self_size: grad.reshape(self_size))
@@ -117,44 +97,9 @@ def reshaped(grads: list[Tensor], shapes: list[list[int]]) -> list[Tensor]:
     return [grads[place].reshape(shapes[place]) for place in range(len(shapes))]
 
 
-@table.gradient("atleast_1d.Sequence")
-def atleast_1d_list_gradient(tensors: list[Tensor]):
-    shapes = [tensor.size() for tensor in tensors]
-
-    def backward(grad: list[Tensor]):
-        return reshaped(grad, shapes)
-
-    return torch.atleast_1d(tensors), backward
-
-
-@table.gradient("atleast_2d.Sequence")
-def atleast_2d_list_gradient(tensors: list[Tensor]):
-    shapes = [tensor.size() for tensor in tensors]
-
-    def backward(grad: list[Tensor]):
-        return reshaped(grad, shapes)
-
-    return torch.atleast_2d(tensors), backward
-
-
-@table.gradient("atleast_3d.Sequence")
-def atleast_3d_list_gradient(tensors: list[Tensor]):
-    shapes = [tensor.size() for tensor in tensors]
-
-    def backward(grad: list[Tensor]):
-        return reshaped(grad, shapes)
-
-    return torch.atleast_3d(tensors), backward
-
-
-@table.gradient("broadcast_tensors")
-def broadcast_tensors_gradient(tensors: list[Tensor]):
-    shapes = [tensor.size() for tensor in tensors]
-
-    def backward(grad: list[Tensor]):
-        return [grad[place].sum_to_size(shapes[place]) for place in range(len(shapes))]
-
-    return torch.broadcast_tensors(tensors), backward
+table.derivative("atleast_1d.Sequence atleast_2d.Sequence atleast_3d.Sequence", lambda grad, tensors_size: reshaped(grad, tensors_size))
+table.derivative("broadcast_tensors",
+                 lambda grad, tensors_size: [grad[place].sum_to_size(tensors_size[place]) for place in range(len(tensors_size))])
 
 
 # ---- splitting

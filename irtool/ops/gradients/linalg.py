@@ -47,26 +47,7 @@ def slogdet_back(A: Tensor, sign: Tensor, grad_sign: Tensor | None, grad_log: Te
     return scale.unsqueeze(-1).unsqueeze(-1) * torch.linalg_inv(A).mH
 
 
-@table.gradient("linalg_slogdet slogdet")
-def slogdet_gradient(A: Tensor):
-    sign, logabsdet = torch.linalg_slogdet(A)
-
-    def backward(grad_sign: Tensor | None, grad_log: Tensor | None):
-        return slogdet_back(A, sign, grad_sign, grad_log)
-
-    return sign, logabsdet, backward
-
-
-@table.gradient("_linalg_slogdet")
-def slogdet_with_factors_gradient(A: Tensor):
-    sign, logabsdet, factors, pivots = torch._linalg_slogdet(A)
-
-    def backward(grad_sign: Tensor | None, grad_log: Tensor | None):
-        return slogdet_back(A, sign, grad_sign, grad_log)
-
-    return sign, logabsdet, factors, pivots, backward
-
-
+table.derivative("linalg_slogdet slogdet _linalg_slogdet", lambda grad_sign, grad_log, A, sign: slogdet_back(A, sign, grad_sign, grad_log))
 table.derivative("logdet", lambda grad, self: grad.unsqueeze(-1).unsqueeze(-1) * torch.linalg_inv(self).mH)
 
 
@@ -85,22 +66,9 @@ def solve_back(grad: Tensor, A: Tensor, B: Tensor, result: Tensor, left: bool) -
     return for_a.sum_to_size(A.size()), for_b.sum_to_size(B.size())
 
 
-@table.derivative("linalg_solve")
-def solve_gradient(grad, A, B, left, result):
-    for_a, for_b = solve_back(grad, A, B, result, left)
-    return for_a, for_b
-
-
-@table.derivative("linalg_solve_ex")
-def solve_ex_gradient(grad, A, B, left, result):
-    for_a, for_b = solve_back(grad, A, B, result, left)
-    return for_a, for_b
-
-
-@table.derivative("_linalg_solve_ex")
-def solve_with_factors_gradient(grad, A, B, left, result):
-    for_a, for_b = solve_back(grad, A, B, result, left)
-    return for_a, for_b
+table.derivative("linalg_solve", lambda grad, A, B, left, result: solve_back(grad, A, B, result, left))
+table.derivative("linalg_solve_ex", lambda grad, A, B, left, result: solve_back(grad, A, B, result, left))
+table.derivative("_linalg_solve_ex", lambda grad, A, B, left, result: solve_back(grad, A, B, result, left))
 
 
 def triangle(x: Tensor, upper: bool, unitriangular: bool) -> Tensor:
@@ -117,23 +85,18 @@ def solve_triangular_gradient(grad, self, B, upper, left, unitriangular, result)
     return triangle(whole, upper, unitriangular).sum_to_size(self.size()), for_b.sum_to_size(B.size())
 
 
-@table.gradient("triangular_solve")
-def old_triangular_solve_gradient(self: Tensor, A: Tensor, upper: bool, transpose: bool, unitriangular: bool):
-    result, copied = torch.triangular_solve(self, A, upper, transpose, unitriangular)
-
-    def backward(grad: Tensor | None, grad_copy: Tensor | None):
-        for_b = torch.zeros_like(self)
-        for_a = torch.zeros_like(A)
-        if grad is not None:
-            wide = torch.triangular_solve(grad, A.conj(), upper, not transpose, unitriangular)[0]
-            whole = -(result.conj() @ wide.mT) if transpose else -(wide @ result.mH)
-            for_a = triangle(whole, upper, unitriangular).sum_to_size(A.size())
-            for_b = wide.sum_to_size(self.size())
-        if grad_copy is not None:
-            for_a = for_a + grad_copy.sum_to_size(A.size())
-        return for_b, for_a, None, None, None
-
-    return result, copied, backward
+@table.derivative("triangular_solve")
+def old_triangular_solve_gradient(grad, grad_copy, self, A, upper, transpose, unitriangular, solution):
+    for_b = torch.zeros_like(self)
+    for_a = torch.zeros_like(A)
+    if grad is not None:
+        wide = torch.triangular_solve(grad, A.conj(), upper, not transpose, unitriangular)[0]
+        whole = -(solution.conj() @ wide.mT) if transpose else -(wide @ solution.mH)
+        for_a = triangle(whole, upper, unitriangular).sum_to_size(A.size())
+        for_b = wide.sum_to_size(self.size())
+    if grad_copy is not None:
+        for_a = for_a + grad_copy.sum_to_size(A.size())
+    return for_b, for_a
 
 
 @table.derivative("cholesky_solve")
@@ -297,30 +260,25 @@ def tensorsolve_gradient(grad, self, other, dims, result):
     return for_moved.permute(back), for_other.reshape(other.size())
 
 
-@table.gradient("linalg_lstsq")
-def lstsq_gradient(self: Tensor, b: Tensor, rcond: float | None, driver: str | None):
-    solution, residuals, rank, singular_values = torch.linalg_lstsq(self, b, rcond, driver=driver)
-
-    def backward(grad: Tensor | None, grad_residuals: Tensor | None):
-        inverse = torch.linalg_pinv(self)
-        vector = b.dim() == 1 or (b.dim() == self.dim() - 1 and b.size() == self.size()[:-1])
-        right = b.unsqueeze(-1) if vector else b
-        for_a = torch.zeros_like(self)
-        for_b = torch.zeros_like(right)
-        if grad is not None:
-            slope = grad.unsqueeze(-1) if vector else grad
-            for_a = pinv_back(slope @ right.mH, inverse, self)
-            for_b = inverse.mH @ slope
-        if grad_residuals is not None and residuals.numel() > 0:
-            columns = solution.unsqueeze(-1) if vector else solution
-            slope = 2 * grad_residuals.reshape(right.size()[:-2] + [1, right.size(-1)]) * (self @ columns - right)
-            for_a = for_a + slope @ columns.mH
-            for_b = for_b - slope
-        if vector:
-            for_b = for_b.squeeze(-1)
-        return for_a.sum_to_size(self.size()), for_b.sum_to_size(b.size()), None, None
-
-    return solution, residuals, rank, singular_values, backward
+@table.derivative("linalg_lstsq")
+def lstsq_gradient(grad, grad_residuals, self, b, solution, residuals):
+    inverse = torch.linalg_pinv(self)
+    vector = b.dim() == 1 or (b.dim() == self.dim() - 1 and b.size() == self.size()[:-1])
+    right = b.unsqueeze(-1) if vector else b
+    for_a = torch.zeros_like(self)
+    for_b = torch.zeros_like(right)
+    if grad is not None:
+        slope = grad.unsqueeze(-1) if vector else grad
+        for_a = pinv_back(slope @ right.mH, inverse, self)
+        for_b = inverse.mH @ slope
+    if grad_residuals is not None and residuals.numel() > 0:
+        columns = solution.unsqueeze(-1) if vector else solution
+        slope = 2 * grad_residuals.reshape(right.size()[:-2] + [1, right.size(-1)]) * (self @ columns - right)
+        for_a = for_a + slope @ columns.mH
+        for_b = for_b - slope
+    if vector:
+        for_b = for_b.squeeze(-1)
+    return for_a.sum_to_size(self.size()), for_b.sum_to_size(b.size())
 
 
 table.no_gradient("a rank is a whole number", "linalg_matrix_rank")

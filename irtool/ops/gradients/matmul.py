@@ -219,26 +219,21 @@ def einsum_gradient(equation: str, tensors: list[Tensor], path: list[int] | None
     return torch.einsum(equation, tensors, path=path), backward
 
 
-@table.gradient("bilinear")
-def bilinear_gradient(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None):
-    size1, size2, weight_size = input1.size(), input2.size(), weight.size()
-    has_bias = bias is not None
-
-    def backward(grad: Tensor):
-        outputs, rows, columns = weight_size[0], weight_size[1], weight_size[2]
-        flat = grad.unsqueeze(0).flatten(0, -2)
-        left, right = input1.unsqueeze(0).flatten(0, -2), input2.unsqueeze(0).flatten(0, -2)
-        mixed = flat.mm(weight.reshape([outputs, rows * columns])).reshape([flat.size(0), rows, columns])
-        grad1 = mixed.bmm(right.unsqueeze(2)).reshape(size1)
-        grad2 = left.unsqueeze(1).bmm(mixed).reshape(size2)
-        pairs = (left.unsqueeze(2) * right.unsqueeze(1)).flatten(1)
-        weight_grad = flat.t().mm(pairs).reshape(weight_size)
-        bias_grad: Tensor | None = None
-        if has_bias:
-            bias_grad = flat.sum([0])
-        return grad1, grad2, weight_grad, bias_grad
-
-    return torch.bilinear(input1, input2, weight, bias), backward
+@table.derivative("bilinear")
+def bilinear_gradient(grad, input1, input2, weight, input1_size, input2_size, weight_size, bias_present):
+    has_bias = bias_present
+    outputs, rows, columns = weight_size[0], weight_size[1], weight_size[2]
+    flat = grad.unsqueeze(0).flatten(0, -2)
+    left, right = input1.unsqueeze(0).flatten(0, -2), input2.unsqueeze(0).flatten(0, -2)
+    mixed = flat.mm(weight.reshape([outputs, rows * columns])).reshape([flat.size(0), rows, columns])
+    grad1 = mixed.bmm(right.unsqueeze(2)).reshape(input1_size)
+    grad2 = left.unsqueeze(1).bmm(mixed).reshape(input2_size)
+    pairs = (left.unsqueeze(2) * right.unsqueeze(1)).flatten(1)
+    weight_grad = flat.t().mm(pairs).reshape(weight_size)
+    bias_grad: Tensor | None = None
+    if has_bias:
+        bias_grad = flat.sum([0])
+    return grad1, grad2, weight_grad, bias_grad
 
 
 @table.derivative("kron")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from irtool.ops.kernels.normalization import table
 from irtool.ops.tensor import Tensor, torch
 
-CONJUGATED = ("rms_norm_gradient", "fused_rms_norm_gradient")      # conj() is spelt out, as in torch; the others take no complex tensors
+CONJUGATED = ("rms_norm_gradient",)      # conj() is spelt out, as in torch; the others take no complex tensors
 
 
 def standardized(rows: Tensor, inverse: Tensor) -> tuple[Tensor, Tensor]:
@@ -50,88 +50,29 @@ def batch_norm_gradient(input: Tensor, weight: Tensor | None, bias: Tensor | Non
     return result, backward
 
 
-@table.gradient("native_batch_norm aten::_native_batch_norm_legit")
-def native_batch_norm_gradient(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
-                               running_var: Tensor | None, training: bool, momentum: float, eps: float):
-    result, mean, inverse = torch.native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
-    mask = [True, weight is not None, bias is not None]
-
-    def backward(grad: Tensor):
-        for_input, for_weight, for_bias = torch.native_batch_norm_backward(grad, input, weight, running_mean, running_var, mean, inverse,
-                                                                           training, eps, mask)
-        return for_input, for_weight, for_bias, None, None, None, None, None
-
-    return result, mean, inverse, backward
+@table.derivative("native_batch_norm aten::_native_batch_norm_legit _native_batch_norm_legit_functional _batch_norm_impl_index")
+def native_batch_norm_gradient(grad, input, weight, running_mean, running_var, training, eps, result1, result2, weight_present,
+                               bias_present):
+    return *torch.native_batch_norm_backward(grad, input, weight, running_mean, running_var, result1, result2, training, eps,
+                                             [True, weight_present, bias_present]), None, None
 
 
-@table.gradient("_native_batch_norm_legit.no_stats")
-def batch_norm_without_stats_gradient(input: Tensor, weight: Tensor | None, bias: Tensor | None, training: bool, momentum: float,
-                                      eps: float):
-    result, mean, inverse = torch.native_batch_norm(input, weight, bias, None, None, training, momentum, eps)
-    mask = [True, weight is not None, bias is not None]
-
-    def backward(grad: Tensor):
-        for_input, for_weight, for_bias = torch.native_batch_norm_backward(grad, input, weight, None, None, mean, inverse, training, eps,
-                                                                           mask)
-        return for_input, for_weight, for_bias, None, None, None
-
-    return result, mean, inverse, backward
+@table.derivative("_native_batch_norm_legit.no_stats")
+def batch_norm_without_stats_gradient(grad, input, weight, training, eps, result1, result2, weight_present, bias_present):
+    return torch.native_batch_norm_backward(grad, input, weight, None, None, result1, result2, training, eps,
+                                            [True, weight_present, bias_present])
 
 
-@table.gradient("_native_batch_norm_legit_no_training")
-def batch_norm_inference_gradient(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor, running_var: Tensor,
-                                  momentum: float, eps: float):
-    result, mean, inverse = torch.native_batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps)
-    mask = [True, weight is not None, bias is not None]
-
-    def backward(grad: Tensor):
-        for_input, for_weight, for_bias = torch.native_batch_norm_backward(grad, input, weight, running_mean, running_var, None, None,
-                                                                           False, eps, mask)
-        return for_input, for_weight, for_bias, None, None, None, None
-
-    return result, mean, inverse, backward
+@table.derivative("_native_batch_norm_legit_no_training")
+def batch_norm_inference_gradient(grad, input, weight, running_mean, running_var, eps, weight_present, bias_present):
+    return *torch.native_batch_norm_backward(grad, input, weight, running_mean, running_var, None, None, False, eps,
+                                             [True, weight_present, bias_present]), None, None
 
 
-@table.gradient("_native_batch_norm_legit_functional")
-def batch_norm_functional_gradient(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor, running_var: Tensor,
-                                   training: bool, momentum: float, eps: float):
-    result, mean, inverse, new_mean, new_var = torch._native_batch_norm_legit_functional(input, weight, bias, running_mean, running_var,
-                                                                                         training, momentum, eps)
-    mask = [True, weight is not None, bias is not None]
-
-    def backward(grad: Tensor):
-        for_input, for_weight, for_bias = torch.native_batch_norm_backward(grad, input, weight, running_mean, running_var, mean, inverse,
-                                                                           training, eps, mask)
-        return for_input, for_weight, for_bias, None, None, None, None, None
-
-    return result, mean, inverse, new_mean, new_var, backward
-
-
-@table.gradient("_batch_norm_with_update")
-def batch_norm_with_update_gradient(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor, running_var: Tensor,
-                                    momentum: float, eps: float):
-    result, mean, inverse, reserve = torch._batch_norm_with_update(input, weight, bias, running_mean, running_var, momentum, eps)
-    mask = [True, weight is not None, bias is not None]
-
-    def backward(grad: Tensor):
-        for_input, for_weight, for_bias = torch.native_batch_norm_backward(grad, input, weight, None, None, mean, inverse, True, eps, mask)
-        return for_input, for_weight, for_bias, None, None, None, None
-
-    return result, mean, inverse, reserve, backward
-
-
-@table.gradient("_batch_norm_with_update_functional")
-def batch_norm_with_update_functional_gradient(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor,
-                                               running_var: Tensor, momentum: float, eps: float):
-    result, mean, inverse, reserve, new_mean, new_var = torch._batch_norm_with_update_functional(input, weight, bias, running_mean,
-                                                                                                 running_var, momentum, eps)
-    mask = [True, weight is not None, bias is not None]
-
-    def backward(grad: Tensor):
-        for_input, for_weight, for_bias = torch.native_batch_norm_backward(grad, input, weight, None, None, mean, inverse, True, eps, mask)
-        return for_input, for_weight, for_bias, None, None, None, None
-
-    return result, mean, inverse, reserve, new_mean, new_var, backward
+@table.derivative("_batch_norm_with_update _batch_norm_with_update_functional")
+def batch_norm_with_update_gradient(grad, input, weight, eps, result1, result2, weight_present, bias_present):
+    return *torch.native_batch_norm_backward(grad, input, weight, None, None, result1, result2, True, eps,
+                                             [True, weight_present, bias_present]), None, None
 
 
 @table.gradient("_batch_norm_no_update")
@@ -147,21 +88,6 @@ def batch_norm_no_update_gradient(input: Tensor, weight: Tensor | None, bias: Te
         return for_input, for_weight, for_bias, None, None, None, None
 
     return result, mean, inverse, reserve, backward
-
-
-@table.gradient("_batch_norm_impl_index")
-def batch_norm_impl_index_gradient(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
-                                   running_var: Tensor | None, training: bool, momentum: float, eps: float, cudnn_enabled: bool):
-    result, mean, inverse, reserve, index = torch._batch_norm_impl_index(input, weight, bias, running_mean, running_var, training,
-                                                                         momentum, eps, cudnn_enabled)
-    mask = [True, weight is not None, bias is not None]
-
-    def backward(grad: Tensor):
-        for_input, for_weight, for_bias = torch.native_batch_norm_backward(grad, input, weight, running_mean, running_var, mean, inverse,
-                                                                           training, eps, mask)
-        return for_input, for_weight, for_bias, None, None, None, None, None, None
-
-    return result, mean, inverse, reserve, index, backward
 
 
 def batch_norm_second(along_input: Tensor | None, along_weight: Tensor | None, along_bias: Tensor | None, grad_out: Tensor,
@@ -195,50 +121,26 @@ def batch_norm_second(along_input: Tensor | None, along_weight: Tensor | None, a
     return for_grads.reshape(moved.size()).transpose(0, 1), for_rows.reshape(moved.size()).transpose(0, 1), for_weight
 
 
-@table.gradient("native_batch_norm_backward")
-def native_batch_norm_backward_gradient(grad_out: Tensor, input: Tensor, weight: Tensor | None, running_mean: Tensor | None,
-                                        running_var: Tensor | None, save_mean: Tensor | None, save_invstd: Tensor | None, train: bool,
-                                        eps: float, output_mask: list[bool]):
-    for_input, for_weight, for_bias = torch.native_batch_norm_backward(grad_out, input, weight, running_mean, running_var, save_mean,
-                                                                       save_invstd, train, eps, output_mask)
-
-    def backward(grad_input: Tensor | None, grad_weight: Tensor | None, grad_bias: Tensor | None):
-        second_grad, second_input, second_weight = batch_norm_second(grad_input, grad_weight, grad_bias, grad_out, input, weight,
-                                                                     running_mean, running_var, save_invstd, train, eps)
-        return second_grad, second_input, second_weight, None, None, None, None, None, None, None
-
-    return for_input, for_weight, for_bias, backward
+@table.derivative("native_batch_norm_backward")
+def native_batch_norm_backward_gradient(grad_input, grad_weight, grad_bias, grad_out, input, weight, running_mean, running_var, save_invstd,
+                                        train, eps):
+    return *batch_norm_second(grad_input, grad_weight, grad_bias, grad_out, input, weight, running_mean, running_var, save_invstd, train,
+                              eps), None, None, None, None
 
 
-@table.gradient("batch_norm_backward")
-def batch_norm_backward_gradient(grad_out: Tensor, input: Tensor, weight: Tensor, running_mean: Tensor | None,
-                                 running_var: Tensor | None, save_mean: Tensor | None, save_var: Tensor | None, update: bool, eps: float,
-                                 output_mask: list[bool], reserve: Tensor):
-    for_input, for_weight, for_bias = torch.batch_norm_backward(grad_out, input, weight, running_mean, running_var, save_mean, save_var,
-                                                                update, eps, output_mask, reserve)
-
-    def backward(grad_input: Tensor | None, grad_weight: Tensor | None, grad_bias: Tensor | None):
-        second_grad, second_input, second_weight = batch_norm_second(grad_input, grad_weight, grad_bias, grad_out, input, weight,
-                                                                     running_mean, running_var, save_var, update, eps)
-        return second_grad, second_input, second_weight, None, None, None, None, None, None, None, None
-
-    return for_input, for_weight, for_bias, backward
+@table.derivative("batch_norm_backward")
+def batch_norm_backward_gradient(grad_input, grad_weight, grad_bias, grad_out, input, weight, running_mean, running_var, save_var, update,
+                                 eps):
+    return *batch_norm_second(grad_input, grad_weight, grad_bias, grad_out, input, weight, running_mean, running_var, save_var, update,
+                              eps), None, None, None, None, None
 
 
-@table.gradient("_batch_norm_impl_index_backward")
-def batch_norm_impl_index_backward_gradient(impl_index: int, input: Tensor, grad_output: Tensor, weight: Tensor | None,
-                                            running_mean: Tensor | None, running_var: Tensor | None, save_mean: Tensor | None,
-                                            save_var_transform: Tensor | None, train: bool, eps: float, output_mask: list[bool],
-                                            reservedSpace: Tensor):
-    for_input, for_weight, for_bias = torch.native_batch_norm_backward(grad_output, input, weight, running_mean, running_var, save_mean,
-                                                                       save_var_transform, train, eps, output_mask)
-
-    def backward(grad_input: Tensor | None, grad_weight: Tensor | None, grad_bias: Tensor | None):
-        second_grad, second_input, second_weight = batch_norm_second(grad_input, grad_weight, grad_bias, grad_output, input, weight,
-                                                                     running_mean, running_var, save_var_transform, train, eps)
-        return None, second_input, second_grad, second_weight, None, None, None, None, None, None, None, None
-
-    return for_input, for_weight, for_bias, backward
+@table.derivative("_batch_norm_impl_index_backward")
+def batch_norm_impl_index_backward_gradient(grad_input, grad_weight, grad_bias, input, grad_output, weight, running_mean, running_var,
+                                            save_var_transform, train, eps):
+    second_grad, second_input, second_weight = batch_norm_second(grad_input, grad_weight, grad_bias, grad_output, input, weight,
+                                                                 running_mean, running_var, save_var_transform, train, eps)
+    return second_input, second_grad, second_weight, None, None, None, None, None
 
 
 # ---- over the last dimensions
@@ -256,43 +158,30 @@ def layer_norm_gradient(input: Tensor, normalized_shape: list[int], weight: Tens
     return result, backward
 
 
-@table.gradient("native_layer_norm")
-def native_layer_norm_gradient(input: Tensor, normalized_shape: list[int], weight: Tensor | None, bias: Tensor | None, eps: float):
-    result, mean, inverse = torch.native_layer_norm(input, normalized_shape, weight, bias, eps)
-    mask = [True, weight is not None, bias is not None]
-
-    def backward(grad: Tensor):
-        for_input, for_weight, for_bias = torch.native_layer_norm_backward(grad, input, normalized_shape, mean, inverse, weight, bias, mask)
-        return for_input, None, for_weight, for_bias, None
-
-    return result, mean, inverse, backward
+@table.derivative("native_layer_norm")
+def native_layer_norm_gradient(grad, input, normalized_shape, weight, bias, result1, result2, weight_present, bias_present):
+    return torch.native_layer_norm_backward(grad, input, normalized_shape, result1, result2, weight, bias,
+                                            [True, weight_present, bias_present])
 
 
-@table.gradient("native_layer_norm_backward")
-def native_layer_norm_backward_gradient(grad_out: Tensor, input: Tensor, normalized_shape: list[int], mean: Tensor, rstd: Tensor,
-                                        weight: Tensor | None, bias: Tensor | None, output_mask: list[bool]):
-    for_input, for_weight, for_bias = torch.native_layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, weight, bias,
-                                                                       output_mask)
-
-    def backward(grad_input: Tensor | None, grad_weight: Tensor | None, grad_bias: Tensor | None):
-        rows = input.flatten(-len(normalized_shape)).unsqueeze(0).flatten(0, -2)
-        grads = grad_out.reshape(rows.size())
-        along = torch.zeros_like(rows) if grad_input is None else grad_input.reshape(rows.size())
-        scale = torch.ones_like(rows[:1]) if weight is None else weight.reshape([1, -1])
-        extra = torch.zeros_like(grads) if grad_weight is None else grads * grad_weight.reshape([1, -1])
-        normalized, inverse = standardized(rows, rstd.reshape([-1, 1]))
-        for_scaled, for_rows = second_order(along, grads * scale, extra, normalized, inverse)
-        for_grads = for_scaled * scale
-        if grad_weight is not None:
-            for_grads = for_grads + normalized * grad_weight.reshape([1, -1])
-        if grad_bias is not None:
-            for_grads = for_grads + grad_bias.reshape([1, -1])
-        second_weight: Tensor | None = None
-        if weight is not None:
-            second_weight = (grads * for_scaled).sum([0]).reshape(weight.size())
-        return for_grads.reshape(input.size()), for_rows.reshape(input.size()), None, None, None, second_weight, None, None
-
-    return for_input, for_weight, for_bias, backward
+@table.derivative("native_layer_norm_backward")
+def native_layer_norm_backward_gradient(grad_input, grad_weight, grad_bias, grad_out, input, normalized_shape, rstd, weight):
+    rows = input.flatten(-len(normalized_shape)).unsqueeze(0).flatten(0, -2)
+    grads = grad_out.reshape(rows.size())
+    along = torch.zeros_like(rows) if grad_input is None else grad_input.reshape(rows.size())
+    scale = torch.ones_like(rows[:1]) if weight is None else weight.reshape([1, -1])
+    extra = torch.zeros_like(grads) if grad_weight is None else grads * grad_weight.reshape([1, -1])
+    normalized, inverse = standardized(rows, rstd.reshape([-1, 1]))
+    for_scaled, for_rows = second_order(along, grads * scale, extra, normalized, inverse)
+    for_grads = for_scaled * scale
+    if grad_weight is not None:
+        for_grads = for_grads + normalized * grad_weight.reshape([1, -1])
+    if grad_bias is not None:
+        for_grads = for_grads + grad_bias.reshape([1, -1])
+    second_weight: Tensor | None = None
+    if weight is not None:
+        second_weight = (grads * for_scaled).sum([0]).reshape(weight.size())
+    return for_grads.reshape(input.size()), for_rows.reshape(input.size()), None, None, second_weight, None
 
 
 def rms_backward(grad: Tensor, input: Tensor, weight: Tensor | None, inner: int, eps: float) -> tuple[Tensor, Tensor | None]:
@@ -308,18 +197,10 @@ def rms_backward(grad: Tensor, input: Tensor, weight: Tensor | None, inner: int,
     return for_input, for_weight
 
 
-@table.derivative("rms_norm")
+@table.derivative("rms_norm _fused_rms_norm")
 def rms_norm_gradient(grad, input, normalized_shape, weight, eps):
     least = 2.220446049250313e-16 if input.dtype == torch.float64 or input.dtype == torch.complex128 else 1.1920928955078125e-07
-    for_input, for_weight = rms_backward(grad, input, weight, len(normalized_shape), least if eps is None else eps)
-    return for_input, for_weight
-
-
-@table.derivative("_fused_rms_norm")
-def fused_rms_norm_gradient(grad, input, normalized_shape, weight, eps):
-    least = 2.220446049250313e-16 if input.dtype == torch.float64 or input.dtype == torch.complex128 else 1.1920928955078125e-07
-    for_input, for_weight = rms_backward(grad, input, weight, len(normalized_shape), least if eps is None else eps)
-    return for_input, for_weight
+    return rms_backward(grad, input, weight, len(normalized_shape), least if eps is None else eps)
 
 
 # ---- over groups of channels, and per instance
@@ -339,53 +220,43 @@ def group_norm_gradient(input: Tensor, num_groups: int, weight: Tensor | None, b
     return result, backward
 
 
-@table.gradient("native_group_norm")
-def native_group_norm_gradient(input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int, eps: float):
-    result, mean, inverse = torch.native_group_norm(input, weight, bias, N, C, HxW, group, eps)
-    mask = [True, weight is not None, bias is not None]
-
-    def backward(grad: Tensor | None, grad_mean: Tensor | None, grad_inverse: Tensor | None):
-        result_grad = torch.zeros_like(result) if grad is None else grad
-        for_input, for_weight, for_bias = torch.native_group_norm_backward(
-            result_grad, input, mean, inverse, weight, N, C, HxW, group, mask)
-        count = max(C * HxW // group, 1)
-        if grad_mean is not None:
-            for_input = for_input + (grad_mean / count).reshape([N, group, 1]).expand([N, group, count]).reshape(input.size())
-        if grad_inverse is not None:
-            centred = input.reshape([N, group, count]) - mean.reshape([N, group, 1])
-            for_input = for_input - ((grad_inverse * inverse * inverse * inverse / count).reshape([N, group, 1]) * centred).reshape(
-                input.size())
-        return for_input, for_weight, for_bias, None, None, None, None, None
-
-    return result, mean, inverse, backward
+@table.derivative("native_group_norm")
+def native_group_norm_gradient(grad, grad_mean, grad_inverse, input, weight, N, C, HxW, group, result0, result1, result2, weight_present,
+                               bias_present):
+    mask = [True, weight_present, bias_present]
+    result_grad = torch.zeros_like(result0) if grad is None else grad
+    for_input, for_weight, for_bias = torch.native_group_norm_backward(
+        result_grad, input, result1, result2, weight, N, C, HxW, group, mask)
+    count = max(C * HxW // group, 1)
+    if grad_mean is not None:
+        for_input = for_input + (grad_mean / count).reshape([N, group, 1]).expand([N, group, count]).reshape(input.size())
+    if grad_inverse is not None:
+        centred = input.reshape([N, group, count]) - result1.reshape([N, group, 1])
+        for_input = for_input - ((grad_inverse * result2 * result2 * result2 / count).reshape([N, group, 1]) * centred).reshape(
+            input.size())
+    return for_input, for_weight, for_bias
 
 
-@table.gradient("native_group_norm_backward")
-def native_group_norm_backward_gradient(grad_out: Tensor, input: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None, N: int, C: int,
-                                        HxW: int, group: int, output_mask: list[bool]):
-    for_input, for_weight, for_bias = torch.native_group_norm_backward(grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask)
-
-    def backward(grad_input: Tensor | None, grad_weight: Tensor | None, grad_bias: Tensor | None):
-        sizes, shape = [N * group, C * HxW // group], [N, C, HxW]
-        rows = input.reshape(sizes)
-        grads = grad_out.reshape(shape)
-        along = torch.zeros_like(rows) if grad_input is None else grad_input.reshape(sizes)
-        scaled = grads if weight is None else grads * weight.unsqueeze(1)
-        extra = torch.zeros_like(grads) if grad_weight is None else grads * grad_weight.unsqueeze(1)
-        normalized, inverse = standardized(rows, rstd.reshape([-1, 1]))
-        for_scaled, for_rows = second_order(along, scaled.reshape(sizes), extra.reshape(sizes), normalized, inverse)
-        for_grads = for_scaled.reshape(shape)
-        second_weight: Tensor | None = None
-        if weight is not None:
-            second_weight = (grads * for_grads).sum([0, 2])
-            for_grads = for_grads * weight.unsqueeze(1)
-        if grad_weight is not None:
-            for_grads = for_grads + normalized.reshape(shape) * grad_weight.unsqueeze(1)
-        if grad_bias is not None:
-            for_grads = for_grads + grad_bias.unsqueeze(1)
-        return (for_grads.reshape(input.size()), for_rows.reshape(input.size()), None, None, second_weight, None, None, None, None, None)
-
-    return for_input, for_weight, for_bias, backward
+@table.derivative("native_group_norm_backward")
+def native_group_norm_backward_gradient(grad_input, grad_weight, grad_bias, grad_out, input, rstd, weight, N, C, HxW, group):
+    sizes, shape = [N * group, C * HxW // group], [N, C, HxW]
+    rows = input.reshape(sizes)
+    grads = grad_out.reshape(shape)
+    along = torch.zeros_like(rows) if grad_input is None else grad_input.reshape(sizes)
+    scaled = grads if weight is None else grads * weight.unsqueeze(1)
+    extra = torch.zeros_like(grads) if grad_weight is None else grads * grad_weight.unsqueeze(1)
+    normalized, inverse = standardized(rows, rstd.reshape([-1, 1]))
+    for_scaled, for_rows = second_order(along, scaled.reshape(sizes), extra.reshape(sizes), normalized, inverse)
+    for_grads = for_scaled.reshape(shape)
+    second_weight: Tensor | None = None
+    if weight is not None:
+        second_weight = (grads * for_grads).sum([0, 2])
+        for_grads = for_grads * weight.unsqueeze(1)
+    if grad_weight is not None:
+        for_grads = for_grads + normalized.reshape(shape) * grad_weight.unsqueeze(1)
+    if grad_bias is not None:
+        for_grads = for_grads + grad_bias.unsqueeze(1)
+    return for_grads.reshape(input.size()), for_rows.reshape(input.size()), None, None, second_weight
 
 
 @table.derivative("instance_norm")

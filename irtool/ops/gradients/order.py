@@ -42,10 +42,8 @@ def quantile_back(grad: Tensor, self: Tensor, q: Tensor, dim: int | None, keepdi
     return for_rows.transpose(along, -1).reshape(self.size()), for_q
 
 
-@table.derivative("aten::quantile")
-def quantile_gradient(grad, self, q, dim, keepdim, interpolation):
-    for_self, for_q = quantile_back(grad, self, q, dim, keepdim, interpolation, False)
-    return for_self, for_q
+table.derivative("aten::quantile",
+                 lambda grad, self, q, dim, keepdim, interpolation: quantile_back(grad, self, q, dim, keepdim, interpolation, False))
 
 
 @table.derivative("quantile.scalar")
@@ -55,10 +53,8 @@ def quantile_scalar_gradient(grad, self, q, dim, keepdim, interpolation):
     return for_self
 
 
-@table.derivative("aten::nanquantile")
-def nanquantile_gradient(grad, self, q, dim, keepdim, interpolation):
-    for_self, for_q = quantile_back(grad, self, q, dim, keepdim, interpolation, True)
-    return for_self, for_q
+table.derivative("aten::nanquantile",
+                 lambda grad, self, q, dim, keepdim, interpolation: quantile_back(grad, self, q, dim, keepdim, interpolation, True))
 
 
 @table.derivative("nanquantile.scalar")

@@ -228,12 +228,8 @@ def addcmul_gradient(grad, tensor1, tensor2, value):
     return grad, scaled * tensor2, scaled * tensor1
 
 
-@table.pointwise("addcdiv")
-def addcdiv_gradient(grad, tensor1, tensor2, value):
-    slope = -grad * (tensor1 * value / (tensor2 * tensor2))
-    return grad, grad * value / tensor2, slope
-
-
+table.pointwise("addcdiv",
+                lambda grad, tensor1, tensor2, value: (grad, grad * value / tensor2, -grad * (tensor1 * value / (tensor2 * tensor2))))
 table.pointwise("complex", lambda grad: (torch.real(grad), -torch.imag(grad)))
 
 

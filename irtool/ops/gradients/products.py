@@ -99,37 +99,27 @@ def grouped_mm_gradient(grad, self, mat2, offs):
 
 # ---- gradients of products
 
-@table.gradient("linear_backward")
-def linear_backward_gradient(self: Tensor, grad_output: Tensor, weight: Tensor, output_mask: list[bool]):
-    for_input, for_weight, for_bias = torch.linear_backward(self, grad_output, weight, output_mask)
-
-    def backward(grad_input: Tensor | None, grad_weight: Tensor | None, grad_bias: Tensor | None):
-        second_self, second_grad, second_weight = torch.zeros_like(self), torch.zeros_like(grad_output), torch.zeros_like(weight)
-        if grad_input is not None:
-            second_grad = second_grad + torch.matmul(grad_input, weight.t())
-            second_weight = grad_output.reshape([-1, weight.size(0)]).t().mm(grad_input.reshape([-1, weight.size(1)]))
-        if grad_weight is not None:
-            second_grad = second_grad + torch.matmul(self, grad_weight.t())
-            second_self = torch.matmul(grad_output, grad_weight)
-        if grad_bias is not None:
-            second_grad = second_grad + grad_bias
-        return second_self, second_grad, second_weight, None
-
-    return for_input, for_weight, for_bias, backward
+@table.derivative("linear_backward")
+def linear_backward_gradient(grad_input, grad_weight, grad_bias, self, grad_output, weight):
+    second_self, second_grad, second_weight = torch.zeros_like(self), torch.zeros_like(grad_output), torch.zeros_like(weight)
+    if grad_input is not None:
+        second_grad = second_grad + torch.matmul(grad_input, weight.t())
+        second_weight = grad_output.reshape([-1, weight.size(0)]).t().mm(grad_input.reshape([-1, weight.size(1)]))
+    if grad_weight is not None:
+        second_grad = second_grad + torch.matmul(self, grad_weight.t())
+        second_self = torch.matmul(grad_output, grad_weight)
+    if grad_bias is not None:
+        second_grad = second_grad + grad_bias
+    return second_self, second_grad, second_weight
 
 
-@table.gradient("matmul_backward")
-def matmul_backward_gradient(grad: Tensor, self: Tensor, other: Tensor, mask: list[bool]):
-    for_self, for_other = torch.matmul_backward(grad, self, other, mask)
-
-    def backward(grad_self: Tensor | None, grad_other: Tensor | None):
-        second_grad, second_self, second_other = torch.zeros_like(grad), torch.zeros_like(self), torch.zeros_like(other)
-        if grad_self is not None:
-            second_grad = second_grad + torch.matmul(grad_self, other)
-            second_other = torch.matmul_backward(grad, grad_self, other, [False, True])[1]
-        if grad_other is not None:
-            second_grad = second_grad + torch.matmul(self, grad_other)
-            second_self = torch.matmul_backward(grad, self, grad_other, [True, False])[0]
-        return second_grad, second_self, second_other, None
-
-    return for_self, for_other, backward
+@table.derivative("matmul_backward")
+def matmul_backward_gradient(grad_self, grad_other, grad, self, other):
+    second_grad, second_self, second_other = torch.zeros_like(grad), torch.zeros_like(self), torch.zeros_like(other)
+    if grad_self is not None:
+        second_grad = second_grad + torch.matmul(grad_self, other)
+        second_other = torch.matmul_backward(grad, grad_self, other, [False, True])[1]
+    if grad_other is not None:
+        second_grad = second_grad + torch.matmul(self, grad_other)
+        second_self = torch.matmul_backward(grad, self, grad_other, [True, False])[0]
+    return second_grad, second_self, second_other

@@ -11,50 +11,40 @@ def product_back(grad: Tensor, x: Tensor, weight: Tensor) -> tuple[Tensor, Tenso
     return grad @ weight, rows.t() @ x.reshape([-1, x.size(-1)]), rows.sum([0])
 
 
-@table.gradient("lstm_cell")
-def lstm_cell_gradient(input: Tensor, hx: list[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None, b_hh: Tensor | None):
-    hidden, cell = torch.lstm_cell(input, hx, w_ih, w_hh, b_ih, b_hh)
-
-    def backward(grad_hidden: Tensor | None, grad_cell: Tensor | None):
-        total = torch.linear(input, w_ih, b_ih) + torch.linear(hx[0], w_hh, b_hh)
-        parts = total.chunk(4, -1)
-        i, f, g, o = parts[0].sigmoid(), parts[1].sigmoid(), parts[2].tanh(), parts[3].sigmoid()
-        new_cell = f * hx[1] + i * g
-        squashed = new_cell.tanh()
-        for_cell = torch.zeros_like(new_cell) if grad_cell is None else grad_cell
-        for_hidden = torch.zeros_like(new_cell) if grad_hidden is None else grad_hidden
-        for_cell = for_cell + for_hidden * o * (1 - squashed * squashed)
-        for_gates = torch.cat([for_cell * g * i * (1 - i), for_cell * hx[1] * f * (1 - f), for_cell * i * (1 - g * g),
-                               for_hidden * squashed * o * (1 - o)], -1)
-        for_input, for_w_ih, for_bias = product_back(for_gates, input, w_ih)
-        for_h, for_w_hh, _ = product_back(for_gates, hx[0], w_hh)
-        return for_input, [for_h, for_cell * f], for_w_ih, for_w_hh, for_bias, for_bias
-
-    return hidden, cell, backward
+@table.derivative("lstm_cell")
+def lstm_cell_gradient(grad_hidden, grad_cell, input, hx, w_ih, w_hh, b_ih, b_hh):
+    total = torch.linear(input, w_ih, b_ih) + torch.linear(hx[0], w_hh, b_hh)
+    parts = total.chunk(4, -1)
+    i, f, g, o = parts[0].sigmoid(), parts[1].sigmoid(), parts[2].tanh(), parts[3].sigmoid()
+    new_cell = f * hx[1] + i * g
+    squashed = new_cell.tanh()
+    for_cell = torch.zeros_like(new_cell) if grad_cell is None else grad_cell
+    for_hidden = torch.zeros_like(new_cell) if grad_hidden is None else grad_hidden
+    for_cell = for_cell + for_hidden * o * (1 - squashed * squashed)
+    for_gates = torch.cat([for_cell * g * i * (1 - i), for_cell * hx[1] * f * (1 - f), for_cell * i * (1 - g * g),
+                           for_hidden * squashed * o * (1 - o)], -1)
+    for_input, for_w_ih, for_bias = product_back(for_gates, input, w_ih)
+    for_h, for_w_hh, _ = product_back(for_gates, hx[0], w_hh)
+    return for_input, [for_h, for_cell * f], for_w_ih, for_w_hh, for_bias, for_bias
 
 
-@table.gradient("_thnn_fused_lstm_cell")
-def fused_lstm_cell_gradient(input_gates: Tensor, hidden_gates: Tensor, cx: Tensor, input_bias: Tensor | None, hidden_bias: Tensor | None):
-    hidden, cell, workspace = torch._thnn_fused_lstm_cell(input_gates, hidden_gates, cx, input_bias, hidden_bias)
-
-    def backward(grad_hidden: Tensor | None, grad_cell: Tensor | None):
-        total = input_gates + hidden_gates
-        if input_bias is not None:
-            total = total + input_bias
-        if hidden_bias is not None:
-            total = total + hidden_bias
-        parts = total.chunk(4, -1)
-        i, f, g, o = parts[0].sigmoid(), parts[1].sigmoid(), parts[2].tanh(), parts[3].sigmoid()
-        squashed = (f * cx + i * g).tanh()
-        for_cell = torch.zeros_like(cx) if grad_cell is None else grad_cell
-        for_hidden = torch.zeros_like(cx) if grad_hidden is None else grad_hidden
-        for_cell = for_cell + for_hidden * o * (1 - squashed * squashed)
-        for_gates = torch.cat([for_cell * g * i * (1 - i), for_cell * cx * f * (1 - f), for_cell * i * (1 - g * g),
-                               for_hidden * squashed * o * (1 - o)], -1)
-        for_bias = for_gates.reshape([-1, for_gates.size(-1)]).sum([0])
-        return for_gates, for_gates, for_cell * f, for_bias, for_bias
-
-    return hidden, cell, workspace, backward
+@table.derivative("_thnn_fused_lstm_cell")
+def fused_lstm_cell_gradient(grad_hidden, grad_cell, input_gates, hidden_gates, cx, input_bias, hidden_bias):
+    total = input_gates + hidden_gates
+    if input_bias is not None:
+        total = total + input_bias
+    if hidden_bias is not None:
+        total = total + hidden_bias
+    parts = total.chunk(4, -1)
+    i, f, g, o = parts[0].sigmoid(), parts[1].sigmoid(), parts[2].tanh(), parts[3].sigmoid()
+    squashed = (f * cx + i * g).tanh()
+    for_cell = torch.zeros_like(cx) if grad_cell is None else grad_cell
+    for_hidden = torch.zeros_like(cx) if grad_hidden is None else grad_hidden
+    for_cell = for_cell + for_hidden * o * (1 - squashed * squashed)
+    for_gates = torch.cat([for_cell * g * i * (1 - i), for_cell * cx * f * (1 - f), for_cell * i * (1 - g * g),
+                           for_hidden * squashed * o * (1 - o)], -1)
+    for_bias = for_gates.reshape([-1, for_gates.size(-1)]).sum([0])
+    return for_gates, for_gates, for_cell * f, for_bias, for_bias
 
 
 @table.derivative("gru_cell")

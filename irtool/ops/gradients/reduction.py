@@ -72,48 +72,20 @@ def prod_dim_gradient(grad, self, dim, keepdim, self_size):
     return for_self
 
 
-@table.gradient("amax")
-def amax_gradient(self: Tensor, dim: list[int], keepdim: bool):
-    size, result = self.size(), torch.amax(self, dim, keepdim)
-
-    def backward(grad: Tensor):
-        mask = self == with_ones(result, dim, keepdim, size)
-        return shares(mask, dim, with_ones(grad, dim, keepdim, size)), None, None
-
-    return result, backward
+@table.derivative("amax amin")
+def amax_gradient(grad, self, dim, keepdim, result, self_size):
+    mask = self == with_ones(result, dim, keepdim, self_size)
+    return shares(mask, dim, with_ones(grad, dim, keepdim, self_size))
 
 
-@table.gradient("amin")
-def amin_gradient(self: Tensor, dim: list[int], keepdim: bool):
-    size, result = self.size(), torch.amin(self, dim, keepdim)
-
-    def backward(grad: Tensor):
-        mask = self == with_ones(result, dim, keepdim, size)
-        return shares(mask, dim, with_ones(grad, dim, keepdim, size)), None, None
-
-    return result, backward
-
-
-@table.derivative("max")
+@table.derivative("max min")
 def max_gradient(grad, self, result):
     mask = self == result
     return mask * (grad / mask.sum())
 
 
-@table.derivative("min")
-def min_gradient(grad, self, result):
-    mask = self == result
-    return mask * (grad / mask.sum())
-
-
-@table.derivative("max.dim")
+@table.derivative("max.dim min.dim")
 def max_dim_gradient(grad, dim, keepdim, indices, self_size):
-    places = along(indices, dim, keepdim, self_size)
-    return torch.scatter(grad.new_zeros(self_size), dim, places, along(grad, dim, keepdim, self_size))
-
-
-@table.derivative("min.dim")
-def min_dim_gradient(grad, dim, keepdim, indices, self_size):
     places = along(indices, dim, keepdim, self_size)
     return torch.scatter(grad.new_zeros(self_size), dim, places, along(grad, dim, keepdim, self_size))
 
@@ -132,49 +104,29 @@ def extremes_back(self: Tensor, low: Tensor, high: Tensor, low_grad: Tensor | No
     return for_self
 
 
-@table.gradient("aminmax")
-def aminmax_gradient(self: Tensor, dim: int | None, keepdim: bool):
-    low, high = torch.aminmax(self, dim=dim, keepdim=keepdim)
-
-    def backward(low_grad: Tensor | None, high_grad: Tensor | None):
-        dims: list[int] = []
-        if dim is not None:
-            dims = [dim]
-        return extremes_back(self, low, high, low_grad, high_grad, dims, keepdim), None, None
-
-    return low, high, backward
+@table.derivative("aminmax")
+def aminmax_gradient(low_grad, high_grad, self, dim, keepdim, min, max):
+    dims: list[int] = []
+    if dim is not None:
+        dims = [dim]
+    return extremes_back(self, min, max, low_grad, high_grad, dims, keepdim)
 
 
-@table.gradient("aten::_aminmax")
-def aminmax_of_all_gradient(self: Tensor):
-    low, high = torch._aminmax(self)
-
-    def backward(low_grad: Tensor | None, high_grad: Tensor | None):
-        dims: list[int] = []
-        return extremes_back(self, low, high, low_grad, high_grad, dims, False)
-
-    return low, high, backward
+@table.derivative("aten::_aminmax")
+def aminmax_of_all_gradient(low_grad, high_grad, self, result0, result1):
+    dims: list[int] = []
+    return extremes_back(self, result0, result1, low_grad, high_grad, dims, False)
 
 
-@table.gradient("_aminmax.dim")
-def aminmax_along_gradient(self: Tensor, dim: int, keepdim: bool):
-    low, high = torch._aminmax(self, dim, keepdim)
-
-    def backward(low_grad: Tensor | None, high_grad: Tensor | None):
-        return extremes_back(self, low, high, low_grad, high_grad, [dim], keepdim), None, None
-
-    return low, high, backward
+@table.derivative("_aminmax.dim")
+def aminmax_along_gradient(low_grad, high_grad, self, dim, keepdim, result0, result1):
+    return extremes_back(self, result0, result1, low_grad, high_grad, [dim], keepdim)
 
 
-@table.gradient("logsumexp special_logsumexp")
-def logsumexp_gradient(self: Tensor, dim: list[int], keepdim: bool):
-    size, result = self.size(), torch.logsumexp(self, dim, keepdim)
-
-    def backward(grad: Tensor):
-        weight = (self - with_ones(result, dim, keepdim, size)).exp()
-        return with_ones(grad, dim, keepdim, size) * weight, None, None
-
-    return result, backward
+@table.derivative("logsumexp special_logsumexp")
+def logsumexp_gradient(grad, self, dim, keepdim, result, self_size):
+    weight = (self - with_ones(result, dim, keepdim, self_size)).exp()
+    return with_ones(grad, dim, keepdim, self_size) * weight
 
 
 table.no_gradient("truth values, counts and hashes", "all any count_nonzero hash_tensor")

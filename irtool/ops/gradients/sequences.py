@@ -40,26 +40,20 @@ def unflatten_dense_tensors_gradient(grad, flat_size):
     return torch.constant_pad_nd(used, [0, flat_size[0] - used.size(0)]), None
 
 
-@table.gradient("_chunk_cat")
-def chunk_cat_gradient(tensors: list[Tensor], dim: int, num_chunks: int):
-    shapes = [tensor.size() for tensor in tensors]
-    result = torch._chunk_cat(tensors, dim, num_chunks)
-
-    def backward(grad: Tensor):
-        at = dim if dim >= 0 else dim + len(shapes[0])
-        for_tensors: list[Tensor] = []
-        start = 0
-        for shape in shapes:
-            padded = [size for size in shape]
-            padded[at] = (shape[at] + num_chunks - 1) // num_chunks * num_chunks
-            width = padded[at] // num_chunks
-            for size in shape[at + 1:]:
-                width = width * size
-            for_tensors.append(grad.narrow(at + 1, start, width).reshape(padded).narrow(at, 0, shape[at]))
-            start = start + width
-        return for_tensors, None, None
-
-    return result, backward
+@table.derivative("_chunk_cat")
+def chunk_cat_gradient(grad, dim, num_chunks, tensors_size):
+    at = dim if dim >= 0 else dim + len(tensors_size[0])
+    for_tensors: list[Tensor] = []
+    start = 0
+    for shape in tensors_size:
+        padded = [size for size in shape]
+        padded[at] = (shape[at] + num_chunks - 1) // num_chunks * num_chunks
+        width = padded[at] // num_chunks
+        for size in shape[at + 1:]:
+            width = width * size
+        for_tensors.append(grad.narrow(at + 1, start, width).reshape(padded).narrow(at, 0, shape[at]))
+        start = start + width
+    return for_tensors
 
 
 @table.gradient("combinations")

@@ -69,22 +69,22 @@ table.derivative("unfold", lambda grad, dimension, size, step, self_size: torch.
 
 
 @table.derivative("as_strided")
-def as_strided_gradient(grad, size, stride, storage_offset, self_size, self_stride, self_storage_offset):
-    begin = self_storage_offset
+def as_strided_gradient(grad, size, stride, storage_offset, self_size, self_stride, self_offset):
+    begin = self_offset
     if storage_offset is not None:
         begin = storage_offset
     room = 1
     for place in range(len(self_size)):
-        room = max(room, self_storage_offset + 1)
+        room = max(room, self_offset + 1)
         room = room + (self_size[place] - 1) * self_stride[place]
     reach = begin + 1
     for place in range(len(size)):
         reach = reach + (size[place] - 1) * stride[place]
-    memory = grad.new_zeros([max(room + self_storage_offset, reach)])
+    memory = grad.new_zeros([max(room + self_offset, reach)])
     places = torch.arange(memory.numel(), device=grad.device)
     source = torch.as_strided(places, size, stride, begin).reshape([-1])
     memory = memory.index_add(0, source, grad.reshape([-1]))
-    target = torch.as_strided(places, self_size, self_stride, self_storage_offset).reshape([-1])
+    target = torch.as_strided(places, self_size, self_stride, self_offset).reshape([-1])
     return memory.index_select(0, target).reshape(self_size)
 
 

@@ -30,14 +30,8 @@ table.derivative("kthvalue mode median.dim nanmedian.dim",
                  lambda grad, dim, keepdim, indices, self_size: to_places(grad, dim, indices, keepdim, self_size))
 
 
-@table.derivative("aten::median")
+@table.derivative("aten::median aten::nanmedian")
 def median_gradient(grad, self, result):
-    chosen = (self == result) | ((self != self) & (result != result))
-    return chosen * (grad / chosen.sum())
-
-
-@table.derivative("aten::nanmedian")
-def nanmedian_gradient(grad, self, result):
     chosen = (self == result) | ((self != self) & (result != result))
     return chosen * (grad / chosen.sum())
 

@@ -42,94 +42,64 @@ def mean_slope(self: Tensor, grad: Tensor, dim: list[int] | None, keepdim: bool)
     return with_ones(grad, dim, keepdim, size).expand(size) / (self.numel() // max(grad.numel(), 1))
 
 
-@table.gradient("var_mean")
-def var_mean_gradient(self: Tensor, unbiased: bool):
-    var, mean = torch.var_mean(self, unbiased)
-
-    def backward(var_grad: Tensor | None, mean_grad: Tensor | None):
-        for_self = torch.zeros_like(self)
-        if var_grad is not None:
-            for_self = for_self + var_slope(self, var_grad, None, int(unbiased), False)
-        if mean_grad is not None:
-            for_self = for_self + mean_slope(self, mean_grad, None, False)
-        return for_self, None
-
-    return var, mean, backward
+@table.derivative("var_mean")
+def var_mean_gradient(var_grad, mean_grad, self, unbiased):
+    for_self = torch.zeros_like(self)
+    if var_grad is not None:
+        for_self = for_self + var_slope(self, var_grad, None, int(unbiased), False)
+    if mean_grad is not None:
+        for_self = for_self + mean_slope(self, mean_grad, None, False)
+    return for_self
 
 
-@table.gradient("var_mean.dim")
-def var_mean_dim_gradient(self: Tensor, dim: list[int] | None, unbiased: bool, keepdim: bool):
-    var, mean = torch.var_mean(self, dim, unbiased, keepdim)
-
-    def backward(var_grad: Tensor | None, mean_grad: Tensor | None):
-        for_self = torch.zeros_like(self)
-        if var_grad is not None:
-            for_self = for_self + var_slope(self, var_grad, dim, int(unbiased), keepdim)
-        if mean_grad is not None:
-            for_self = for_self + mean_slope(self, mean_grad, dim, keepdim)
-        return for_self, None, None, None
-
-    return var, mean, backward
+@table.derivative("var_mean.dim")
+def var_mean_dim_gradient(var_grad, mean_grad, self, dim, unbiased, keepdim):
+    for_self = torch.zeros_like(self)
+    if var_grad is not None:
+        for_self = for_self + var_slope(self, var_grad, dim, int(unbiased), keepdim)
+    if mean_grad is not None:
+        for_self = for_self + mean_slope(self, mean_grad, dim, keepdim)
+    return for_self
 
 
-@table.gradient("var_mean.correction")
-def var_mean_correction_gradient(self: Tensor, dim: list[int] | None, correction: number | None, keepdim: bool):
-    var, mean = torch.var_mean(self, dim, correction=correction, keepdim=keepdim)
-
-    def backward(var_grad: Tensor | None, mean_grad: Tensor | None):
-        for_self = torch.zeros_like(self)
-        if var_grad is not None:
-            for_self = for_self + var_slope(self, var_grad, dim, known(correction), keepdim)
-        if mean_grad is not None:
-            for_self = for_self + mean_slope(self, mean_grad, dim, keepdim)
-        return for_self, None, None, None
-
-    return var, mean, backward
+@table.derivative("var_mean.correction")
+def var_mean_correction_gradient(var_grad, mean_grad, self, dim, correction, keepdim):
+    for_self = torch.zeros_like(self)
+    if var_grad is not None:
+        for_self = for_self + var_slope(self, var_grad, dim, known(correction), keepdim)
+    if mean_grad is not None:
+        for_self = for_self + mean_slope(self, mean_grad, dim, keepdim)
+    return for_self
 
 
-@table.gradient("std_mean")
-def std_mean_gradient(self: Tensor, unbiased: bool):
-    std, mean = torch.std_mean(self, unbiased)
-
-    def backward(std_grad: Tensor | None, mean_grad: Tensor | None):
-        for_self = torch.zeros_like(self)
-        if std_grad is not None:
-            for_self = for_self + std_slope(self, std_grad, std, None, int(unbiased), False)
-        if mean_grad is not None:
-            for_self = for_self + mean_slope(self, mean_grad, None, False)
-        return for_self, None
-
-    return std, mean, backward
+@table.derivative("std_mean")
+def std_mean_gradient(std_grad, mean_grad, self, unbiased, result0):
+    for_self = torch.zeros_like(self)
+    if std_grad is not None:
+        for_self = for_self + std_slope(self, std_grad, result0, None, int(unbiased), False)
+    if mean_grad is not None:
+        for_self = for_self + mean_slope(self, mean_grad, None, False)
+    return for_self
 
 
-@table.gradient("std_mean.dim")
-def std_mean_dim_gradient(self: Tensor, dim: list[int] | None, unbiased: bool, keepdim: bool):
-    std, mean = torch.std_mean(self, dim, unbiased, keepdim)
-
-    def backward(std_grad: Tensor | None, mean_grad: Tensor | None):
-        for_self = torch.zeros_like(self)
-        if std_grad is not None:
-            for_self = for_self + std_slope(self, std_grad, std, dim, int(unbiased), keepdim)
-        if mean_grad is not None:
-            for_self = for_self + mean_slope(self, mean_grad, dim, keepdim)
-        return for_self, None, None, None
-
-    return std, mean, backward
+@table.derivative("std_mean.dim")
+def std_mean_dim_gradient(std_grad, mean_grad, self, dim, unbiased, keepdim, result0):
+    for_self = torch.zeros_like(self)
+    if std_grad is not None:
+        for_self = for_self + std_slope(self, std_grad, result0, dim, int(unbiased), keepdim)
+    if mean_grad is not None:
+        for_self = for_self + mean_slope(self, mean_grad, dim, keepdim)
+    return for_self
 
 
-@table.gradient("std_mean.correction")
-def std_mean_correction_gradient(self: Tensor, dim: list[int] | None, correction: number | None, keepdim: bool):
-    std, mean = torch.std_mean(self, dim, correction=correction, keepdim=keepdim)
-
-    def backward(std_grad: Tensor | None, mean_grad: Tensor | None):
-        for_self = torch.zeros_like(self)
-        if std_grad is not None:
-            for_self = for_self + std_slope(self, std_grad, std, dim, known(correction), keepdim)
-        if mean_grad is not None:
-            for_self = for_self + mean_slope(self, mean_grad, dim, keepdim)
-        return for_self, None, None, None
-
-    return std, mean, backward
+@table.derivative("std_mean.correction")
+def std_mean_correction_gradient(std_grad, mean_grad, self, dim, correction, keepdim, result0):
+    for_self = torch.zeros_like(self)
+    if std_grad is not None:
+        for_self = for_self + std_slope(self, std_grad, result0, dim, known(correction), keepdim)
+    if mean_grad is not None:
+        for_self = for_self + mean_slope(self, mean_grad, dim, keepdim)
+    return for_self
 
 
 # ---- covariances

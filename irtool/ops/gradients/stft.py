@@ -66,8 +66,7 @@ def stft_back(grad: Tensor, signal: Tensor, n_fft: int, hop_length: int | None, 
 
 @table.derivative("aten::stft")
 def stft_gradient(grad, self, n_fft, hop_length, win_length, window, normalized, onesided, return_complex):
-    for_self, for_window = stft_back(grad, self, n_fft, hop_length, win_length, window, normalized, onesided, return_complex)
-    return for_self, for_window
+    return stft_back(grad, self, n_fft, hop_length, win_length, window, normalized, onesided, return_complex)
 
 
 @table.gradient("stft.center")

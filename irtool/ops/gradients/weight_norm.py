@@ -12,16 +12,8 @@ def weight_norm_back(grad: Tensor, v: Tensor, g: Tensor, norms: Tensor) -> tuple
     return for_v, (along / norms).sum_to_size(g.size())
 
 
-@table.derivative("_weight_norm")
-def weight_norm_gradient(grad, v, g, dim):
-    for_v, for_g = weight_norm_back(grad, v, g, torch.norm_except_dim(v, 2, dim))
-    return for_v, for_g
-
-
-@table.derivative("_weight_norm_interface")
-def weight_norm_interface_gradient(grad, v, g, dim):
-    for_v, for_g = weight_norm_back(grad, v, g, torch.norm_except_dim(v, 2, dim))
-    return for_v, for_g
+table.derivative("_weight_norm", lambda grad, v, g, dim: weight_norm_back(grad, v, g, torch.norm_except_dim(v, 2, dim)))
+table.derivative("_weight_norm_interface", lambda grad, v, g, dim: weight_norm_back(grad, v, g, torch.norm_except_dim(v, 2, dim)))
 
 
 @table.derivative("norm_except_dim")
