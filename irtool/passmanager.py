@@ -58,6 +58,24 @@ class Observer:
         """A pass has run, and the module was verified if that was asked for; `record.total_ns` is complete."""
 
 
+class Observers(Observer):
+    """Several observers as one, told in order."""
+
+    def __init__(self, *observers: Observer) -> None:
+        self.observers = observers
+
+    def allows(self, step: Step, graph: str) -> bool:
+        return all([each.allows(step, graph) for each in self.observers])
+
+    def before(self, record: PassRecord, module: Module) -> None:
+        for each in self.observers:
+            each.before(record, module)
+
+    def after(self, record: PassRecord, module: Module) -> None:
+        for each in self.observers:
+            each.after(record, module)
+
+
 class PassManager:
     """A pipeline, ready to run.
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from irtool.testing.compare import compare, compare_members, round_up
+from irtool.testing.closeness import compare, compare_members, round_up
 
 FLOATS = st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=8)
 

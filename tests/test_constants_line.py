@@ -17,7 +17,7 @@ from irtool.interop.npz import decode
 from irtool.interop.spelling import MOST, exact_text, spell
 from irtool.ir.attribute import Attribute, TensorLiteral
 from irtool.ops.structure import tensor_of
-from irtool.testing.compare import compare_members
+from irtool.testing.closeness import compare_members
 
 SQUARES = """graph(%x : Double({n})):
   %2 : Double({n}) = aten::mul(%x, %x)

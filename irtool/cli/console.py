@@ -252,10 +252,16 @@ class Console:
 
     def show_diff(self, lines: Iterable[str]) -> None:
         """Write a unified diff to the message stream, in colours if colours are on."""
+        self._err("\n".join(self.coloured(lines, self.color)))
+
+    def out_diff(self, lines: Iterable[str]) -> None:
+        """Write a unified diff to standard output, in colours on a terminal."""
+        self.out("".join([f"{line}\n" for line in self.coloured(lines, self.color and self.is_terminal())]))
+
+    def coloured(self, lines: Iterable[str], is_wanted: bool) -> list[str]:
+        """Lines of a unified diff."""
         lines = map(clean, lines)
-        if self.color:
-            lines = (f"\x1b[{COLORS[line[0]]}m{line}\x1b[0m" if line[:1] in ("+", "-", "@") else line for line in lines)
-        self._err("\n".join(lines))
+        return [f"\x1b[{COLORS[line[0]]}m{line}\x1b[0m" if is_wanted and line[:1] in ("+", "-", "@") else line for line in lines]
 
 
 def wants_color(flag: str, stream: TextIO) -> bool:

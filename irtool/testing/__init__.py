@@ -1,1 +1,1 @@
-"""For tests, ours and users': comparing arrays (`irtool.testing.compare`)."""
+"""For tests, ours and users': comparing arrays (`irtool.testing.closeness`)."""

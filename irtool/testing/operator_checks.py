@@ -20,7 +20,7 @@ from irtool.ops import OPS
 from irtool.ops.formula import formula_of, run_formula
 from irtool.ops.samples.draw import Call
 from irtool.ops.tensor import Tensor, calling_kind
-from irtool.testing.compare import compare
+from irtool.testing.closeness import compare
 from irtool.testing.finite_differences import flattened
 from irtool.testing.formulas import call_graph, check_formula
 

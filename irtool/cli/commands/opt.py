@@ -12,6 +12,7 @@ from irtool.cli.opener import ArchiveSource, is_archive_name
 from irtool.cli.opt import HEADER
 from irtool.cli.options import output_option, state_option, syntax_option, text_argument
 from irtool.cli.show.progress import Progress
+from irtool.cli.validating import MADE, VALIDATION, gradients_option, tolerance_options
 from irtool.ir.errors import Error, VerifyError
 from irtool.ir.module import Module
 from irtool.ir.source import Diagnostic, SourceFile
@@ -19,7 +20,7 @@ from irtool.ir.source import Diagnostic, SourceFile
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from irtool.cli.console import Console
-    from irtool.cli.show.reports import Bisection
+    from irtool.cli.show.reports import Bisection, Reports
     from irtool.passmanager import PassManager, PassRecord
     from irtool.pipelines import Step
 
@@ -55,6 +56,10 @@ The graphs are printed to standard output, everything about passes to standard e
 @option("--verify-roundtrip", is_flag=True, group=DEBUGGING, help="check that the output, parsed and printed again, is the same text")
 @option("--verify-diagnostics", is_flag=True, group=DEBUGGING,
         help="check that the errors are those in '# expected-error@+1 {{text}}' comments")
+@option("--validate", metavar="INPUTS.npz", bare=MADE, group=VALIDATION,
+        help="run the graphs before and after each pass; stop where results change")
+@gradients_option
+@tolerance_options
 @option("--opt-bisect-limit", metavar="N", type=Converted(at_least(0)), group=DEBUGGING, help="run only the first N (pass, graph) pairs")
 @option("--write-reproducer", metavar="FILE", group=DEBUGGING, help="save the input with this command line in it")
 @option("--run-reproducer", is_flag=True, group=DEBUGGING, help="run FILE with the command line saved in it (irtool-crash-*.ir)")
@@ -237,7 +242,7 @@ class Job:
         reports = Reports(self.arguments, self.console, len(self.manager.steps), self.progress, place, folder, self.bisection)
         try:
             reports.start(module)
-            self.manager.run(module, reports)
+            self.run_watched(module, reports)
             reports.finish()
         except VerifyError as error:        # the input was verified: the pass broke it
             doubts = self.doubts(piece)
@@ -248,6 +253,21 @@ class Job:
             raise InternalError(diagnostics=error.diagnostics, reproducer=self.save_reproducer()) from error
         finally:
             self.records += reports.records
+
+    def run_watched(self, module: Module, reports: Reports) -> None:
+        """The pipeline, with `--validate` compared after each pass."""
+        arguments = self.arguments
+        if not arguments.validate and not arguments.validate_gradients:
+            self.manager.run(module, reports)
+            return
+        from irtool.cli.validating import say_what_was_not_run, validation
+        from irtool.passmanager import Observers
+
+        checked = validation(arguments, self.console, None if arguments.validate in (None, MADE) else arguments.validate)
+        self.manager.run(module, Observers(reports, checked))
+        say_what_was_not_run(checked, self.console)
+        if not arguments.quiet:
+            self.console.err(f"validated: {checked.comparisons} comparisons, all equal")
 
     def doubts(self, piece: SourceFile) -> list[Diagnostic]:
         """Warnings for types in the input that disagree with its operators: results of passes may then fail to verify."""

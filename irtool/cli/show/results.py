@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from irtool.cli.console import Console
     from irtool.interop.npz import Archive
     from irtool.ir.graph import Graph, Value
-    from irtool.testing.compare import Comparison
+    from irtool.testing.closeness import Comparison
 
 class Result:
     """One result of a run: `output0`, an output, or `grad0`, the gradient of an input."""
@@ -111,7 +111,7 @@ def as_record(result: Result) -> dict[str, Any]:
 
 def compare(results: Iterable[Result], arguments: Arguments, console: Console) -> int:
     """Compare with the npz of `--expect`; returns 1 if something differs."""
-    from irtool.testing.compare import compare_members
+    from irtool.testing.closeness import compare_members
 
     expected = console.read_archive(arguments.expect)
     actual = archive_of(results)

@@ -1,0 +1,99 @@
+"""What a graph computes, as a list that can be compared: outputs, inputs after the run, and of a gradient pair its gradients."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from irtool.accepted_values import accept, copied, delivered
+from irtool.execute.pairs import Forward
+from irtool.interpret import walk
+from irtool.ir.graph import Graph
+from irtool.ir.pair import GradientPair
+from irtool.ops.arrays import is_array, seeded
+from irtool.ops.node_calls import call_node
+from irtool.testing.closeness import compare
+
+Named = list[tuple[str, Any]]
+"""What is compared, each with a name for messages."""
+
+
+def results_of(graph: Graph, inputs: Sequence[Any], seed: int = 0) -> Named:
+    """Outputs, then the inputs as the run leaves them, leaf by leaf. Raises what running the graph raises."""
+    values = copied([accept(value, declared) for value, declared in zip(inputs, graph.inputs, strict=True)])
+    before = list(values)
+    with np.errstate(all="ignore"), seeded(seed):
+        outputs = walk(graph, values, call_node)
+    outputs = [delivered(result, declared.type) for result, declared in zip(outputs, graph.outputs, strict=True)]
+    return [*leaves("output", copied(outputs)), *leaves("input after the run", copied(before))]
+
+
+def gradients_of(pair: GradientPair, inputs: Sequence[Any], seed: int = 0) -> Named:
+    """Real outputs of a pair, and the gradients of its inputs for random cotangents. Raises what running the pair raises."""
+    with seeded(seed):
+        forward = Forward(pair, inputs)
+        random = np.random.default_rng(seed)
+        cotangents = {index: cotangent(forward.outputs[index], random) for index in pair.input_vjps
+                      if index < len(forward.outputs) and is_floating(forward.outputs[index])}
+        gradients, _ = forward.backward(cotangents)
+    return [*leaves("output", forward.outputs), *[row for index in sorted(gradients) for row in leaves(f"gradient of input {index}",
+                                                                                                 [gradients[index]], False)]]
+
+
+def cotangent(output: Any, random: np.random.Generator) -> Any:
+    """A random array like an output."""
+    return random.standard_normal(np.shape(output)).astype(np.asarray(output).dtype)
+
+
+def is_floating(value: Any) -> bool:
+    """Is it an array that can have a gradient?"""
+    return is_array(value) and value.dtype.kind in "fc"
+
+
+def leaves(what: str, values: Sequence[Any], is_numbered: bool = True) -> Named:
+    """Values, nested ones taken apart, with their names: `output 1[0]`."""
+    rows: Named = []
+
+    def visit(value: Any, name: str) -> None:
+        if isinstance(value, list | tuple):
+            rows.append((f"length of {name}", len(value)))
+            for index, each in enumerate(value):
+                visit(each, f"{name}[{index}]")
+        elif isinstance(value, dict):
+            for key, each in value.items():
+                visit(each, f"{name}[{key!r}]")
+        else:
+            rows.append((name, value))
+
+    for index, value in enumerate(values):
+        visit(value, f"{what} {index}" if is_numbered else what)
+    return rows
+
+
+def difference(actual: Named, expected: Named, rtol: float | None = None, atol: float | None = None) -> str:
+    """The first thing that is not as expected, in words with the worst element; empty where all is."""
+    for (name, one), (other_name, other) in zip(actual, expected, strict=False):
+        reason = unlike(one, other, rtol, atol)
+        if reason or name != other_name:
+            return f"{other_name}: {reason or f'{name} stands in its place'}"
+    return "" if len(actual) == len(expected) else f"{len(actual)} results instead of {len(expected)}"
+
+
+def unlike(actual: Any, expected: Any, rtol: float | None = None, atol: float | None = None) -> str:
+    """Why a value is not as expected; empty where it is."""
+    if is_array(expected) and is_array(actual):
+        with np.errstate(all="ignore"):
+            comparison = compare(actual, expected, rtol, atol)
+        return "" if comparison.is_equal else comparison.reason
+    if type(actual) is not type(expected):
+        return f"{type(actual).__name__} instead of {type(expected).__name__}"
+    if isinstance(expected, float | complex):
+        return unlike(np.float64(actual).reshape(()) if isinstance(actual, float) else np.complex128(actual).reshape(()),
+                      np.float64(expected).reshape(()) if isinstance(expected, float) else np.complex128(expected).reshape(()), rtol, atol)
+    if isinstance(expected, int | str | bool | type(None)):
+        return "" if actual == expected else f"{str(actual)[:40]} instead of {str(expected)[:40]}"
+    return ""       # objects, which have no equality
+
+
+__all__ = ["Named", "difference", "gradients_of", "results_of"]

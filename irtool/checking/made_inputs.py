@@ -1,0 +1,90 @@
+"""Inputs made from the types of a graph: ordinary numbers first, then corner values."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from irtool.ir.dtypes import CODES
+from irtool.ir.graph import Graph
+from irtool.ir.types import DictType, ListType, OptionalType, TensorType, TupleType, Type
+from irtool.ops.arrays import dtype_of
+
+SHAPES = ((3, 3), (2, 3), (4,), (2, 3, 4, 4), ())
+"""Shapes for tensors whose types say none, one after the other, until the graph runs."""
+CORNERS = (0.0, -0.0, np.nan, np.inf, -np.inf, 1.0, -1.0, 1e-30, 1e30, 0.5)
+WHOLE_CORNERS = (0, -1, 1, 2, 127, -128)
+NUMBERS: dict[str, Sequence[Any]] = {"int": (1, 2, 0, -1), "float": (0.5, -1.5, 0.0), "bool": (True, False), "Scalar": (2, 0.5),
+                                     "complex": (1 + 2j, 0j), "str": ("mean", ""), "Device": ("cpu",), "None": (None,), "NoneType": (None,)}
+
+
+class NoInputs(Exception):
+    """No input can be made of a type."""
+
+
+def input_sets(graph: Graph, seed: int = 0) -> Iterator[list[Any]]:
+    """Sets of inputs for a graph: for each shape of SHAPES (once, where all types say theirs) ordinary numbers, small positive ones, and
+    corner values. Raises NoInputs where an input's type has no such value."""
+    says_shapes = all(is_complete(value.type) for value in graph.inputs)
+    for shape in SHAPES[:1] if says_shapes else SHAPES:
+        for index, draw in enumerate((ordinary, positive, corners)):
+            random = np.random.default_rng((seed, index, len(shape)))
+            yield [made(value.type, shape, draw, random, index) for value in graph.inputs]
+
+
+def is_complete(type: Type) -> bool:
+    """Does the type say shapes, where it is of tensors?"""
+    if isinstance(type, TensorType):
+        return type.shape is not None and None not in type.shape
+    return not isinstance(type, ListType | TupleType | OptionalType) or all(map(is_complete, type.elements))
+
+
+Draw = Callable[[np.random.Generator, tuple[int, ...], Any], Any]
+
+
+def made(type: Type, shape: tuple[int, ...], draw: Draw, random: np.random.Generator, index: int) -> Any:
+    """A value of a type; the index-th kind of number. Raises NoInputs."""
+    if isinstance(type, TensorType):
+        sizes = shape if type.shape is None else tuple([3 if size is None else size for size in type.shape])
+        return draw(random, sizes, dtype_of(CODES[type.dtype or "float32"]))
+    if isinstance(type, OptionalType):
+        return made(type.element, shape, draw, random, index)
+    if isinstance(type, ListType):
+        return [made(type.element, shape, draw, random, index) for _ in range(2)]
+    if isinstance(type, TupleType):
+        return tuple([made(each, shape, draw, random, index) for each in type.elements])
+    if isinstance(type, DictType):
+        return {key: made(type.value_type, shape, draw, random, index) for key in ("a", "b") if type.key_type.key == "str"}
+    values = NUMBERS.get(str(type.key))
+    if values is None:
+        raise NoInputs(f"no value can be made of the type {type}")
+    return values[index % len(values)]
+
+
+def ordinary(random: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Numbers around 0; small whole numbers; either truth value."""
+    if dtype.kind == "b":
+        return random.integers(0, 2, shape).astype(dtype)
+    if dtype.kind in "iu":
+        return random.integers(0 if dtype.kind == "u" else -3, 4, shape).astype(dtype)
+    numbers = random.standard_normal(shape)
+    return (numbers + 1j * random.standard_normal(shape) if dtype.kind == "c" else numbers).astype(dtype)
+
+
+def positive(random: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Numbers from 0.1 to 1; whole numbers from 0 to 2, which may be indices."""
+    if dtype.kind in "biu":
+        return random.integers(0, 2 if dtype.kind == "b" else 3, shape).astype(dtype)
+    return random.uniform(0.1, 1.0, shape).astype(dtype)
+
+
+def corners(random: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Zeros of both signs, nan, infinities, the very small and the very large, in any order."""
+    count = int(np.prod(shape))
+    with np.errstate(all="ignore"):
+        values = np.resize(np.array(WHOLE_CORNERS if dtype.kind in "biu" else CORNERS), count)
+        return random.permutation(values).astype(dtype).reshape(shape)
+
+
+__all__ = ["NoInputs", "input_sets"]

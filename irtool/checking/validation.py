@@ -1,0 +1,126 @@
+"""Are results the same after each pass? An observer of a pipeline that runs the graphs and stops at the first pass that changes them.
+
+    manager.run(module, Validation())               # raises ValidationError, which names pass, value and worst element
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from irtool.checking.computed import Named, difference, gradients_of, results_of
+from irtool.checking.made_inputs import NoInputs, input_sets
+from irtool.ir.errors import Error
+from irtool.ir.graph import Graph
+from irtool.ir.module import Module
+from irtool.ir.pair import OF, GradientPair, is_in_pair, pairs
+from irtool.passmanager import Observer, PassRecord
+
+CHANGES_RESULTS = ("vmap", "differentiate", "freeze")
+"""Passes after which a graph computes something else, or takes other inputs, on purpose: what follows is compared with what they left."""
+SETS = 3
+"""How many sets of inputs are tried, of those on which a graph runs."""
+Run = Callable[[Sequence[Any]], Named]
+
+
+class ValidationError(Error):
+    """A pass changed what a graph computes."""
+
+    code = "E0311"
+
+
+class Baseline:
+    """What one graph, or gradient pair, computed on some sets of inputs."""
+
+    def __init__(self, graph: Graph, inputs: Iterator[list[Any]], run: Run) -> None:
+        self.takes = len(graph.inputs)
+        self.rows: list[tuple[list[Any], Named]] = []
+        self.why_none = ""
+        try:
+            for each in inputs:
+                try:
+                    self.rows.append((each, run(each)))
+                except Error as error:
+                    self.why_none = self.why_none or error.message
+                if len(self.rows) == SETS:
+                    break
+        except NoInputs as error:
+            self.why_none = str(error)
+
+
+class Validation(Observer):
+    """Compares what graphs compute after each pass with what they did before it. `not_run` says, by name, which were not compared, and why.
+
+    inputs: of the only graph; None: made from the types, with corner values. rtol, atol: as of `irtool.testing.closeness`; None: by dtype.
+    gradients: compare gradient pairs, too.
+    """
+
+    def __init__(self, inputs: Callable[[Graph], Sequence[Any]] | None = None, *, rtol: float | None = None, atol: float | None = None,
+                 seed: int = 0, gradients: bool = False) -> None:
+        self.inputs = inputs
+        self.rtol, self.atol, self.seed = rtol, atol, seed
+        self.gradients = gradients
+        self.baselines: dict[str, Baseline] = {}
+        self.not_run: dict[str, str] = {}
+        self.comparisons = 0
+
+    def start(self, module: Module) -> None:
+        """Run everything as it stands."""
+        self.baselines = {}
+        for name, graph, run in self.subjects(module):
+            given = iter([list(self.inputs(graph))]) if self.inputs is not None else islice(input_sets(graph, self.seed), 4 * SETS)
+            baseline = self.baselines[name] = Baseline(graph, given, run)
+            if baseline.rows:
+                self.not_run.pop(name, None)
+            else:
+                self.not_run[name] = baseline.why_none
+
+    def subjects(self, module: Module) -> Iterator[tuple[str, Graph, Run]]:
+        """What can be run by itself: graphs that are no gradients, and pairs."""
+        for name, graph in zip(module.names(), module.graphs, strict=True):
+            if OF not in graph.metadata and not is_in_pair(graph):
+                yield name, graph, lambda inputs, graph=graph: results_of(graph, inputs, self.seed)     # type: ignore[misc]
+        for pair in pairs(module):
+            yield f"{pair.f.name}, a gradient pair" if self.gradients else pair.f.name, pair.f, self.of_pair(pair)
+
+    def of_pair(self, pair: GradientPair) -> Run:
+        """How a pair is run: with its gradients, or f alone."""
+        if self.gradients:
+            return lambda inputs: gradients_of(pair, inputs, self.seed)
+        count = pair.real_outputs
+        return lambda inputs: [row for row in results_of(pair.f, inputs, self.seed) if is_real(row[0], count)]
+
+    def before(self, record: PassRecord, module: Module) -> None:
+        """Of the first pass: run everything as it stands."""
+        if not self.baselines:
+            self.start(module)
+
+    def after(self, record: PassRecord, module: Module) -> None:
+        """Compare. Raises ValidationError."""
+        if record.step.name in CHANGES_RESULTS:
+            self.start(module)
+            return
+        for name, graph, run in self.subjects(module):
+            baseline = self.baselines.get(name)
+            if baseline is None or baseline.takes != len(graph.inputs):
+                continue
+            for inputs, expected in baseline.rows:
+                try:
+                    reason = difference(run(inputs), expected, self.rtol, self.atol)
+                except Error as error:
+                    reason = f"the graph fails: {error.message}"
+                self.comparisons += 1
+                if reason:
+                    raise ValidationError(f"pass '{record.step.name}' changes what '{name}' computes: {reason}")
+        known = {name for name, _, _ in self.subjects(module)}
+        if known != set(self.baselines):
+            self.start(module)
+
+
+def is_real(name: str, count: int) -> bool:
+    """Is it one of the first outputs, not what f saves for df?"""
+    head, _, rest = name.removeprefix("length of ").partition(" ")
+    return head != "output" or int(rest.partition("[")[0]) < count
+
+
+__all__ = ["CHANGES_RESULTS", "Validation", "ValidationError"]

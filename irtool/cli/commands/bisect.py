@@ -1,0 +1,106 @@
+"""`irtool bisect`: which pass of a pipeline is wrong, and what it changed."""
+from __future__ import annotations
+
+from irtool.cli.command import Arguments, argument, command, option
+from irtool.cli.exit_errors import UsageError
+from irtool.cli.validating import gradients_option, tolerance_options
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from irtool.checking.validation import Validation
+    from irtool.cli.console import Console
+    from irtool.ir.module import Module
+
+
+@command("bisect", epilog="""
+Without --test the graphs are run before and after each pass (as opt --validate does). With --test, CMD is run with a file name behind it:
+0 is good, 125 cannot tell, any other status is bad; the first pass after which the file is bad is named. Exit code 0: a pass was named or
+none is wrong, 1: not reproduced (the input is bad already, or cannot be told).
+
+  irtool bisect --passes=O1 graph.ir
+  irtool bisect --passes=O1 --test ./check.sh graph.ir
+""")
+@argument("file", metavar="FILE", default="-", help="IR text (-: standard input, the default)")
+@argument("inputs", metavar="INPUTS.npz", required=False, help="arrays to run on; without them inputs are made from the types")
+@option("-p", "--passes", metavar="PIPELINE", multiple=True, help="passes in order, or a preset; repeat to add")
+@option("--test", metavar="CMD", help="a command that says whether a file is bad")
+@gradients_option
+@tolerance_options
+@option("--json", is_flag=True, help="a JSON object")
+def bisect(arguments: Arguments, console: Console) -> int:
+    """Name the first pass that is wrong."""
+    from irtool.checking.graph_diff import compare_graphs
+    from irtool.cli.commands.opt import pipeline
+    from irtool.cli.validating import read_verified, say_what_was_not_run, validation
+    from irtool.passmanager import PassManager
+
+    steps = pipeline(arguments.passes, console)
+    if not steps:
+        raise UsageError("--passes is missing: which passes should be looked at?", code="E0804")
+    _, module = read_verified(arguments.file, console)
+    checked = validation(arguments, console, arguments.inputs)
+    from irtool.cli.show.progress import Progress
+    from irtool.cli.test_command import verdict
+
+    if arguments.test and verdict(arguments.test, str(module)) != "good":
+        console.err("the file is bad, or cannot be told, before any pass")
+        return 1
+    if not arguments.test:
+        checked.start(module)
+    with Progress(console, "running passes", len(steps)) as progress:
+        for index, step in enumerate(steps, 1):
+            progress.step(step.name, index - 1)
+            before = str(module)
+            manager = PassManager([step])
+            reason = by_command(arguments.test, manager, module) if arguments.test else by_results(checked, manager, module)
+            if reason:
+                break
+        else:
+            index, reason = 0, ""
+    say_what_was_not_run(checked, console)
+    from irtool.text.parser import parse
+
+    changes = []
+    if reason:
+        old = parse(before)
+        changes = [row for row in (compare_graphs(a, b) for a, b in zip(old.graphs, module.graphs, strict=False)) if not row.is_equal]
+    if arguments.json:
+        import json
+
+        report = {"schema": 1, "pass": steps[index - 1].name if reason else None, "index": index or None, "reason": reason or None,
+                  "diff": [line for row in changes for line in row.lines]}
+        console.out(json.dumps(report, indent=1) + "\n")
+    elif not reason:
+        console.out(f"no pass of {len(steps)} {'makes it bad' if arguments.test else 'changes what is computed'}\n")
+    else:
+        console.out(f"{index} of {len(steps)}: {reason}\n")
+        for row in changes:
+            console.out_diff([f"--- before {steps[index - 1].name}", f"+++ after {steps[index - 1].name}", *row.lines])
+    return 0
+
+
+def by_results(checked: Validation, manager: object, module: Module) -> str:
+    """Why a pass is wrong, by what the graphs compute; empty where it is not."""
+    from irtool.checking.validation import ValidationError
+    from irtool.ir.errors import VerifyError
+    from irtool.passmanager import PassManager
+
+    assert isinstance(manager, PassManager)
+    manager.verify = True
+    try:
+        manager.run(module, checked)
+    except ValidationError as error:
+        return error.message
+    except VerifyError as error:
+        return f"the graph after pass '{manager.steps[0].name}' is wrong: {error.message}"
+    return ""
+
+
+def by_command(test: str, manager: object, module: Module) -> str:
+    """The same, by a command."""
+    from irtool.cli.test_command import verdict
+    from irtool.passmanager import PassManager
+
+    assert isinstance(manager, PassManager)
+    manager.run(module)
+    return f"after pass '{manager.steps[0].name}' the command calls the file bad" if verdict(test, str(module)) == "bad" else ""

@@ -1,0 +1,59 @@
+"""`irtool compare`: two graphs on the same inputs, up to the first value that differs."""
+from __future__ import annotations
+
+from irtool.cli.command import Arguments, Converted, argument, command, option
+from irtool.cli.converters import seed, tolerance
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from irtool.cli.console import Console
+    from irtool.ir.graph import Node
+
+
+@command("compare", epilog="""
+Nodes are aligned by what they do. Exit code 0: all values that stand for one another agree, 1: one does not.
+
+  irtool compare before.ir after.ir inputs.npz
+""")
+@argument("a", metavar="A.ir", help="the graph that is right")
+@argument("b", metavar="B.ir", help="the graph that is compared with it")
+@argument("inputs", metavar="INPUTS.npz", required=False, help="arrays by input name or position; without them inputs are made from types")
+@option("--rtol", metavar="X", type=Converted(tolerance), help="relative tolerance (default: by dtype)")
+@option("--atol", metavar="X", type=Converted(tolerance), help="absolute tolerance")
+@option("--seed", metavar="N", type=Converted(seed), default=0, help="seed of inputs that are made, and of random operators (0)")
+@option("--json", is_flag=True, help="a JSON object")
+def compare(arguments: Arguments, console: Console) -> int:
+    """Run both, name the first value that diverges, with what it is computed from."""
+    from irtool.checking.divergence import diverging
+    from irtool.checking.made_inputs import input_sets
+    from irtool.cli.validating import bound, read_verified
+
+    (_, first), (_, second) = (read_verified(path, console) for path in (arguments.a, arguments.b))
+    a, b = first.graph(), second.graph()
+    sets = [list(bound(arguments.inputs, console)(a))] if arguments.inputs else list(input_sets(a, arguments.seed))[:3]
+    compared = 0
+    for inputs in sets:
+        divergence, count = diverging(a, b, inputs, rtol=arguments.rtol, atol=arguments.atol, seed=arguments.seed)
+        compared += count
+        if divergence is not None:
+            break
+    else:
+        divergence = None
+    if arguments.json:
+        import json
+
+        report = None if divergence is None else {
+            "value": divergence.value.name, "other": divergence.other.name, "reason": divergence.reason,
+            "history": [str(node).strip() for node in divergence.history]}
+        console.out(json.dumps({"schema": 1, "is_equal": divergence is None, "compared": compared, "divergence": report}, indent=1) + "\n")
+    elif divergence is None:
+        console.out(f"{compared} values agree\n")
+    else:
+        console.out(f"%{divergence.other.name} of {arguments.b} is not %{divergence.value.name} of {arguments.a}: {divergence.reason}\n")
+        console.out("computed there by\n" + history([divergence.other.node]) + "computed here from\n" + history(divergence.history))
+    return int(divergence is not None)
+
+
+def history(nodes: list[Node]) -> str:
+    """A line per node."""
+    return "".join(f"  {str(node).strip()}\n" for node in nodes)

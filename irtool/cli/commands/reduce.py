@@ -1,0 +1,87 @@
+"""`irtool reduce`: the smallest graph that still shows a fault."""
+from __future__ import annotations
+
+from irtool.cli.command import Arguments, argument, command, option
+from irtool.cli.exit_errors import UsageError
+from irtool.cli.options import output_option
+from irtool.cli.validating import gradients_option, tolerance_options
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from irtool.cli.console import Console
+    from irtool.ir.graph import Graph
+
+
+@command("reduce", epilog="""
+A graph is bad where CMD, with a file name behind it, ends with a status other than 0 (125: cannot tell); or, with --passes, where these
+passes change what it computes. The smallest graph so far is written whenever there is one, so that Ctrl-C leaves it. Exit code 1: the
+input itself is not bad.
+
+  irtool reduce --test ./check.sh graph.ir -o small.ir
+  irtool reduce --passes=my-pass --load my.py graph.ir -o small.ir
+""")
+@argument("file", metavar="FILE", default="-", help="IR text with one graph (-: standard input, the default)")
+@option("--test", metavar="CMD", help="a command that says whether a file is bad")
+@option("-p", "--passes", metavar="PIPELINE", multiple=True, help="passes that change results of the graph; repeat to add")
+@gradients_option
+@tolerance_options
+@output_option
+def reduce(arguments: Arguments, console: Console) -> int:
+    """Take away what the fault does not need."""
+    from irtool.checking.reducing import Reduction
+    from irtool.cli.show.progress import Progress
+    from irtool.cli.validating import read_verified
+    from irtool.ir.rewrite import clone_graph
+
+    if bool(arguments.test) == bool(arguments.passes):
+        raise UsageError("give --test CMD, or --passes: one of them says what a bad graph is", code="E0804")
+    _, module = read_verified(arguments.file, console)
+    graph = module.graph()
+    test = by_command(arguments.test) if arguments.test else by_passes(arguments, console)
+    if not test(clone_graph(graph)):
+        console.err("the graph is not bad to begin with")
+        return 1
+    before = sum(1 for _ in graph.walk())
+    with Progress(console, "reducing") as progress:
+        def on_step(best: Graph, tests: int) -> None:
+            progress.step(f"{sum(1 for _ in best.walk())} nodes after {tests} tests", tests)
+            if arguments.output != "-":
+                console.save(arguments.output, str(best), "ir")
+
+        reduction = Reduction(graph, test, on_step)
+        best = reduction.run()
+    console.err(f"{before} nodes, now {sum(1 for _ in best.walk())}, by {reduction.tests} tests")
+    console.save(arguments.output, str(best), "ir")
+    return 0
+
+
+def by_command(command: str) -> Callable[[Graph], bool]:
+    """Does a command call a graph bad?"""
+    from irtool.cli.test_command import verdict
+
+    return lambda graph: verdict(command, str(graph)) == "bad"
+
+
+def by_passes(arguments: Arguments, console: Console) -> Callable[[Graph], bool]:
+    """Do passes change what a graph computes, or leave one that is wrong?"""
+    from irtool.checking.validation import ValidationError
+    from irtool.cli.commands.opt import pipeline
+    from irtool.cli.validating import validation
+    from irtool.ir.errors import Error, VerifyError
+    from irtool.ir.module import Module
+    from irtool.passmanager import PassManager
+
+    manager = PassManager(pipeline(arguments.passes, console), verify=True)
+
+    def is_bad(graph: Graph) -> bool:
+        try:
+            manager.run(Module([graph]), validation(arguments, console, None))
+        except (ValidationError, VerifyError):
+            return True
+        except Error:
+            return False
+        return False
+
+    return is_bad

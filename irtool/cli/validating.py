@@ -1,0 +1,69 @@
+"""`--validate` and its kin: which inputs graphs are run on, and what is said when it is over. `opt`, `bisect` and `reduce` have them."""
+from __future__ import annotations
+
+from irtool.cli import converters
+from irtool.cli.command import Converted, option, together
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from irtool.checking.validation import Validation
+    from irtool.cli.command import Arguments
+    from irtool.cli.console import Console
+    from irtool.ir.graph import Graph
+    from irtool.ir.module import Module
+    from irtool.ir.source import SourceFile
+
+VALIDATION = "Validation"
+MADE = "made"
+"""What `--validate` alone means: inputs made from the types."""
+
+tolerance_options = together(
+    option("--rtol", metavar="X", type=Converted(converters.tolerance), group=VALIDATION, help="relative tolerance (default: by dtype)"),
+    option("--atol", metavar="X", type=Converted(converters.tolerance), group=VALIDATION, help="absolute tolerance"),
+    option("--seed", metavar="N", type=Converted(converters.seed), default=0, group=VALIDATION,
+           help="seed of inputs that are made, and of random operators (0)"),
+)
+gradients_option = option("--validate-gradients", is_flag=True, group=VALIDATION, help="gradients of pairs, too")
+
+
+def validation(arguments: Arguments, console: Console, inputs: str | None) -> Validation:
+    """What the options ask for. inputs: an .npz; None: inputs made from the types."""
+    from irtool.checking.validation import Validation
+
+    return Validation(None if inputs is None else bound(inputs, console), rtol=arguments.rtol, atol=arguments.atol, seed=arguments.seed,
+                      gradients=arguments.validate_gradients)
+
+
+def bound(path: str, console: Console) -> Callable[[Graph], Sequence[Any]]:
+    """What binds the arrays of a file to the inputs of a graph."""
+    from irtool.interop.binding import bind
+
+    archive = console.read_archive(path)
+    return lambda graph: bind(graph, archive, {})
+
+
+def say_what_was_not_run(checked: Validation, console: Console) -> None:
+    """A warning per graph that was compared with nothing."""
+    for name, reason in checked.not_run.items():
+        console.warn(f"what '{name}' computes was not compared: no inputs on which it runs ({reason}); give --validate=INPUTS.npz", "W0109")
+
+
+def read_verified(path: str, console: Console) -> tuple[SourceFile, Module]:
+    """A file's graphs, with the constants beside it. Raises Error where they are wrong."""
+    from irtool.cli.constants_file import take
+    from irtool.cli.source_places import parse_source
+    from irtool.ir.errors import Error, VerifyError
+    from irtool.passmanager import violations
+
+    source = console.read(path)
+    module = parse_source(source)
+    take(module, source, path, console, is_needed=False)
+    if not module.graphs:
+        raise Error(f"{source.name}: no graph in this file", code="E0102")
+    problems = violations(module)
+    if problems:
+        raise VerifyError(diagnostics=problems)
+    return source, module
