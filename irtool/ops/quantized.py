@@ -3,7 +3,7 @@
     number = (integer - zero_point) * scale
 
 with one scale and zero point for the tensor, or one for each slice along an axis. No kernel takes them but those that say so
-(`irtool.ops.kernels.quantized` and its kin; `irtool.ops.kernels.on_quantized` for operators of plain tensors): any other operator refuses.
+(`irtool.ops.kernels.quantized` and its kin; `irtool.ops.on_quantized` for operators of plain tensors): any other operator refuses.
 """
 from __future__ import annotations
 
