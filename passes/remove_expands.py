@@ -5,10 +5,14 @@ from irtool.ir.constants import constant
 from irtool.ir.graph import Graph, Value
 from irtool.ir.rewrite import replace_node
 from irtool.ir.schema import Literal, node_argument
+from irtool.ops.facts import facts_of_node
+
+BROADCASTS = frozenset(("aten::addmm", "aten::addbmm", "aten::baddbmm", "aten::addmv", "aten::addr"))
+"""Kinds that are not pointwise and broadcast what is expanded for them."""
 
 
 def remove_expands(graph: Graph) -> bool:
-    """Drop each `aten::expand` that a trace recorded for the broadcasting of an operator (`implicit=1`).
+    """Drop each `aten::expand` that a trace wrote for what the operators that read it do themselves (`implicit`).
 
     before:
         graph(%x : Tensor, %y : Tensor):
@@ -31,7 +35,8 @@ def remove_expands(graph: Graph) -> bool:
             continue
         implicit = node_argument(node, "implicit")
         value = implicit.value if isinstance(implicit, Literal) else constant(implicit) if isinstance(implicit, Value) else False
-        if value is True or value == 1:
+        readers = [user for user, _ in node.output.uses]
+        if (value is True or value == 1) and all(user.kind in BROADCASTS or facts_of_node(user).is_pointwise for user in readers):
             replace_node(node, [node.inputs[0]])
             changed = True
     return changed

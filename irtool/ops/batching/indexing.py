@@ -113,11 +113,9 @@ def gather(batch: Batch, self: Any, *args: Any) -> Any:
         return batch.again("aten::gather", self, dim, index)
     dim, *rest = args
     tensors = [self, *[each for each in rest if isinstance(each, Tensor)]]
-    if not self.ndim:
-        result = batch.again(batch.kind, *_lifted(batch, [self, 0, *rest]), **_named(batch, rest))
-        return batch.again("aten::reshape", result, [])
     if any(not each.ndim for each in tensors):
-        return batch.again(batch.kind, *_lifted(batch, [self, dim, *rest]), **_named(batch, rest))
+        result = batch.again(batch.kind, *_lifted(batch, [self, dim, *rest]), **_named(batch, rest))
+        return batch.again("aten::reshape", result, list(rest[0].shape))
     others = [batch.whole(each) if isinstance(each, Tensor) else each for each in rest]
     return batch.box(batch.same(batch.whole(self), shifted(dim, self), *others))
 

@@ -1,6 +1,8 @@
 """Samples of indexing: picking, putting, masks."""
 from __future__ import annotations
 
+import numpy as np
+
 from irtool.ops.kernels.indexing import table
 from irtool.ops.samples.draw import call, complexes, fixed, flags, ints, real
 
@@ -8,7 +10,8 @@ x, columns, mask = real(3, 4), ints(1, 1, 3), flags(True, False)
 
 table.sample("index_select", call(x, 1, ints(0, 2, 2)), call(complexes(3, 4), 0, ints(2, 0)), call(real(), 0, ints(0)))
 table.sample("index_select_backward", call(real(3, 2), [3, 4], 1, ints(0, 2)))
-table.sample("gather", call(x, 1, ints([[0, 0], [1, 2], [3, 3]])), call(complexes(3), 0, ints(0, 0, 2)))
+table.sample("gather", call(x, 1, ints([[0, 0], [1, 2], [3, 3]])), call(complexes(3), 0, ints(0, 0, 2)),
+             call(real(), 0, ints(0, 0)), call(real(3), 0, np.array(1)))
 table.sample("gather_backward", call(real(3, 2), fixed(real(3, 4)), 1, ints([[0, 0], [1, 2], [3, 3]]), False))
 table.sample("index.Tensor _unsafe_index.Tensor", call(x, [None, columns]), call(x, [ints(0, 2, 2), columns]),
              call(complexes(3, 4), [columns - 1]))
