@@ -54,7 +54,7 @@ NEEDED = "unless the only output is one number, gradients need vjp0, vjp1, ... a
 
 # -- the graph
 def read_module(arguments: Arguments, console: Console) -> Module:
-    """The file's graphs, with the constants in the file beside it."""
+    """The file's graphs, with the constants in the file beside it. For commands that have `input_options`."""
     from irtool.cli.source_places import parse_source
 
     source = console.read(arguments.file)
