@@ -1,7 +1,7 @@
-"""What a batching rule works with (`irtool.ops.batching`): the operation, the batched layer and the layer below.
+"""The interface of batching rules (`irtool.ops.batching`): the operation, the batched layer and the layer below.
 
-In docstrings of rules, B is the extent of the batch dimension, the one that `vmap` hides: a batched tensor of shape (2, 3) is one of
-shape (B, 2, 3) on the layer below. All other sizes, and all dimensions that an operator names, are without it.
+In docstrings of rules, B is the extent of the batch dimension, which `vmap` hides: a batched tensor of shape (2, 3) has the shape (B, 2, 3)
+on the layer below. All other sizes, and the dimensions in arguments of operators, are without the batch dimension.
 """
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ from irtool.ops.tensor import Tensor
 
 
 class BatchedLayer(Protocol):
-    """What rules ask of the layer that hides the batch dimension (`irtool.dispatch.batched`)."""
+    """The methods of the layer that hides the batch dimension (`irtool.dispatch.batched`) that rules use."""
 
     length: int
     """The extent of the batch dimension."""
     randomness: str
-    """What random operators do: draw the `same` numbers for all, or `different` ones."""
+    """Random operators draw the `same` numbers for all places, or `different` ones."""
 
     @property
     def below(self) -> Any:
         """The layer below, with `call` and `apply`."""
 
     def owns(self, value: Any) -> bool:
-        """Is it a tensor batched by this layer?"""
+        """Is a value a tensor batched by this layer?"""
 
     def whole(self, value: Any) -> Any:
-        """(...) -> (B, ...), on the layer below; expanded where the tensor is not batched."""
+        """(...) -> (B, ...), on the layer below; expanded if the tensor is not batched."""
 
     def box(self, value: Any, dim: int = 0) -> Any:
         """A tensor of the layer below with its dimension `dim` hidden."""
 
     def call(self, kind: str, args: Sequence[Any], named: Any) -> Any:
-        """Do an operation on this layer; the overload is chosen by the operands."""
+        """Run an operation on this layer; the operands choose the overload."""
 
     def apply(self, name: str, args: list[Any]) -> Any:
-        """Do an overload on this layer, one value per argument."""
+        """Run an overload on this layer, on one value per argument."""
 
     def custom_vjp(self, forward: Callable[..., Any], backward: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, Any]:
-        """Run `forward(*args)` on this layer, with a gradient of its own."""
+        """Run `forward(*args)` on this layer, with `backward` as its gradient."""
 
     def write_into(self, target: Any, result: Any, name: str) -> Any:
         """Give a tensor that is written into its new value."""
@@ -56,7 +56,7 @@ class BatchedLayer(Protocol):
 
 
 class Batch:
-    """One operation on one layer, as its batching rule sees it: `result = rule(batch, *args)`, args as in the schema."""
+    """The first argument of a batching rule, `result = rule(batch, *args)`, for one operation on one layer; args as in the schema."""
 
     __slots__ = ("layer", "name")
 
@@ -71,7 +71,7 @@ class Batch:
 
     @property
     def schema(self) -> Schema:
-        """The overload's declaration."""
+        """The overload's schema."""
         return overload(self.name).schema
 
     @property
@@ -80,48 +80,48 @@ class Batch:
         return self.layer.length
 
     def share(self, extent: int) -> int:
-        """B * n -> n: an extent without the batch dimension that was folded into it. Raises UnsupportedError where B is 0."""
+        """B * n -> n: an extent without the batch dimension that was folded into it. Raises UnsupportedError if B is 0."""
         self.refuse_none()
         return extent // self.length
 
     def refuse_none(self) -> None:
-        """Raises UnsupportedError where B is 0 and would be folded into the channels, which then could not be told apart."""
+        """Raises UnsupportedError if B is 0: folded into the channels, it could not be separated from them again."""
         if not self.length:
             raise UnsupportedError(f"{self.kind} under vmap over a dimension of extent 0 is not supported: its places become channels",
                                    code="E0504")
 
     def has(self, value: Any) -> bool:
-        """Is a tensor, or one in a list of them, batched?"""
+        """Is a tensor, or one in a list, batched?"""
         return any(self.layer.owns(each) for each in tensors_in(value))
 
     def front(self, value: Any) -> Any:
-        """(...) -> (B, ...), on the layer below; (...) where the tensor is not batched. None stays None."""
+        """(...) -> (B, ...), on the layer below; (...) if the tensor is not batched. None stays None."""
         return self.layer.whole(value) if self.layer.owns(value) else value
 
     def whole(self, value: Any) -> Any:
-        """(...) -> (B, ...), on the layer below, expanded where the tensor is not batched. None stays None."""
+        """(...) -> (B, ...), on the layer below, expanded if the tensor is not batched. None stays None."""
         return self.layer.whole(value) if isinstance(value, Tensor) else value
 
     def box(self, value: Any, dim: int = 0) -> Any:
-        """Tensors of the layer below, in lists and tuples too, as batched ones: dimension `dim`, of extent B, is hidden."""
+        """Hide dimension `dim`, of extent B, in tensors of the layer below, in lists and tuples too."""
         return map_tensors(lambda each: self.layer.box(each, dim), value)
 
     def do(self, kind: str, *args: Any, **named: Any) -> Any:
-        """An operation on the layer below: `batch.do("aten::add", x, y)`."""
+        """Run an operation on the layer below: `batch.do("aten::add", x, y)`."""
         return self.layer.below.call(kind, args, named)
 
     def same(self, *args: Any) -> Any:
-        """The overload itself, on the layer below."""
+        """Run the overload itself on the layer below."""
         return self.layer.below.apply(self.name, list(args))
 
     def again(self, kind: str, *args: Any, **named: Any) -> Any:
-        """An operation on the batched layer itself, for rules made of other operators: `batch.again("aten::add", self, other)`."""
+        """Run another operation on the batched layer, for rules composed of other operators: `batch.again("aten::add", self, other)`."""
         return self.layer.call(kind, args, named)
 
     def numbers(self, value: Any) -> Any:
-        """The elements, as Python numbers, of a tensor that is not batched. A trace that follows decisions notes it."""
+        """The elements, as Python numbers, of a tensor that is not batched; in a trace of `jit` they become a decision."""
         return self.layer.numbers(value)
 
     def elements(self, value: Any) -> Any:
-        """The array below all layers: for a check that raises or passes, never for a result."""
+        """The array below all layers, only for checks that raise or pass, never for a result."""
         return self.layer.elements(value)

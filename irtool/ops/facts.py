@@ -1,10 +1,10 @@
-"""Facts about operators, each said once: what passes, differentiation, layers and plans ask about an overload.
+"""Facts about overloads, for passes, differentiation, layers and plans.
 
     facts_of_overload("aten::mul.Tensor").is_pointwise          # True
     facts_of_node(node).is_view
 
-Sources: `facts.txt` beside this file, which kernels on symbols say (`tools/facts.py` writes it), the alias annotations of the schema, and
-for the rest one declared row here. No kernel and no NumPy is loaded. Operators that are aliases of one another have equal facts.
+The facts come from `facts.txt` beside this file, which `tools/facts.py` writes by running kernels on symbols; from the alias annotations of
+schemas; and from tables declared here. Neither kernels nor NumPy are loaded. Operators that are aliases of one another have equal facts.
 """
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from irtool.ir.schema import Schema
 
 KEEPS, BOOL, REAL, OTHER = "keeps", "bool", "real", "other"
-"""The dtype of a pointwise result: that of the first operand where it is floating-point or complex; bool; that of the first operand where
-it is floating-point (of complex operands the real part's, or none is given); none of these."""
+"""Rules for the dtype of a pointwise result. KEEPS: the first operand's, if that is floating-point or complex; BOOL: bool; REAL: the first
+operand's, if that is floating-point (for complex operands that of the real part, or an error); OTHER: none of these."""
 DECLARED_POINTWISE = dict.fromkeys(("aten::masked_fill.Scalar", "aten::masked_fill.Tensor"), KEEPS)
-"""Pointwise overloads whose kernels write into a copy, which symbols do not follow."""
+"""Pointwise overloads whose kernels write into a copy, which symbols do not support."""
 OWN_POINTWISE: dict[str, str] = {}
 """The same of operators that users add."""
 SHAPE_LIKE = frozenset(f"aten::{name}" for name in """
@@ -37,11 +37,11 @@ CHEAP_COPIES = frozenset(("aten::zeros_like", "aten::ones_like", "aten::clone", 
 CASTS = frozenset(("aten::to", "aten::type_as"))
 """Kinds that only change the dtype."""
 FIXED_VIEWS = frozenset(("prim::ConstantChunk",))
-"""Views without a schema that says so."""
+"""Kinds that return views though their schemas do not say so."""
 
 
 class OverloadFacts:
-    """What is known of one overload."""
+    """The facts about one overload."""
 
     __slots__ = ("result", "is_pointwise", "is_view", "is_shape_like", "is_cheap", "is_free")
 
@@ -51,17 +51,17 @@ class OverloadFacts:
         self.is_pointwise = bool(result)
         """Each element of the results depends on the operands' elements at its place alone; operands are broadcast."""
         self.is_view = is_view
-        """The result lives in the memory of the first operand, or may."""
+        """The result shares the memory of the first operand, or may."""
         self.is_shape_like = kind in SHAPE_LIKE or is_view and kind in CASTS
         """The first result has the shape of the first operand, though the overload is not pointwise."""
         self.is_free = is_view or kind in CASTS or result == BOOL
-        """Computing the result again never costs more than keeping it."""
+        """Computing the result again never costs more than saving it."""
         self.is_cheap = self.is_free or self.is_pointwise or kind in CHEAP_COPIES
         """Computing the result again costs about as much as reading the operands."""
 
 
 UNKNOWN = OverloadFacts("", "", False)
-"""Of what has no schema."""
+"""The facts about an operator without a schema."""
 
 
 @forgets_kinds
@@ -83,7 +83,7 @@ def facts_of_node(node: Node) -> OverloadFacts:
 
 
 def _gives_view(schema: Schema) -> bool:
-    """Does the schema say that the result is the first operand's memory, `Tensor(a) self -> Tensor(a)`, and is not written into?"""
+    """Does a schema say that the result is a view of the first operand, `Tensor(a) self -> Tensor(a)`, without a write?"""
     if not schema.arguments or not schema.returns:
         return False
     operand, result = schema.arguments[0].alias, schema.returns[0].alias
@@ -92,15 +92,15 @@ def _gives_view(schema: Schema) -> bool:
 
 @cache
 def _pointwise() -> dict[str, str]:
-    """Pointwise overloads: the dtype of their results."""
+    """Pointwise overload -> the rule for its result's dtype."""
     rows = (Path(__file__).parent / "facts.txt").read_text(encoding="utf-8").split("\n")
     return {**dict(row.split() for row in rows if row), **DECLARED_POINTWISE}
 
 
 MEANINGS = {"div": 4, "div_": 4, "true_divide": 4, "full": 5, "linspace": 8, "logspace": 9, "gelu": 10}
-"""Operators of aten whose meaning changed -> the version of the archive format from which on they mean what they mean today."""
+"""Operator whose meaning changed -> the first version of the archive format in which it has its present meaning."""
 
 
 def meaning_since(kind: str) -> int:
-    """The version of the archive format from which on a kind means what it means today. Source: torch._C._get_operator_version_map()."""
+    """The first version of the archive format in which a kind has its present meaning. Source: torch._C._get_operator_version_map()."""
     return MEANINGS.get(kind.removeprefix("aten::"), 3)

@@ -1,4 +1,4 @@
-"""Gradient formulas by operator, and running one as it is, in Python: the oracle of its compiled form."""
+"""Gradient formulas by operator, and running them in Python, to check their compiled form."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -33,29 +33,29 @@ def _stanza(name: str) -> tuple[Op, str] | None:
 
 
 def formula_of(name: str) -> Formula | None:
-    """The gradient formula of the overload `aten::div.Tensor`, also of its in-place and out= forms; None when there is none."""
+    """The gradient formula of an overload, `aten::div.Tensor`, also of its in-place and out= forms; None if it has none."""
     stanza = _stanza(name)
     return stanza[0].formula(stanza[1]) if stanza else None
 
 
 def is_conjugated(formula: Formula) -> bool:
-    """Does a formula, like torch's own, multiply a complex gradient by the conjugate of the derivative?
+    """Does a formula multiply a complex gradient by the conjugate of the derivative, as torch's formulas do?
 
-    The others multiply by the derivative itself, and are given, and give, conjugates of torch's gradients. A module of formulas says
-    `CONJUGATED = True` when it follows torch, or names those of its formulas that do.
+    Other formulas multiply by the derivative itself: their arguments and results are the conjugates of torch's gradients. A module of
+    formulas sets `CONJUGATED = True` if all of its formulas are like torch's, or to the names of those that are.
     """
     stated = getattr(formula, "__globals__", {}).get("CONJUGATED", False)
     return formula.__name__ in stated if isinstance(stated, tuple) else bool(stated)
 
 
 def why_no_gradient(name: str) -> str | None:
-    """Why an overload is declared to have no gradient; None when it has one, or nothing is said."""
+    """The declared reason why an overload has no gradient; None if it has one, or nothing is declared."""
     stanza = _stanza(name)
     return stanza[0].no_gradient.get(stanza[1]) if stanza else None
 
 
 def why_unsupported(name: str) -> str | None:
-    """Why an overload has a gradient but no formula; None when it has one, has none to have, or nothing is said."""
+    """The declared reason why an overload with a gradient lacks a formula; None if nothing is declared."""
     stanza = _stanza(name)
     return stanza[0].unsupported.get(stanza[1]) if stanza else None
 
@@ -63,8 +63,8 @@ def why_unsupported(name: str) -> str | None:
 def run_formula(name: str, args: Sequence[Any]) -> tuple[list[Any], Any]:
     """Run the formula of an overload on one value per argument (arrays for tensors).
 
-    Gives its results and a function from gradients of the first results (arrays or None) to one gradient per argument: an array, a
-    list of arrays, or None; in the shape and dtype of the argument. Raises UnsupportedError when the overload has no formula.
+    Returns its results, and a function from gradients of the first results (arrays or None) to one gradient per argument: an array, a list
+    of arrays, or None, in the shape and dtype of the argument. Raises UnsupportedError if the overload has no formula.
     """
     formula = formula_of(name)
     if formula is None:
@@ -88,7 +88,7 @@ def run_formula(name: str, args: Sequence[Any]) -> tuple[list[Any], Any]:
 
 
 def _back(grad: Any, arg: Any, turned: Callable[[Any], Any]) -> Any:
-    """A gradient in the dtype of its argument; what is real has a real one."""
+    """A gradient converted to the dtype of its argument; for a real argument, the real part."""
     if isinstance(grad, Tensor):
         grad = grad.array
     if isinstance(grad, list | tuple):
@@ -101,8 +101,8 @@ def _same(grad: Any) -> Any:
 
 
 def _conjugate(grad: Any) -> Any:
-    """Formulas multiply by the plain derivative. torch's gradient of a complex input is that by the conjugate one: the conjugate of
-    what a formula makes of the conjugate."""
+    """The conjugate of a gradient. Formulas multiply by the derivative; torch's gradient is the conjugate of their result for the conjugate
+    of the cotangent."""
     if isinstance(grad, list | tuple):
         return [_conjugate(each) for each in grad]
     return grad.conj() if is_array(grad) and grad.dtype.kind == "c" else grad

@@ -1,50 +1,49 @@
-"""The stanza: everything known about one operator, in one place.
+"""The stanza: all knowledge about one operator, in one place.
 
     @table.op("aten::div.Tensor(Tensor self, Tensor other) -> Tensor", promote=TO_FLOAT)
     def div(xp, self, other):
         \"\"\"Elementwise true quotient, with broadcasting and torch's type promotion.\"\"\"
         return xp.divide(self, other)
 
-A kernel gets the array namespace `xp` (NumPy or CuPy), then the schema's arguments in order, all of them, defaults filled in:
+A kernel takes the array namespace `xp` (NumPy or CuPy), then all arguments of the schema in order, with defaults filled in:
 
-- `Tensor`: an array (0-d ones too); `Tensor?`: array or None; `Tensor[]`: a list of arrays;
-- with a `promote` rule (`irtool.ops.promotion`), tensors and `Scalar`s arrive already converted to the common dtype, and the result is
-  converted as the rule says; without one (`None`), everything arrives as it is: arrays in their own dtype, `Scalar`s as Python numbers;
+- `Tensor`: an array (also without dimensions); `Tensor?`: array or None; `Tensor[]`: a list of arrays;
+- with a `promote` rule (`irtool.ops.promotion`), tensors and `Scalar`s are converted to the common dtype before the kernel, and the result
+  after it as the rule says; without a rule, arrays have the dtypes of the call, and `Scalar`s are Python numbers;
 - `int`, `float`, `bool`, `str`, `int[]`, ...: Python values; `ScalarType`: torch's integer code (`irtool.ops.arrays.dtype_of`);
-  `Device`: a string; `Generator`, `Layout`, `MemoryFormat`: whatever the graph says, mostly None or ints.
+  `Device`: a string; `Generator`, `Layout`, `MemoryFormat`: the value in the graph, mostly None or an int.
 
-`fits="value"` names the numbers that torch converts to the dtype computed in: one that this cannot hold is refused
-(`irtool.ops.checks.fit`); `fits="value+"`, where float16 is computed in float32.
+It returns an array, a tuple of arrays for several results (a list for a `Tensor[]` result), or plain Python values. It never writes into
+an argument unless its schema says `(a!)`, and returns a NumPy *view* of an argument exactly where torch returns a view (schema `(a)`).
+In-place kinds (`aten::add_`) and `out=` overloads are derived from the plain operator (`irtool.ops.call`) and have no stanza. Where torch
+raises, a kernel raises `irtool.RunError` with torch's message.
 
-What dtypes torch serves where the kernel would serve more is stated below the stanzas of a family, by letter (`irtool.ops.checks.letter`):
+`fits="value"` names numbers that torch converts to the dtype in which it computes; a number that this dtype cannot represent is refused
+(`irtool.ops.checks.fit`). `fits="value+"`: float16 is computed in float32.
 
-    table.takes("uilhf", "topk kthvalue")           # what the first tensor may be; with a promotion rule, the common dtype
-    table.takes("hf+", "elu_backward")              # what the common dtype may be of tensors that arrive as they are
+If torch supports fewer dtypes than the kernel, the family states them by letter (`irtool.ops.checks.letter`):
 
-How torch lays results out in memory, where that is not as NumPy does, is stated there, too, a letter per result: `C` row by row, `F` by
-columns of matrices, `K` as the first tensor, `-` as the kernel gives it. `view` and `reshape` of results depend on it.
+    table.takes("uilhf", "topk kthvalue")           # the first tensor's dtype; with a promotion rule, the common dtype
+    table.takes("hf+", "elu_backward")              # the common dtype of tensors, without a promotion rule
+
+If torch's results have another memory layout than NumPy's, the family states it, a letter per result: `C` row-major, `F` matrices in
+column-major order, `K` as the first tensor, `-` as the kernel returns it. `view` and `reshape` of results depend on the layout.
 
     table.laid_out("CC", "cummax cummin")
 
-It gives an array, or a tuple of them for several results (a list for a `Tensor[]` result), or plain Python values. It never writes
-into an argument unless its schema says `(a!)`, and gives a NumPy *view* of its argument exactly where torch gives a view (schema
-`(a)`). In-place kinds (`aten::add_`) and out= overloads are derived from the plain op (`irtool.ops.call`): no stanza for them.
-Kernels raise `irtool.RunError` with torch's message when torch would raise.
+Each overload states its gradient too, in a module per family of `irtool.ops.gradients`, which loads when the first gradient is needed: a
+derivative, from which the formula is generated; or a formula; or that there is no gradient, and why; or why the formula is missing.
 
-The gradient of each overload is stated too, in `irtool.ops.gradients`, a module per family that loads when the first gradient is
-asked for (running a graph needs none): a derivative, from which the formula is written, or a formula, or that there is none and why, or
-why one is missing.
+    table.slope("mul.Tensor mul.Scalar", lambda self, other: (other, self))     # times `grad`, summed to the operands' shapes
+    table.pointwise("add.Tensor add.Scalar", lambda grad, alpha: (grad, grad * alpha))                      # summed to their shapes
+    table.derivative("view reshape", lambda grad, self_size: grad.reshape(self_size))                       # not summed
 
-    table.slope("mul.Tensor mul.Scalar", lambda self, other: (other, self))     # times grad, summed down to the operands' shapes
-    table.pointwise("add.Tensor add.Scalar", lambda grad, alpha: (grad, grad * alpha))                      # summed down
-    table.derivative("view reshape", lambda grad, self_size: grad.reshape(self_size))                       # as it is
-
-A derivative returns gradients of the tensors among the arguments of the first overload; in the others, numbers may stand in their place.
-It takes `grad`, the gradient of the first result (or several, by other names, of the first results), and what else it names: arguments,
-results (`result`; `result0` and so on where the schema does not name them), facts of tensors (`self_size`, `tensors_size`, `bias_present`:
-`irtool.ops.derivative.FACTS`). Where it takes statements, it is a function under `@table.derivative(names)` with its only return at the
-end. It returns a tuple, parts of which may be unpacked from a call (`*call(...), None`), or one call. Formulas are for what is saved
-otherwise:
+A derivative returns the gradients of the tensor arguments of the first overload; other overloads may have numbers in their place. Its
+parameters are `grad`, the gradient of the first result (any other name that is no argument or result, such as `again`, means the same;
+several are the gradients of the first results), and by name: arguments, results (`result`; `result0`, `result1`, ... if the schema does
+not name them) and facts of tensors (`self_size`, `tensors_size`, `bias_present`: `irtool.ops.derivative.FACTS`). A derivative with
+statements is a function under `@table.derivative(names)`, with its only `return` at the end. It returns a tuple, parts of which may be
+unpacked from a call (`*call(...), None`), or one call. A whole formula is needed to save other values:
 
     @table.gradient("div.Tensor divide.Tensor true_divide.Tensor")
     def div_gradient(self: Tensor, other: Tensor):
@@ -60,15 +59,15 @@ otherwise:
     table.no_gradient("indices are whole numbers", "argmax argmin")     # kinds, or overloads
     table.unsupported("tensors are not followed into dicts", "dict.str")
 
-A formula is TorchScript source and also runs as it is on `irtool.Tensor`. Its parameters are the schema's arguments in order; it
-returns the results and, last, `backward`, which takes one gradient for each of the first results (those that can have one) and
-returns one gradient per argument, None for what is no tensor. With several parameters, some may be None: those results take no part.
-What `backward` names is saved between the two, so formulas name sizes where sizes are enough. Gradients have the shape of their
-arguments; where promotion changed the dtype, whoever uses the gradient converts it back. Formulas multiply by the plain derivative, of
-complex tensors too; torch's gradient is the conjugate of what a chain of them makes of the conjugate cotangent.
+A formula is TorchScript source, and Python can run it on `irtool.Tensor`. Its parameters are the schema's arguments in order. It returns
+the results and, last, `backward`, which takes one gradient for each of the first results (those that can have one), and returns one
+gradient per argument, None for an argument that is no tensor. If it has several parameters, some may be None: those results take no part.
+The values of the formula that `backward` reads are saved, so formulas read sizes where sizes are enough. Gradients have the shapes of the
+arguments; if promotion converted an argument, the caller converts its gradient back. Formulas multiply by the derivative itself, of
+complex tensors too; torch's gradient is the conjugate of the result of a chain of formulas for the conjugate cotangent.
 
-The batching rule of each overload, what `vmap` does with it, is stated in `irtool.ops.batching`, a module per family that loads when the
-first rule is asked for.
+Each overload states its batching rule, by which `vmap` runs it, in a module per family of `irtool.ops.batching`, which loads when the first
+rule is needed:
 
     @table.batch("sum.dim_IntList mean.dim")
     def along_dims(batch, self, dim, keepdim, dtype):
@@ -76,11 +75,12 @@ first rule is asked for.
 
     table.not_batched("its sizes depend on the values", "nonzero argwhere")
 
-A rule takes a `Batch` (`irtool.ops.batch`) and the schema's arguments in order. It does operations on the layer below, whose tensors show
-the batch dimension, and hides that dimension in the results. Pointwise overloads (`irtool.ops.facts`) need no rule: one serves them all.
-In-place forms take the rule of the operator that gives a new tensor.
+A rule takes a `Batch` (`irtool.ops.batch`) and the schema's arguments in order. It runs operations on the layer below, whose tensors have
+the batch dimension, and hides that dimension in the results. Pointwise overloads (`irtool.ops.facts`) share one rule, and need none.
+In-place forms use the rule of the operator that returns a new tensor.
 
-Small calls on which an operator is tried stand in `irtool.ops.samples`, a module per family too; every formula has at least one.
+Small sample calls, on which all tests run an operator, are in `irtool.ops.samples`, a module per family too; every formula has at least
+one.
 
     table.sample("div.Tensor divide.Tensor", call(real(2, 3), positive(3)), call(complexes(2), complexes(2)))
 """
@@ -190,7 +190,7 @@ class OpTable:
         self._by_kind: dict[str, list[str]] = {}
 
     def op(self, *schemas: str, promote: Any = None, fits: str = "") -> Callable[[Kernel], Op]:
-        """Decorator: makes the kernel below it an `Op` of this family, serving each of `schemas`."""
+        """A decorator: makes a kernel an `Op` of this family that serves each of `schemas`."""
         def define(kernel: Kernel) -> Op:
             op = Op(schemas, kernel, promote, self.family, fits)
             self.ops.append(op)
@@ -199,14 +199,14 @@ class OpTable:
 
     def define(self, schemas: str | Iterable[str], kernel: Kernel, promote: Any = None, doc: str = "",
                fits: str = "") -> Op:
-        """As `op`, without a decorator: for combinators and tables of look-alikes."""
+        """As `op`, but a call, for kernels made by functions and for tables of similar operators."""
         op = Op((schemas,) if isinstance(schemas, str) else tuple(schemas), kernel, promote, self.family, fits)
         op.doc = doc or op.doc
         self.ops.append(op)
         return op
 
     def gradient(self, names: str) -> Callable[[Formula], Formula]:
-        """Decorator: the gradient formula of overloads named without `aten::`. Raises KeyError for one that is not in this table."""
+        """A decorator: states the gradient formula of overloads, named without `aten::`. Raises KeyError for one not in this table."""
         def state(formula: Formula) -> Formula:
             for name, op in self._named(names):
                 op._formulas[name] = formula
@@ -215,7 +215,7 @@ class OpTable:
 
     def derivative(self, names: str, rule: Formula | None = None, *, sums: bool = False,
                    is_slope: bool = False) -> Callable[[Formula], Formula]:
-        """Decorator, or call with a lambda: what the formulas of overloads are written from (`irtool.ops.derivative`)."""
+        """A decorator, or a call with a lambda: states the derivative from which formulas are generated (`irtool.ops.derivative`)."""
         def state(rule: Formula) -> Formula:
             pairs = self._named(names)
             name, op = pairs[0]
@@ -228,15 +228,15 @@ class OpTable:
         return state
 
     def pointwise(self, names: str, rule: Formula | None = None) -> Callable[[Formula], Formula]:
-        """The same of pointwise operators: the gradient of each operand is summed down to its shape."""
+        """The same for pointwise operators: the gradient of each operand is summed to the operand's shape."""
         return self.derivative(names, rule, sums=True)
 
     def slope(self, names: str, rule: Formula | None = None) -> Callable[[Formula], Formula]:
-        """The same, where the gradient of each operand is `grad` times what the rule returns for it."""
+        """The same for operators whose gradient for each operand is `grad` times the value that the rule returns."""
         return self.derivative(names, rule, sums=True, is_slope=True)
 
     def batch(self, names: str) -> Callable[[Rule], Rule]:
-        """Decorator: the batching rule of overloads named without `aten::`. Raises KeyError for one that has another rule."""
+        """A decorator: states the batching rule of overloads, named without `aten::`. Raises KeyError for one that has another rule."""
         def state(rule: Rule) -> Rule:
             for name, op in self._named(names):
                 if op._batch_rules.setdefault(name, rule) is not rule:
@@ -245,23 +245,23 @@ class OpTable:
         return state
 
     def none_batched(self, reason: str, but: str = "") -> None:
-        """State this of all overloads so far, but of those named."""
+        """State this for all overloads so far, except those named."""
         names = [name for op in self.ops for name in op.names]
         self.not_batched(reason, " ".join(name for name in names if name.removeprefix("aten::") not in but.split()))
 
     def not_batched(self, reason: str, names: str) -> None:
-        """State that overloads, named without `aten::`, have no batching rule: `vmap` refuses them and gives the reason."""
+        """State that overloads, named without `aten::`, have no batching rule: `vmap` refuses them with the reason."""
         for name, op in self._named(names):
             op._not_batched[name] = reason
 
     def takes(self, letters: str, names: str) -> None:
-        """State which dtypes tensors may have in the stanzas of overloads named without `aten::`."""
+        """State the dtypes of tensors that the stanzas of overloads, named without `aten::`, support."""
         for word in names.split():
             for _, op in self._named(word, whole_kind=True):
                 op.takes = letters
 
     def laid_out(self, letters: str, names: str) -> None:
-        """State how the results of overloads named without `aten::` lie in memory, a letter for each."""
+        """State the memory layout of the results of overloads, named without `aten::`, a letter per result."""
         for word in names.split():
             for _, op in self._named(word, whole_kind=True):
                 op.layout = letters
@@ -276,19 +276,19 @@ class OpTable:
             op._no_gradient.setdefault(name, reason)
 
     def unsupported(self, reason: str, names: str) -> None:
-        """State why overloads, named without `aten::` or by kind, that do have a gradient get none: asking for it is an error saying so."""
+        """State why overloads, named without `aten::` or by kind, lack a formula though they have a gradient; its use is then an error."""
         for word in names.split():
             for name, op in self._named(word, whole_kind=True):
                 if name not in op._formulas and name not in op._no_gradient:
                     op._unsupported.setdefault(name, reason)
 
     def sample(self, names: str, *calls: Call) -> None:
-        """State calls on which overloads named without `aten::` are tried. Raises KeyError for a name that is not in this table."""
+        """State sample calls of overloads, named without `aten::`. Raises KeyError for a name that is not in the table."""
         for name, op in self._named(names):
             op._samples.setdefault(name, []).extend(calls)
 
     def _index(self) -> tuple[dict[str, Op], dict[str, list[str]]]:
-        """The stanzas by the names of their overloads, and these by kind; made anew when stanzas have been added."""
+        """Name of an overload -> its stanza, and kind -> names; computed again after stanzas were added."""
         if self._indexed != len(self.ops):
             self._owner = {name: op for op in self.ops for name in op.names}
             self._by_kind = {}
