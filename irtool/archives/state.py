@@ -94,10 +94,11 @@ def wanted_dtype(dtype: Any) -> np.dtype[Any]:
             np.dtype(dtype)
     except (TypeError, Error):
         raise RunError(f"to: {dtype!r} is no dtype", code="E0403") from None
+    if "bfloat16" in str(dtype):
+        raise UnsupportedError("to: bfloat16 is not supported: irtool computes in float32, torch would round each result to bfloat16",
+                               code="E0409")
     if wanted.kind not in "fc":
         raise RunError(f"to: a module takes a dtype of real or complex numbers, not {wanted}", code="E0403")
-    if "bfloat16" in str(dtype):
-        raise UnsupportedError("to: bfloat16 is not supported: its numbers would be of float32", code="E0409")
     return wanted
 
 
