@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import linecache
 from collections.abc import Callable, Iterable
 from functools import cache
@@ -25,6 +26,13 @@ def rule_of(text: str, names: dict[str, Any]) -> Callable[..., Any]:
     return rule
 
 
+def renamed(formula: Callable[..., Any], old: str, new: str) -> Callable[..., Any]:
+    """The formula of an operator that differs from another's in its name alone."""
+    text = inspect.getsource(formula)
+    name = formula.__name__.replace(old, new)
+    return _defined(name, text[text.index("def "):].replace(old, new), f"<{name}>", formula.__globals__)
+
+
 class Derivative:
     """A function from `grad` and whatever else it names to the gradients of tensors, as `OpTable.derivative` takes it."""
 
@@ -40,7 +48,8 @@ class Derivative:
     def formula(self, name: str, schemas: Iterable[str]) -> Callable[..., Any]:
         """The whole formula of an overload, given the schemas of its stanza. Those with equal arguments share it."""
         stanza = {schema.name: schema for schema in map(parse_schema, schemas)}
-        schema = next(stanza[each] for each in self.names if each in stanza and _types(stanza[each]) == _types(stanza[name]))
+        alike = [stanza[each] for each in self.names if each in stanza and _types(stanza[each]) == _types(stanza[name])]
+        schema = alike[0] if alike else stanza[name]
         if schema.name not in self._formulas:
             self._formulas[schema.name] = self._compiled(schema)
         return self._formulas[schema.name]
@@ -49,12 +58,7 @@ class Derivative:
         name = f"{schema.kind.partition('::')[2]}_gradient" if self.rule.__name__ == "<lambda>" else self.rule.__name__
         code = self.rule.__code__
         filename = f"<{schema.name} of {code.co_filename}:{code.co_firstlineno}>"
-        text = self.source(schema, name)
-        linecache.cache[filename] = len(text), None, text.splitlines(keepends=True), filename      # for inspect, and for tracebacks
-        namespace: dict[str, Any] = {}
-        exec(compile(text, filename, "exec", dont_inherit=True, flags=_ANNOTATIONS_ARE_TEXT), self.rule.__globals__, namespace)
-        formula: Callable[..., Any] = namespace[name]
-        return formula
+        return _defined(name, self.source(schema, name), filename, self.rule.__globals__)
 
     def source(self, schema: Schema, name: str) -> str:
         """The formula's text. Raises ValueError when the rule takes what is unknown, or does not return a gradient for each tensor."""
@@ -70,10 +74,11 @@ class Derivative:
         if len(grads) > len(results):
             raise ValueError(f"{schema.name}: its derivative reads {', '.join(grads)}, which are no arguments, results or sizes")
         types = [_annotation(each.type.text) + " | None" * (len(grads) > 1) for each in schema.returns]
+        call = f"torch.{schema.kind.partition('::')[2].removesuffix('_')}({', '.join(map(_passed, schema.arguments))})"
         return "\n".join([
             f"def {name}({', '.join(f'{each.name}: {_annotation(each.type.text)}' for each in schema.arguments)}):",
             *[f"    {each} = {fact}" for each, fact in facts.items()],
-            f"    {', '.join(results)} = torch.{schema.kind.partition('::')[2]}({', '.join(map(_passed, schema.arguments))})",
+            f"    {', '.join(results)} = {call}",
             "",
             f"    def backward({', '.join(f'{grad}: {type}' for grad, type in zip(grads, types, strict=False))}):",
             *[f"        {line}" for statement in statements for line in ast.unparse(statement).splitlines()],
@@ -101,6 +106,15 @@ class Derivative:
                 text = ast.unparse(ast.BinOp(ast.Name("grad"), ast.Mult(), grad) if self.is_slope else grad)
                 texts[argument.name] = f"({text}).sum_to_size({argument.name}_size)" if sums else text
         return unpacked, list(texts.values())
+
+
+def _defined(name: str, text: str, filename: str, names: dict[str, Any]) -> Callable[..., Any]:
+    """The function `name` of a text, whose source inspect and tracebacks find."""
+    linecache.cache[filename] = len(text), None, text.splitlines(keepends=True), filename
+    namespace: dict[str, Any] = {}
+    exec(compile(text, filename, "exec", dont_inherit=True, flags=_ANNOTATIONS_ARE_TEXT), names, namespace)
+    function: Callable[..., Any] = namespace[name]
+    return function
 
 
 _ANNOTATIONS_ARE_TEXT = 0x1000000      # __future__.annotations.compiler_flag

@@ -175,6 +175,14 @@ class Op:
         import_module("irtool.ops.samples")
         return self._samples
 
+    def inherit(self, other: Op, *facets: str) -> None:
+        """What is stated of `other`'s overloads holds of one's own, in order, where nothing else is stated."""
+        for facet in facets:
+            stated, known = getattr(self, facet), getattr(other, facet)
+            for own, name in zip(self.names, other.names, strict=False):
+                if name in known:
+                    stated.setdefault(own, known[name])
+
     def __repr__(self) -> str:
         return f"<Op {', '.join(self.names)}>"
 

@@ -42,88 +42,40 @@ def legacy_number(size_average: Optional[bool], reduce: Optional[bool], reductio
     return reduction_number(legacy_reduction(size_average, reduce, reduction))
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    if inplace:
-        result = torch.relu_(input)
-    else:
-        result = torch.relu(input)
-    return result
+    return torch.relu_(input) if inplace else torch.relu(input)
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    if inplace:
-        result = torch.relu6_(input)
-    else:
-        result = torch.relu6(input)
-    return result
+    return torch.relu6_(input) if inplace else torch.relu6(input)
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    if inplace:
-        result = torch.elu_(input, alpha)
-    else:
-        result = torch.elu(input, alpha)
-    return result
+    return torch.elu_(input, alpha) if inplace else torch.elu(input, alpha)
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    if inplace:
-        result = torch.selu_(input)
-    else:
-        result = torch.selu(input)
-    return result
+    return torch.selu_(input) if inplace else torch.selu(input)
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    if inplace:
-        result = torch.celu_(input, alpha)
-    else:
-        result = torch.celu(input, alpha)
-    return result
+    return torch.celu_(input, alpha) if inplace else torch.celu(input, alpha)
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    if inplace:
-        result = torch.leaky_relu_(input, negative_slope)
-    else:
-        result = torch.leaky_relu(input, negative_slope)
-    return result
+    return torch.leaky_relu_(input, negative_slope) if inplace else torch.leaky_relu(input, negative_slope)
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    if inplace:
-        result = torch.hardtanh_(input, min_val, max_val)
-    else:
-        result = torch.hardtanh(input, min_val, max_val)
-    return result
+    return torch.hardtanh_(input, min_val, max_val) if inplace else torch.hardtanh(input, min_val, max_val)
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    if inplace:
-        result = torch.hardsigmoid_(input)
-    else:
-        result = torch.hardsigmoid(input)
-    return result
+    return torch.hardsigmoid_(input) if inplace else torch.hardsigmoid(input)
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
-    if inplace:
-        result = torch.hardswish_(input)
-    else:
-        result = torch.hardswish(input)
-    return result
+    return torch.hardswish_(input) if inplace else torch.hardswish(input)
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    if inplace:
-        result = torch.silu_(input)
-    else:
-        result = torch.silu(input)
-    return result
+    return torch.silu_(input) if inplace else torch.silu(input)
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
-    if inplace:
-        result = torch.mish_(input)
-    else:
-        result = torch.mish(input)
-    return result
+    return torch.mish_(input) if inplace else torch.mish(input)
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    if inplace:
-        result = torch.threshold_(input, threshold, value)
-    else:
-        result = torch.threshold(input, threshold, value)
-    return result
+    return torch.threshold_(input, threshold, value) if inplace else torch.threshold(input, threshold, value)
 
 def softsign(input: Tensor) -> Tensor:
     return input / (input.abs() + 1)
@@ -141,47 +93,27 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     return torch.glu(input, dim)
 
 def softmax_dimension(rank: int) -> int:
-    if rank == 0 or rank == 1 or rank == 3:
-        dim = 0
-    else:
-        dim = 1
-    return dim
+    return 0 if rank == 0 or rank == 1 or rank == 3 else 1
 
 def softmax(input: Tensor, dim: Optional[int] = None, _stacklevel: int = 3, dtype: Optional[int] = None) -> Tensor:
     if dim is None:
         dim = softmax_dimension(input.dim())
-    if dtype is None:
-        result = input.softmax(dim)
-    else:
-        result = input.softmax(dim, dtype=dtype)
-    return result
+    return input.softmax(dim) if dtype is None else input.softmax(dim, dtype=dtype)
 
 def log_softmax(input: Tensor, dim: Optional[int] = None, _stacklevel: int = 3, dtype: Optional[int] = None) -> Tensor:
     if dim is None:
         dim = softmax_dimension(input.dim())
-    if dtype is None:
-        result = input.log_softmax(dim)
-    else:
-        result = input.log_softmax(dim, dtype=dtype)
-    return result
+    return input.log_softmax(dim) if dtype is None else input.log_softmax(dim, dtype=dtype)
 
 def softmin(input: Tensor, dim: Optional[int] = None, _stacklevel: int = 3, dtype: Optional[int] = None) -> Tensor:
     if dim is None:
         dim = softmax_dimension(input.dim())
-    if dtype is None:
-        result = (-input).softmax(dim)
-    else:
-        result = (-input).softmax(dim, dtype=dtype)
-    return result
+    return (-input).softmax(dim) if dtype is None else (-input).softmax(dim, dtype=dtype)
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     if p < 0.0 or p > 1.0:
         raise ValueError("dropout probability has to be between 0 and 1, but got {}".format(p))
-    if inplace:
-        result = torch.dropout_(input, p, training)
-    else:
-        result = torch.dropout(input, p, training)
-    return result
+    return torch.dropout_(input, p, training) if inplace else torch.dropout(input, p, training)
 
 def linear(input: Tensor, weight: Tensor, bias: Optional[Tensor] = None) -> Tensor:
     return torch.ops.aten.linear(input, weight, bias)
@@ -325,10 +257,7 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Opti
 
 def kl_div(input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None,
            reduction: str = "mean", log_target: bool = False) -> Tensor:
-    if reduction == "batchmean":
-        number = 2
-    else:
-        number = legacy_number(size_average, reduce, reduction)
+    number = 2 if reduction == "batchmean" else legacy_number(size_average, reduce, reduction)
     result = torch.kl_div(input, target, number, log_target=log_target)
     if reduction == "batchmean" and input.dim() != 0:
         result = result / input.size(0)

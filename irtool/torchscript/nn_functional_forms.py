@@ -57,25 +57,13 @@ def legacy_number(size_average: Optional[bool], reduce: Optional[bool], reductio
     return number_of_reduction(legacy_reduction(size_average, reduce, reduction))
 
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    if inplace:
-        result = torch.alpha_dropout_(input, p, training)
-    else:
-        result = torch.alpha_dropout(input, p, training)
-    return result
+    return torch.alpha_dropout_(input, p, training) if inplace else torch.alpha_dropout(input, p, training)
 
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    if inplace:
-        result = torch.feature_alpha_dropout_(input, p, training)
-    else:
-        result = torch.feature_alpha_dropout(input, p, training)
-    return result
+    return torch.feature_alpha_dropout_(input, p, training) if inplace else torch.feature_alpha_dropout(input, p, training)
 
 def rrelu(input: Tensor, lower: float = 0.125, upper: float = 0.3333333333333333, training: bool = False, inplace: bool = False) -> Tensor:
-    if inplace:
-        result = torch.rrelu_(input, lower, upper, training)
-    else:
-        result = torch.rrelu(input, lower, upper, training)
-    return result
+    return torch.rrelu_(input, lower, upper, training) if inplace else torch.rrelu(input, lower, upper, training)
 
 def local_response_norm(input: Tensor, size: int, alpha: float = 0.0001, beta: float = 0.75, k: float = 1.0) -> Tensor:
     if input.dim() < 3:

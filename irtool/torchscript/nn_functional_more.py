@@ -12,11 +12,7 @@ def pooled_power(total: Tensor, power: float, count: int) -> Tensor:
     return (torch.sign(total) * torch.relu(torch.abs(total))).mul(count).pow(1.0 / power)
 
 def power_of(norm_type: Union[int, float]) -> float:
-    if isinstance(norm_type, int):
-        power = float(norm_type)
-    else:
-        power = norm_type
-    return power
+    return float(norm_type) if isinstance(norm_type, int) else norm_type
 
 def lp_pool1d(input: Tensor, norm_type: Union[int, float], kernel_size: int, stride: Optional[BroadcastingList1[int]] = None,
               ceil_mode: bool = False) -> Tensor:
@@ -397,10 +393,7 @@ def multi_head_attention_forward(query: Tensor, key: Tensor, value: Tensor, embe
         if is_causal and attn_mask is None:
             raise AssertionError("FIXME: is_causal not implemented for need_weights")
         scaled = q * math.sqrt(1.0 / float(head_dim))
-        if attn_mask is not None:
-            weights = torch.baddbmm(attn_mask, scaled, k.transpose(-2, -1))
-        else:
-            weights = torch.bmm(scaled, k.transpose(-2, -1))
+        weights = torch.baddbmm(attn_mask, scaled, k.transpose(-2, -1)) if attn_mask is not None else torch.bmm(scaled, k.transpose(-2, -1))
         weights = weights.softmax(-1)
         if dropout_p > 0.0:
             weights = torch.dropout(weights, dropout_p, True)
@@ -415,10 +408,7 @@ def multi_head_attention_forward(query: Tensor, key: Tensor, value: Tensor, embe
         result = torch.jit.annotate(Optional[Tensor], shown)
     else:
         if attn_mask is not None:
-            if attn_mask.size(0) == 1:
-                attn_mask = attn_mask.unsqueeze(0)
-            else:
-                attn_mask = attn_mask.reshape([bsz, num_heads, -1, src_len])
+            attn_mask = attn_mask.unsqueeze(0) if attn_mask.size(0) == 1 else attn_mask.reshape([bsz, num_heads, -1, src_len])
         found = torch.scaled_dot_product_attention(
             q.reshape([bsz, num_heads, tgt_len, head_dim]), k.reshape([bsz, num_heads, src_len, head_dim]),
             v.reshape([bsz, num_heads, src_len, head_dim]), attn_mask, dropout_p, is_causal)

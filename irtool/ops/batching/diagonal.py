@@ -1,11 +1,10 @@
-"""Batching rules of diagonals, and of gradients and writes that put a part into a whole."""
+"""Batching rules of diagonals (those of copies of views are the views'), of gradients and of writes that put a part into a whole."""
 from __future__ import annotations
 
 from typing import Any
 
 from irtool.ops.batch import Batch
 from irtool.ops.batching.batch_dim import flat_places, shifted, untouched, wrapped_dim
-from irtool.ops.batching.shape import as_strided, at_dim, diagonal, permute, reshape, squeeze, t, transpose, unsqueeze, view_as_complex
 from irtool.ops.kernels.diagonal import table
 
 
@@ -75,14 +74,4 @@ def trace(batch: Batch, self: Any) -> Any:
     return batch.again("aten::sum", batch.again("aten::diagonal", self, 0, 0, 1), [-1])
 
 
-table.batch("as_strided_copy")(as_strided)
-table.batch("select_copy slice_copy narrow_copy squeeze_copy.dim squeeze_copy.dims")(at_dim)
-table.batch("diagonal_copy")(diagonal)
-table.batch("permute_copy")(permute)
-table.batch("view_copy expand_copy")(reshape)
-table.batch("squeeze_copy")(squeeze)
-table.batch("t_copy")(t)
-table.batch("transpose_copy")(transpose)
-table.batch("unsqueeze_copy")(unsqueeze)
-table.batch("view_copy.dtype tril triu view_as_real_copy")(untouched)
-table.batch("view_as_complex_copy")(view_as_complex)
+table.batch("tril triu")(untouched)

@@ -7,9 +7,14 @@ from __future__ import annotations
 from importlib import import_module
 from pathlib import Path
 
+from irtool.ops.kernels.diagonal import COPIES
+
 MODULES: tuple[str, ...] = tuple(sorted(path.stem for path in Path(__file__).parent.glob("[a-z]*.py")))
 """The modules of this package: formulas of the operators in the family module of that name, of a theme where a family has many
 (`recurrent_nets`, `ctc`, `products`, ...), and `parts`, what they share."""
 
 for _name in MODULES:
     import_module(f"irtool.ops.gradients.{_name}")
+
+for _copy, _view in COPIES.items():
+    _copy.inherit(_view, "_formulas", "_no_gradient")

@@ -21,10 +21,7 @@ def scaled_dot_product_attention_gradient(query: Tensor, key: Tensor, value: Ten
         look = torch.ones([scores.size(-2), scores.size(-1)], dtype=11, device=query.device).tril()
         scores = torch.where(look, scores, nowhere)
     if attn_mask is not None:
-        if attn_mask.dtype == 11:
-            scores = torch.where(attn_mask, scores, nowhere)
-        else:
-            scores = scores + attn_mask
+        scores = torch.where(attn_mask, scores, nowhere) if attn_mask.dtype == 11 else scores + attn_mask
     weights = torch._safe_softmax(scores, -1)
     thinned = weights
     dropout_mask: Tensor | None = None

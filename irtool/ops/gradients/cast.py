@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from irtool.ops.kernels.cast import table
-from irtool.ops.tensor import Tensor, number, torch
+from irtool.ops.tensor import torch
 
 
 @table.derivative("to.dtype to.prim_dtype to.device to.prim_Device to.dtype_layout _to_copy _cast_Half _cast_Float _cast_Double "
@@ -13,42 +13,10 @@ def to_dtype_gradient(grad, self_dtype):
 
 table.derivative("to.prim_other clone alias alias_copy lift lift_fresh lift_fresh_copy _lazy_clone cpu to_dense", lambda grad: grad)
 table.derivative("to.other type_as", lambda grad, self_dtype: (grad.to(self_dtype), None))
-
-
-@table.gradient("copy copy_")
-def copy_gradient(self: Tensor, src: Tensor, non_blocking: bool):
-    src_size, src_dtype = src.size(), src.dtype
-
-    def backward(grad: Tensor):
-        return torch.zeros_like(grad), grad.sum_to_size(src_size).to(src_dtype), None
-
-    return torch.copy(self, src, non_blocking), backward
-
-
-@table.gradient("fill.Scalar fill_.Scalar")
-def fill_gradient(self: Tensor, value: number):
-    def backward(grad: Tensor):
-        return torch.zeros_like(grad), None
-
-    return torch.fill(self, value), backward
-
-
-@table.gradient("fill.Tensor fill_.Tensor")
-def fill_tensor_gradient(self: Tensor, value: Tensor):
-    value_dtype = value.dtype
-
-    def backward(grad: Tensor):
-        return torch.zeros_like(grad), grad.sum().to(value_dtype)
-
-    return torch.fill(self, value), backward
-
-
-@table.gradient("zero zero_")
-def zero_gradient(self: Tensor):
-    def backward(grad: Tensor):
-        return torch.zeros_like(grad)
-
-    return torch.zeros_like(self), backward
+table.derivative("copy copy_",
+                 lambda grad, src_size, src_dtype: (torch.zeros_like(grad), grad.sum_to_size(src_size).to(src_dtype)))
+table.derivative("fill.Scalar fill_.Scalar zero zero_", lambda grad: torch.zeros_like(grad))
+table.derivative("fill.Tensor fill_.Tensor", lambda grad, value_dtype: (torch.zeros_like(grad), grad.sum().to(value_dtype)))
 
 
 table.unsupported("pinned memory is not supported", "pin_memory _pin_memory")
@@ -60,11 +28,5 @@ table.no_gradient("a fact about the tensor",
 table.no_gradient("a number has no gradient", "copy_.int copy_.float")
 
 
-@table.gradient("copy_.Tensor")
-def copy_tensor_gradient(self: Tensor, other: Tensor):
-    other_size, other_dtype = other.size(), other.dtype
-
-    def backward(grad: Tensor):
-        return torch.zeros_like(grad), grad.sum_to_size(other_size).to(other_dtype)
-
-    return torch.copy(self, other), backward
+table.derivative("copy_.Tensor",
+                 lambda grad, other_size, other_dtype: (torch.zeros_like(grad), grad.sum_to_size(other_size).to(other_dtype)))

@@ -108,10 +108,7 @@ def coordinates_back(self: Tensor, grads: list[Tensor], spacing: list[Tensor], d
         total = total + for_self
         flat = for_steps.reshape([-1])
         for_at = flat.sum() if at.dim() == 0 else step_back(flat, 0)
-        if len(spacing) == 1 and place > 0:
-            for_spacing = [for_spacing[0] + for_at]
-        else:
-            for_spacing = for_spacing + [for_at]
+        for_spacing = [for_spacing[0] + for_at] if len(spacing) == 1 and place > 0 else for_spacing + [for_at]
     return total, for_spacing
 
 

@@ -5,14 +5,9 @@ from irtool.ops.kernels.embedding import table
 from irtool.ops.tensor import Tensor, torch
 
 
-@table.gradient("embedding")
-def embedding_gradient(weight: Tensor, indices: Tensor, padding_idx: int, scale_grad_by_freq: bool, sparse: bool):
-    rows = weight.size(0)
-
-    def backward(grad: Tensor):
-        return torch.embedding_backward(grad, indices, rows, padding_idx, scale_grad_by_freq, False), None, None, None, None
-
-    return torch.embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse), backward
+@table.derivative("embedding")
+def embedding_gradient(grad, indices, padding_idx, scale_grad_by_freq, weight_size):
+    return torch.embedding_backward(grad, indices, weight_size[0], padding_idx, scale_grad_by_freq, False), None
 
 
 def rows_back(grad: Tensor, indices: Tensor, rows: int, padding_idx: int, scale_grad_by_freq: bool) -> Tensor:

@@ -8,34 +8,17 @@ table.derivative("index.Tensor _unsafe_index.Tensor index.Tensor_hacked_twin _un
                  lambda grad, indices, self_size: (torch.index_put(grad.new_zeros(self_size), indices, grad, True), None))
 
 
-@table.gradient("index_put _unsafe_index_put index_put_")
-def index_put_gradient(self: Tensor, indices: list[Tensor | None], values: Tensor, accumulate: bool):
-    values_size = values.size()
-
-    def backward(grad: Tensor):
-        self_grad = grad
-        if not accumulate:
-            self_grad = torch.index_put(grad, indices, torch.scalar_tensor(0, dtype=grad.dtype, device=grad.device), False)
-        return self_grad, None, torch.index(grad, indices).sum_to_size(values_size), None
-
-    return torch.index_put(self, indices, values, accumulate), backward
+@table.derivative("index_put _unsafe_index_put index_put_ index_put.hacked_twin _unsafe_index_put.hacked_twin index_put_.hacked_twin "
+                  "_index_put_impl _index_put_impl_")
+def index_put_gradient(grad, indices, accumulate, values_size):
+    self_grad = grad
+    if not accumulate:
+        self_grad = torch.index_put(grad, indices, torch.scalar_tensor(0, dtype=grad.dtype, device=grad.device), False)
+    return self_grad, None, torch.index(grad, indices).sum_to_size(values_size)
 
 
-@table.gradient("index_put.hacked_twin _unsafe_index_put.hacked_twin index_put_.hacked_twin")
-def index_put_all_gradient(self: Tensor, indices: list[Tensor], values: Tensor, accumulate: bool):
-    values_size = values.size()
-
-    def backward(grad: Tensor):
-        self_grad = grad
-        if not accumulate:
-            self_grad = torch.index_put(grad, indices, torch.scalar_tensor(0, dtype=grad.dtype, device=grad.device), False)
-        return self_grad, None, torch.index(grad, indices).sum_to_size(values_size), None
-
-    return torch.index_put(self, indices, values, accumulate), backward
-
-
-@table.gradient("_index_put_impl _index_put_impl_ _index_put_impl_.hacked_twin")
-def index_put_impl_gradient(self: Tensor, indices: list[Tensor | None], values: Tensor, accumulate: bool, unsafe: bool):
+@table.gradient("_index_put_impl_.hacked_twin")
+def index_put_impl_gradient(self: Tensor, indices: list[Tensor], values: Tensor, accumulate: bool, unsafe: bool):
     values_size = values.size()
 
     def backward(grad: Tensor):

@@ -10,68 +10,39 @@ def pieces(grad: Tensor, sizes: list[int], dim: int) -> list[Tensor]:
     return list(torch.split_with_sizes(grad, sizes, dim))
 
 
-@table.gradient("cat concat concatenate")
-def cat_gradient(tensors: list[Tensor], dim: int):
-    shapes = [tensor.size() for tensor in tensors]
-    result = torch.cat(tensors, dim)
-    rank = result.dim()
+def reshaped(grads: list[Tensor], shapes: list[list[int]]) -> list[Tensor]:
+    """Each gradient in its own shape."""
+    return [grads[place].reshape(shapes[place]) for place in range(len(shapes))]
 
-    def backward(grad: Tensor):
-        lengths: list[int] = []
-        for shape in shapes:
-            lengths.append(shape[dim] if len(shape) == rank else 0)
-        parts = pieces(grad, lengths, dim)
-        return [parts[place].reshape(shapes[place]) for place in range(len(shapes))], None
 
-    return result, backward
+@table.derivative("cat concat concatenate")
+def cat_gradient(grad, dim, tensors_size):
+    parts = pieces(grad, [size[dim] if len(size) == grad.dim() else 0 for size in tensors_size], dim)
+    return reshaped(parts, tensors_size)
 
 
 table.derivative("stack", lambda grad, dim: list(torch.unbind(grad, dim)))
 
 
-@table.gradient("hstack")
-def hstack_gradient(tensors: list[Tensor]):
-    shapes = [tensor.size() for tensor in tensors]
-    flat = tensors[0].dim() < 2
-
-    def backward(grad: Tensor):
-        dim = 1
-        if flat:
-            dim = 0
-        lengths: list[int] = []
-        for shape in shapes:
-            lengths.append(shape[dim] if len(shape) > 0 else 1)
-        parts = pieces(grad, lengths, dim)
-        return [parts[place].reshape(shapes[place]) for place in range(len(shapes))]
-
-    return torch.hstack(tensors), backward
+@table.derivative("hstack")
+def hstack_gradient(grad, tensors_size):
+    dim = 0 if len(tensors_size[0]) < 2 else 1
+    return reshaped(pieces(grad, [size[dim] if len(size) > 0 else 1 for size in tensors_size], dim), tensors_size)
 
 
 @table.derivative("vstack row_stack")
 def vstack_gradient(grad, tensors_size):
-    lengths: list[int] = []
-    for shape in tensors_size:
-        lengths.append(shape[0] if len(shape) > 1 else 1)
-    parts = pieces(grad, lengths, 0)
-    return [parts[place].reshape(tensors_size[place]) for place in range(len(tensors_size))]
+    return reshaped(pieces(grad, [size[0] if len(size) > 1 else 1 for size in tensors_size], 0), tensors_size)
 
 
 @table.derivative("dstack")
 def dstack_gradient(grad, tensors_size):
-    lengths: list[int] = []
-    for shape in tensors_size:
-        lengths.append(shape[2] if len(shape) > 2 else 1)
-    parts = pieces(grad, lengths, 2)
-    return [parts[place].reshape(tensors_size[place]) for place in range(len(tensors_size))]
+    return reshaped(pieces(grad, [size[2] if len(size) > 2 else 1 for size in tensors_size], 2), tensors_size)
 
 
 @table.derivative("column_stack")
 def column_stack_gradient(grad, tensors_size):
-    lengths: list[int] = []
-    for shape in tensors_size:
-        lengths.append(shape[1] if len(shape) > 1 else 1)
-    parts = pieces(grad, lengths, 1)
-    return [parts[place].reshape(tensors_size[place]) for place in range(len(tensors_size))]
+    return reshaped(pieces(grad, [size[1] if len(size) > 1 else 1 for size in tensors_size], 1), tensors_size)
 
 
 @table.derivative("block_diag")
@@ -90,13 +61,6 @@ def block_diag_gradient(grad, tensors_size):
 
 
 table.derivative("atleast_1d atleast_2d atleast_3d _reshape_copy", lambda grad, self_size: grad.reshape(self_size))
-
-
-def reshaped(grads: list[Tensor], shapes: list[list[int]]) -> list[Tensor]:
-    """Each gradient in its own shape."""
-    return [grads[place].reshape(shapes[place]) for place in range(len(shapes))]
-
-
 table.derivative("atleast_1d.Sequence atleast_2d.Sequence atleast_3d.Sequence", lambda grad, tensors_size: reshaped(grad, tensors_size))
 table.derivative("broadcast_tensors",
                  lambda grad, tensors_size: [grad[place].sum_to_size(tensors_size[place]) for place in range(len(tensors_size))])
@@ -115,13 +79,8 @@ def split_sizes_gradient(self: Tensor, split_sizes: list[int], dim: int):
     return torch.split_with_sizes(self, split_sizes, dim), backward
 
 
-@table.derivative("unbind.int unbind_copy.int")
-def unbind_gradient(grad, dim, self_size):
-    if len(grad) == 0:
-        for_self = torch.zeros(self_size)
-    else:
-        for_self = torch.stack(grad, dim)
-    return for_self
+table.derivative("unbind.int unbind_copy.int",
+                 lambda grad, dim, self_size: torch.zeros(self_size) if len(grad) == 0 else torch.stack(grad, dim))
 
 
 def joined(parts: list[Tensor], size: list[int], dim: int) -> Tensor:
@@ -204,57 +163,30 @@ table.derivative("roll", lambda grad, shifts, dims: grad.roll([-shift for shift 
 table.derivative("rot90", lambda grad, k, dims: grad.rot90(-k, dims))
 
 
-@table.gradient("meshgrid")
-def meshgrid_gradient(tensors: list[Tensor]):
-    shapes = [tensor.size() for tensor in tensors]
-    count = len(tensors)
-
-    def backward(grad: list[Tensor]):
-        for_tensors: list[Tensor] = []
-        for place in range(count):
-            kept_only = [1 for other in shapes]
-            kept_only[place] = -1
-            sizes = grad[place].size()
-            kept_only[place] = sizes[place]
-            for_tensors.append(grad[place].sum_to_size(kept_only).reshape(shapes[place]))
-        return for_tensors
-
-    return torch.meshgrid(tensors), backward
+def meshed_back(grad: Tensor, dim: int, size: list[int]) -> Tensor:
+    """The gradient of what was repeated along all dimensions but `dim`."""
+    shape = [1 for _ in range(grad.dim())]
+    shape[dim] = grad.size(dim)
+    return grad.sum_to_size(shape).reshape(size)
 
 
-@table.gradient("meshgrid.indexing")
-def meshgrid_indexing_gradient(tensors: list[Tensor], indexing: str):
-    shapes = [tensor.size() for tensor in tensors]
-    count = len(tensors)
-
-    def backward(grad: list[Tensor]):
-        for_tensors: list[Tensor] = []
-        for place in range(count):
-            at = place
-            if indexing == "xy" and count > 1 and place < 2:
-                at = 1 - place
-            kept_only = [1 for other in shapes]
-            kept_only[at] = grad[place].size(at)
-            for_tensors.append(grad[place].sum_to_size(kept_only).reshape(shapes[place]))
-        return for_tensors, None
-
-    return torch.meshgrid(tensors, indexing=indexing), backward
+table.derivative("meshgrid", lambda grad, tensors_size: [meshed_back(grad[place], place, size) for place, size in enumerate(tensors_size)])
 
 
-@table.gradient("cartesian_prod")
-def cartesian_prod_gradient(tensors: list[Tensor]):
-    lengths = [tensor.size(0) for tensor in tensors]
+@table.derivative("meshgrid.indexing")
+def meshgrid_indexing_gradient(grad, indexing, tensors_size):
+    swaps = indexing == "xy" and len(tensors_size) > 1
+    return [meshed_back(grad[place], 1 - place if swaps and place < 2 else place, size) for place, size in enumerate(tensors_size)]
 
-    def backward(grad: Tensor):
-        for_tensors: list[Tensor] = []
-        for place in range(len(lengths)):
-            kept_only = [1 for length in lengths]
-            kept_only[place] = lengths[place]
-            column = grad if len(lengths) == 1 else grad.select(1, place)
-            for_tensors.append(column.reshape(lengths).sum_to_size(kept_only).reshape([lengths[place]]))
-        return for_tensors
 
-    return torch.cartesian_prod(tensors), backward
+@table.derivative("cartesian_prod")
+def cartesian_prod_gradient(grad, tensors_size):
+    lengths = [size[0] for size in tensors_size]
+    for_tensors: list[Tensor] = []
+    for place in range(len(lengths)):
+        column = grad if len(lengths) == 1 else grad.select(1, place)
+        for_tensors.append(meshed_back(column.reshape(lengths), place, tensors_size[place]))
+    return for_tensors
 
 
 table.derivative("unfold_backward", lambda grad, dim, size, step: grad.unfold(dim, size, step))

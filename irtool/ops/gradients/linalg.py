@@ -66,9 +66,7 @@ def solve_back(grad: Tensor, A: Tensor, B: Tensor, result: Tensor, left: bool) -
     return for_a.sum_to_size(A.size()), for_b.sum_to_size(B.size())
 
 
-table.derivative("linalg_solve", lambda grad, A, B, left, result: solve_back(grad, A, B, result, left))
-table.derivative("linalg_solve_ex", lambda grad, A, B, left, result: solve_back(grad, A, B, result, left))
-table.derivative("_linalg_solve_ex", lambda grad, A, B, left, result: solve_back(grad, A, B, result, left))
+table.derivative("linalg_solve linalg_solve_ex _linalg_solve_ex", lambda grad, A, B, left, result: solve_back(grad, A, B, result, left))
 
 
 def triangle(x: Tensor, upper: bool, unitriangular: bool) -> Tensor:

@@ -67,10 +67,7 @@ def addmm_gradient(grad, mat1, mat2, beta, alpha, self_size):
 @table.derivative("_addmm_activation")
 def addmm_activation_gradient(grad, self, mat1, mat2, beta, alpha, use_gelu, self_size):
     inside = torch.addmm(self, mat1, mat2, beta=beta, alpha=alpha)
-    if use_gelu:
-        passed = torch.gelu_backward(grad, inside)
-    else:
-        passed = torch.threshold_backward(grad, inside, 0)
+    passed = torch.gelu_backward(grad, inside) if use_gelu else torch.threshold_backward(grad, inside, 0)
     scaled = passed * alpha
     return (passed * beta).sum_to_size(self_size), scaled.mm(mat2.t()), mat1.t().mm(scaled)
 

@@ -9,6 +9,7 @@ rows there are at each time; where a sequence has ended (or not begun) the state
 """
 from __future__ import annotations
 
+from irtool.ops.derivative import renamed
 from irtool.ops.gradients.recurrent import product_back
 from irtool.ops.kernels.recurrent import table
 from irtool.ops.tensor import Tensor, torch
@@ -382,77 +383,6 @@ def packed_gru_gradient(data: Tensor, batch_sizes: Tensor, hx: Tensor, params: l
     return out, last, backward
 
 
-@table.gradient("rnn_tanh.input")
-def rnn_tanh_gradient(input: Tensor, hx: Tensor, params: list[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool,
-                      bidirectional: bool, batch_first: bool):
-    masks: list[Tensor] = []
-    if train and dropout > 0 and num_layers > 1:
-        results, masks = with_dropout("rnn_tanh", turned(input, batch_first), [hx], params, has_biases, num_layers, dropout, bidirectional,
-                                     None)
-        out, last = turned(results[0], batch_first), results[1]
-    else:
-        out, last = torch.rnn_tanh(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
-
-    def backward(grad: Tensor | None, grad_last: Tensor | None):
-        for_x, for_hx, for_params = net_back(
-            "rnn_tanh", turned(or_zeros(grad, out), batch_first), [or_zeros(grad_last, last)], turned(input, batch_first),
-            turned(out, batch_first), [hx], params, has_biases, num_layers, bidirectional, None, masks, dropout)
-        return turned(for_x, batch_first), for_hx[0], for_params, None, None, None, None, None, None
-
-    return out, last, backward
-
-
-@table.gradient("rnn_tanh.data")
-def packed_rnn_tanh_gradient(data: Tensor, batch_sizes: Tensor, hx: Tensor, params: list[Tensor], has_biases: bool, num_layers: int,
-                             dropout: float, train: bool, bidirectional: bool):
-    masks: list[Tensor] = []
-    if train and dropout > 0 and num_layers > 1:
-        results, masks = with_dropout("rnn_tanh", data, [hx], params, has_biases, num_layers, dropout, bidirectional, batch_sizes)
-        out, last = results[0], results[1]
-    else:
-        out, last = torch.rnn_tanh(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)
-
-    def backward(grad: Tensor | None, grad_last: Tensor | None):
-        for_x, for_hx, for_params = net_back("rnn_tanh", or_zeros(grad, out), [or_zeros(grad_last, last)], data, out, [hx], params,
-                                             has_biases, num_layers, bidirectional, batch_sizes, masks, dropout)
-        return for_x, None, for_hx[0], for_params, None, None, None, None, None
-
-    return out, last, backward
-
-
-@table.gradient("rnn_relu.input")
-def rnn_relu_gradient(input: Tensor, hx: Tensor, params: list[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool,
-                      bidirectional: bool, batch_first: bool):
-    masks: list[Tensor] = []
-    if train and dropout > 0 and num_layers > 1:
-        results, masks = with_dropout("rnn_relu", turned(input, batch_first), [hx], params, has_biases, num_layers, dropout, bidirectional,
-                                     None)
-        out, last = turned(results[0], batch_first), results[1]
-    else:
-        out, last = torch.rnn_relu(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
-
-    def backward(grad: Tensor | None, grad_last: Tensor | None):
-        for_x, for_hx, for_params = net_back(
-            "rnn_relu", turned(or_zeros(grad, out), batch_first), [or_zeros(grad_last, last)], turned(input, batch_first),
-            turned(out, batch_first), [hx], params, has_biases, num_layers, bidirectional, None, masks, dropout)
-        return turned(for_x, batch_first), for_hx[0], for_params, None, None, None, None, None, None
-
-    return out, last, backward
-
-
-@table.gradient("rnn_relu.data")
-def packed_rnn_relu_gradient(data: Tensor, batch_sizes: Tensor, hx: Tensor, params: list[Tensor], has_biases: bool, num_layers: int,
-                             dropout: float, train: bool, bidirectional: bool):
-    masks: list[Tensor] = []
-    if train and dropout > 0 and num_layers > 1:
-        results, masks = with_dropout("rnn_relu", data, [hx], params, has_biases, num_layers, dropout, bidirectional, batch_sizes)
-        out, last = results[0], results[1]
-    else:
-        out, last = torch.rnn_relu(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)
-
-    def backward(grad: Tensor | None, grad_last: Tensor | None):
-        for_x, for_hx, for_params = net_back("rnn_relu", or_zeros(grad, out), [or_zeros(grad_last, last)], data, out, [hx], params,
-                                             has_biases, num_layers, bidirectional, batch_sizes, masks, dropout)
-        return for_x, None, for_hx[0], for_params, None, None, None, None, None
-
-    return out, last, backward
+for kind in ("rnn_tanh", "rnn_relu"):
+    table.gradient(f"{kind}.input")(renamed(gru_gradient, "gru", kind))
+    table.gradient(f"{kind}.data")(renamed(packed_gru_gradient, "gru", kind))

@@ -10,15 +10,9 @@ table.derivative("sum.dim_IntList", lambda grad, dim, keepdim, self_size: with_o
 table.derivative("mean", lambda grad, self_size, self_numel: grad.expand(self_size) / self_numel)
 
 
-@table.gradient("mean.dim")
-def mean_dims_gradient(self: Tensor, dim: list[int] | None, keepdim: bool, dtype: int | None):
-    size, result = self.size(), torch.mean(self, dim, keepdim, dtype=dtype)
-    count = self.numel() // max(result.numel(), 1)
-
-    def backward(grad: Tensor):
-        return with_ones(grad, dim, keepdim, size).expand(size) / count, None, None, None
-
-    return result, backward
+@table.derivative("mean.dim")
+def mean_dims_gradient(grad, dim, keepdim, self_size, self_numel):
+    return with_ones(grad, dim, keepdim, self_size).expand(self_size) / (self_numel // max(grad.numel(), 1))
 
 
 @table.gradient("nansum")
@@ -54,11 +48,7 @@ def product_of_others(values: Tensor, dim: int) -> Tensor:
 @table.derivative("prod")
 def prod_gradient(grad, self, self_size):
     flat = self.reshape([-1])
-    if flat.numel() == 0:
-        for_self = torch.zeros_like(self)
-    else:
-        for_self = (product_of_others(flat, 0) * grad).reshape(self_size)
-    return for_self
+    return torch.zeros_like(self) if flat.numel() == 0 else (product_of_others(flat, 0) * grad).reshape(self_size)
 
 
 @table.derivative("prod.dim_int")

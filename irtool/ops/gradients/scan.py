@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from irtool.ops.kernels.scan import table
-from irtool.ops.tensor import Tensor, number, torch
+from irtool.ops.tensor import Tensor, torch
 
 CONJUGATED = True      # mH and conj() are spelt out, as in torch
 
@@ -137,32 +137,11 @@ def trapezoid_x_gradient(y: Tensor, x: Tensor, dim: int):
 table.derivative("cumulative_trapezoid.x", lambda grad, y, x, dim: by_places(from_behind(grad, dim), y, x, dim))
 
 
-@table.gradient("trapezoid.dx")
-def trapezoid_dx_gradient(y: Tensor, dx: number, dim: int):
-    sizes = y.size()
-
-    def backward(grad: Tensor):
-        if sizes[dim] == 0:
-            return grad.new_zeros(sizes), None, None
-        between = [size for size in sizes]
-        between[dim] = sizes[dim] - 1
-        return mean_back((grad.unsqueeze(dim) * dx).expand(between), dim), None, None
-
-    return torch.trapezoid(y, dx=dx, dim=dim), backward
-
-
-@table.gradient("trapz.dx")
-def trapz_dx_gradient(y: Tensor, dx: float, dim: int):
-    sizes = y.size()
-
-    def backward(grad: Tensor):
-        if sizes[dim] == 0:
-            return grad.new_zeros(sizes), None, None
-        between = [size for size in sizes]
-        between[dim] = sizes[dim] - 1
-        return mean_back((grad.unsqueeze(dim) * dx).expand(between), dim), None, None
-
-    return torch.trapezoid(y, dx=dx, dim=dim), backward
+@table.derivative("trapezoid.dx trapz.dx")
+def trapezoid_dx_gradient(grad, dx, dim, y_size):
+    between = [size for size in y_size]
+    between[dim] = y_size[dim] - 1
+    return grad.new_zeros(y_size) if y_size[dim] == 0 else mean_back((grad.unsqueeze(dim) * dx).expand(between), dim)
 
 
 table.derivative("cumulative_trapezoid.dx", lambda grad, dx, dim: mean_back(from_behind(grad, dim) * dx, dim))

@@ -4,10 +4,8 @@ from __future__ import annotations
 from irtool.ops.kernels.shape import table
 from irtool.ops.tensor import Tensor, torch
 
-table.derivative("view _unsafe_view reshape _reshape_alias ravel flatten.using_ints unflatten.int squeeze squeeze.dim squeeze.dims",
-                 lambda grad, self_size: grad.reshape(self_size))
-table.derivative("view_as reshape_as", lambda grad, self_size: (grad.reshape(self_size), None))
-table.derivative("_reshape_from_tensor", lambda grad, self_size: (grad.reshape(self_size), None))
+table.derivative("view _unsafe_view view_as reshape reshape_as _reshape_alias _reshape_from_tensor ravel flatten.using_ints unflatten.int "
+                 "squeeze squeeze.dim squeeze.dims", lambda grad, self_size: grad.reshape(self_size))
 table.derivative("contiguous", lambda grad: grad)
 table.derivative("transpose.int swapdims", lambda grad, dim0, dim1: grad.transpose(dim0, dim1))
 table.derivative("swapaxes", lambda grad, axis0, axis1: grad.transpose(axis0, axis1))
@@ -18,16 +16,12 @@ table.derivative("matrix_H matrix_H.a", lambda grad: torch.matrix_H(grad))
 table.derivative("numpy_T numpy_T.a", lambda grad: torch.numpy_T(grad))
 
 
-@table.gradient("permute")
-def permute_gradient(self: Tensor, dims: list[int]):
+@table.derivative("permute")
+def permute_gradient(grad, dims):
     inverse = [0 for dim in dims]
     for place in range(len(dims)):
         inverse[dims[place]] = place
-
-    def backward(grad: Tensor):
-        return grad.permute(inverse), None
-
-    return self.permute(dims), backward
+    return grad.permute(inverse)
 
 
 table.derivative("movedim.int moveaxis.int movedim.intlist moveaxis.intlist",
@@ -39,15 +33,10 @@ table.derivative("slice.Tensor",
                  lambda grad, dim, start, end, step, self_size: torch.slice_scatter(grad.new_zeros(self_size), grad, dim, start, end, step))
 
 
-@table.gradient("narrow")
-def narrow_gradient(self: Tensor, dim: int, start: int, length: int):
-    size = self.size()
-    first = start if start >= 0 else start + self.size(dim)
-
-    def backward(grad: Tensor):
-        return torch.slice_backward(grad, size, dim, first, first + length, 1), None, None, None
-
-    return self.narrow(dim, start, length), backward
+@table.derivative("narrow")
+def narrow_gradient(grad, dim, start, length, self_size):
+    first = start if start >= 0 else start + self_size[dim]
+    return torch.slice_backward(grad, self_size, dim, first, first + length, 1)
 
 
 @table.gradient("narrow.Tensor")

@@ -42,64 +42,31 @@ def mean_slope(self: Tensor, grad: Tensor, dim: list[int] | None, keepdim: bool)
     return with_ones(grad, dim, keepdim, size).expand(size) / (self.numel() // max(grad.numel(), 1))
 
 
-@table.derivative("var_mean")
-def var_mean_gradient(var_grad, mean_grad, self, unbiased):
+def both_slopes(self: Tensor, spread_grad: Tensor | None, std: Tensor | None, mean_grad: Tensor | None, dim: list[int] | None,
+                correction: number, keepdim: bool) -> Tensor:
+    """The gradient of a variance, or of the standard deviation `std`, and of a mean."""
     for_self = torch.zeros_like(self)
-    if var_grad is not None:
-        for_self = for_self + var_slope(self, var_grad, None, int(unbiased), False)
-    if mean_grad is not None:
-        for_self = for_self + mean_slope(self, mean_grad, None, False)
-    return for_self
-
-
-@table.derivative("var_mean.dim")
-def var_mean_dim_gradient(var_grad, mean_grad, self, dim, unbiased, keepdim):
-    for_self = torch.zeros_like(self)
-    if var_grad is not None:
-        for_self = for_self + var_slope(self, var_grad, dim, int(unbiased), keepdim)
+    if spread_grad is not None:
+        slope = var_slope(self, spread_grad, dim, correction, keepdim) if std is None else std_slope(
+            self, spread_grad, std, dim, correction, keepdim)
+        for_self = for_self + slope
     if mean_grad is not None:
         for_self = for_self + mean_slope(self, mean_grad, dim, keepdim)
     return for_self
 
 
-@table.derivative("var_mean.correction")
-def var_mean_correction_gradient(var_grad, mean_grad, self, dim, correction, keepdim):
-    for_self = torch.zeros_like(self)
-    if var_grad is not None:
-        for_self = for_self + var_slope(self, var_grad, dim, known(correction), keepdim)
-    if mean_grad is not None:
-        for_self = for_self + mean_slope(self, mean_grad, dim, keepdim)
-    return for_self
-
-
-@table.derivative("std_mean")
-def std_mean_gradient(std_grad, mean_grad, self, unbiased, result0):
-    for_self = torch.zeros_like(self)
-    if std_grad is not None:
-        for_self = for_self + std_slope(self, std_grad, result0, None, int(unbiased), False)
-    if mean_grad is not None:
-        for_self = for_self + mean_slope(self, mean_grad, None, False)
-    return for_self
-
-
-@table.derivative("std_mean.dim")
-def std_mean_dim_gradient(std_grad, mean_grad, self, dim, unbiased, keepdim, result0):
-    for_self = torch.zeros_like(self)
-    if std_grad is not None:
-        for_self = for_self + std_slope(self, std_grad, result0, dim, int(unbiased), keepdim)
-    if mean_grad is not None:
-        for_self = for_self + mean_slope(self, mean_grad, dim, keepdim)
-    return for_self
-
-
-@table.derivative("std_mean.correction")
-def std_mean_correction_gradient(std_grad, mean_grad, self, dim, correction, keepdim, result0):
-    for_self = torch.zeros_like(self)
-    if std_grad is not None:
-        for_self = for_self + std_slope(self, std_grad, result0, dim, known(correction), keepdim)
-    if mean_grad is not None:
-        for_self = for_self + mean_slope(self, mean_grad, dim, keepdim)
-    return for_self
+table.derivative("var_mean", lambda var_grad, mean_grad, self, unbiased: both_slopes(
+    self, var_grad, None, mean_grad, None, int(unbiased), False))
+table.derivative("var_mean.dim", lambda var_grad, mean_grad, self, dim, unbiased, keepdim: both_slopes(
+    self, var_grad, None, mean_grad, dim, int(unbiased), keepdim))
+table.derivative("var_mean.correction", lambda var_grad, mean_grad, self, dim, correction, keepdim: both_slopes(
+    self, var_grad, None, mean_grad, dim, known(correction), keepdim))
+table.derivative("std_mean", lambda std_grad, mean_grad, self, unbiased, result0: both_slopes(
+    self, std_grad, result0, mean_grad, None, int(unbiased), False))
+table.derivative("std_mean.dim", lambda std_grad, mean_grad, self, dim, unbiased, keepdim, result0: both_slopes(
+    self, std_grad, result0, mean_grad, dim, int(unbiased), keepdim))
+table.derivative("std_mean.correction", lambda std_grad, mean_grad, self, dim, correction, keepdim, result0: both_slopes(
+    self, std_grad, result0, mean_grad, dim, known(correction), keepdim))
 
 
 # ---- covariances

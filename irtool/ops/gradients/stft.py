@@ -50,10 +50,7 @@ def stft_back(grad: Tensor, signal: Tensor, n_fft: int, hop_length: int | None, 
     if half:
         slope = along(slope, slope.dim() - 1, n_fft)
     frames = torch.fft_ifft(slope, None, -1, adjoint_norm("ortho" if normalized else "backward"))
-    if not signal.is_complex():
-        for_signal_frames = torch.real(frames * shape.conj())
-    else:
-        for_signal_frames = frames * shape.conj()
+    for_signal_frames = torch.real(frames * shape.conj()) if not signal.is_complex() else frames * shape.conj()
     for_signal = torch.unfold_backward(for_signal_frames, signal.size(), signal.dim() - 1, n_fft, hop)
     for_window: Tensor | None = None
     if window is not None:

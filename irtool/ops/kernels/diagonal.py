@@ -82,27 +82,18 @@ def _copied(op):
     return copy
 
 
-for _schema, _op in (
-    ("as_strided_copy(Tensor self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor", views.as_strided),
-    ("diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor", views.diagonal),
-    ("expand_copy(Tensor self, SymInt[] size, *, bool implicit=False) -> Tensor", views.expand),
-    ("narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor", views.narrow),
-    ("permute_copy(Tensor self, int[] dims) -> Tensor", views.permute),
-    ("select_copy.int(Tensor self, int dim, SymInt index) -> Tensor", views.select),
-    ("slice_copy.Tensor(Tensor self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor", views.slice_dim),
-    ("squeeze_copy(Tensor self) -> Tensor", views.squeeze),
-    ("squeeze_copy.dim(Tensor self, int dim) -> Tensor", views.squeeze_dim),
-    ("squeeze_copy.dims(Tensor self, int[] dim) -> Tensor", views.squeeze_several),
-    ("t_copy(Tensor self) -> Tensor", views.transpose_matrix),
-    ("transpose_copy.int(Tensor self, int dim0, int dim1) -> Tensor", views.transpose),
-    ("unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor", views.unfold),
-    ("unsqueeze_copy(Tensor self, int dim) -> Tensor", views.unsqueeze),
-    ("view_copy(Tensor self, SymInt[] size) -> Tensor", views.view),
-    ("view_copy.dtype(Tensor self, ScalarType dtype) -> Tensor", views.view_dtype),
-    ("view_as_complex_copy(Tensor self) -> Tensor", views.view_as_complex),
-    ("view_as_real_copy(Tensor self) -> Tensor", views.view_as_real),
-):
-    table.define("aten::" + _schema, _copied(_op), doc=f"A copy of what {_op.kinds[0].removeprefix('aten::')} gives.")
+def _copy_of(op):
+    """The stanza of `NAME_copy` from that of the view."""
+    kind = op.kinds[0]
+    schema = op.schemas[0].replace("(a)", "").replace(kind, f"{kind}_copy", 1)
+    return table.define(schema, _copied(op), doc=f"A copy of what {kind.removeprefix('aten::')} gives.")
+
+
+COPIES = {_copy_of(_op): _op for _op in (
+    views.as_strided, views.diagonal, views.expand, views.narrow, views.permute, views.select, views.slice_dim, views.squeeze,
+    views.squeeze_dim, views.squeeze_several, views.transpose_matrix, views.transpose, views.unfold, views.unsqueeze, views.view,
+    views.view_dtype, views.view_as_complex, views.view_as_real)}
+"""Copies of views, and the views, whose gradients, batching rules and samples are theirs, too."""
 
 
 # ---- a view of a copy overwritten

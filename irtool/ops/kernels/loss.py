@@ -179,10 +179,7 @@ def binary_cross_entropy_backward(xp, grad_output, self, target, weight, reducti
 def binary_cross_entropy_with_logits(xp, self, target, weight, pos_weight, reduction):
     """binary_cross_entropy of sigmoid(x), stable; `pos_weight` weighs the positive term."""
     softplus = xp.log1p(xp.exp(-xp.abs(self))) + xp.maximum(-self, 0)
-    if pos_weight is None:
-        loss = (1 - target) * self + softplus
-    else:
-        loss = (1 - target) * self + ((pos_weight - 1) * target + 1) * softplus
+    loss = (1 - target) * self + softplus if pos_weight is None else (1 - target) * self + ((pos_weight - 1) * target + 1) * softplus
     if weight is not None:
         loss = loss * weight
     return reduced(xp, loss.astype(result_type([self, target]), copy=False), reduction)

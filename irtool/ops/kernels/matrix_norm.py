@@ -30,10 +30,7 @@ def matrix_norm(xp, A, order, dims, keepdim, dtype):
     M = xp.moveaxis(A, (first, second), (-2, -1))
     if order in ("nuc", 2, -2):
         sizes = xp.linalg.svd(M, compute_uv=False)
-        if order == "nuc":
-            result = sizes.sum(-1, dtype=sizes.dtype)
-        else:
-            result = _extreme(xp, sizes, -1, order > 0)
+        result = sizes.sum(-1, dtype=sizes.dtype) if order == "nuc" else _extreme(xp, sizes, -1, order > 0)
     elif abs(order) == 1 or abs(order) == math.inf:
         sums = xp.abs(M).sum(-2 if abs(order) == 1 else -1, dtype=real_of(M.dtype))
         result = _extreme(xp, sums, -1, order > 0)

@@ -63,10 +63,7 @@ def topk(xp, self, k, dim, largest, sorted):
 def _at_rank(xp, self, ranks, axis, keepdim):
     """Value and index at `ranks` (int, or array that keeps `axis`) of the sorted order along `axis`."""
     indices = order(xp, self, axis)
-    if isinstance(ranks, int):
-        chosen = xp.take(indices, xp.asarray([ranks]), axis)
-    else:
-        chosen = xp.take_along_axis(indices, ranks, axis)
+    chosen = xp.take(indices, xp.asarray([ranks]), axis) if isinstance(ranks, int) else xp.take_along_axis(indices, ranks, axis)
     values = xp.take_along_axis(self, chosen, axis)
     return (values, chosen) if keepdim else (xp.squeeze(values, axis), xp.squeeze(chosen, axis))
 

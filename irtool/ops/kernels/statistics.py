@@ -175,10 +175,7 @@ def cov(xp, self, correction, fweights, aweights):
     else:
         total = weights.sum()
         mean = (exact * weights).sum(axis=1, keepdims=True) / total
-        if correction == 0 or aweights is None:
-            norm_factor = total - correction
-        else:
-            norm_factor = total - correction * (weights * aweights).sum() / total
+        norm_factor = total - correction if correction == 0 or aweights is None else total - correction * (weights * aweights).sum() / total
     away = exact - mean
     product = xp.matmul(away if weights is None else away * weights, xp.conj(away.T))
     dtype = float_of(result_type([x, aweights]))
