@@ -1,4 +1,5 @@
-"""What goes into a run and comes out: Python values made fit for the interpreter, copied where a graph writes, handed back."""
+"""Conversion of inputs and outputs of runs: Python values to those of the interpreter, copies for graphs that write, results for the
+caller."""
 from __future__ import annotations
 
 import builtins
@@ -34,7 +35,8 @@ DTYPE_NAMES = frozenset(("bool", "uint8", "int8", "int16", "int32", "int64", "fl
 
 
 def accept(value: Any, declared: Value) -> Any:
-    """An input as the interpreter takes it. Raises RunError for arrays torch has no dtype for, and for missing attributes."""
+    """An input converted for the interpreter. Raises RunError for arrays of a dtype that torch does not have, and for missing
+    attributes."""
     if isinstance(declared.type, ClassType) and not isinstance(value, Object | Packed):
         return _accept_object(value, [declared])
     if isinstance(declared.type, ListType) and _is_reverse(declared) and (
@@ -44,7 +46,7 @@ def accept(value: Any, declared: Value) -> Any:
 
 
 def _is_reverse(declared: Value) -> bool:
-    """Is it an input of a graph that goes back? What the other one saves in a branch that was not taken, or a round, may be absent."""
+    """Is a value an input of a df? Captures from a branch that was not taken, or from rounds, may be None."""
     graph = declared.node.graph
     return graph is not None and (graph.is_reverse or OF in graph.metadata)
 
@@ -52,7 +54,7 @@ def _is_reverse(declared: Value) -> bool:
 def _accept_object(value: Any, declared: Sequence[Value]) -> Any:
     """A Python object, or a dict of attributes, as an instance with the attributes that the graph reads before it writes any.
 
-    declared: the values of the graph that it is, since several nodes may read the same attribute.
+    declared: the values of the graph for the object, several if several nodes read the same attribute.
     """
     users = [use.user for each in declared for use in each.uses]
     readers: dict[str, list[Value]] = {}
@@ -74,7 +76,7 @@ def _accept_object(value: Any, declared: Sequence[Value]) -> Any:
 
 
 def has_attribute(value: Any, name: str) -> bool:
-    """Has a Python object, or a dict of attributes, this one?"""
+    """Has a Python object, or a dict of attributes, an attribute of this name?"""
     return name in value if isinstance(value, dict) else hasattr(value, name)
 
 
@@ -92,7 +94,7 @@ def takes_objects(graph: Graph) -> bool:
 
 
 def accepted(value: Any, type: Type, name: str) -> Any:
-    """A value as one of a type. Raises RunError, as torch does, for what is no such value and cannot stand for one."""
+    """A value converted to a type. Raises RunError, as torch does, if it does not fit."""
     if isinstance(type, OptionalType):
         return None if value is None else accepted(value, type.element, name)
     if isinstance(type, UnionType):
@@ -106,7 +108,7 @@ def accepted(value: Any, type: Type, name: str) -> Any:
     if isinstance(type, TensorType):
         return _accept_tensor(value, type, name)
     if value is None and isinstance(type, ListType) and _names_tensors(type):
-        return None         # the gradients of a list, which are undefined as those of a tensor may be
+        return None         # the gradient of a list may be undefined, as that of a tensor
     if isinstance(value, list | tuple | range):
         return _accept_items(value, type, name)
     if isinstance(type, DictType):
@@ -121,7 +123,7 @@ def accepted(value: Any, type: Type, name: str) -> Any:
 
 
 def _accept_tensor(value: Any, type: TensorType, name: str) -> Any:
-    """What is no array where a tensor is due: a number, None for the undefined one; in old texts (`Dynamic`) also lists."""
+    """A value that is no array for a tensor type: a number, or None for the undefined tensor; in old texts (`Dynamic`) also a list."""
     if isinstance(value, bool | int | float | complex):
         return as_array(value, dtype_named(type.dtype) if type.dtype is not None else number_dtype(value))
     if value is None:
@@ -134,7 +136,7 @@ def _accept_tensor(value: Any, type: TensorType, name: str) -> Any:
 
 
 def _accept_items(value: Sequence[Any], type: Type, name: str) -> Any:
-    """A list or a tuple, either of which may stand for both."""
+    """A list or tuple for a type of either."""
     if isinstance(type, TupleType):
         if len(type.elements) != len(value):
             _refuse(value, type, name)
@@ -153,11 +155,11 @@ def _of_tensors(type: ListType | TupleType) -> bool:
 
 ANYTHING = frozenset(("Any", "Generator", "Stream", "Storage", "Function", "Capsule", "PyObject", "QScheme", "Quantizer", "Handle", "World",
                       "AnyClassType", "AnyEnumType", "Dimname"))
-"""Types whose values are taken as they are."""
+"""Types whose values need no conversion."""
 
 
 def _accept_word(value: Any, type: Type, name: str) -> Any:
-    """A number, a string, a device, None."""
+    """A number, string, device or None for a type."""
     kind = str(type.key)
     if isinstance(value, bool | int | float | complex):
         return _accept_number(value, type, name)
@@ -181,11 +183,11 @@ KINDS: dict[str, tuple[Callable[[Any], Any], tuple[builtins.type, ...]]] = {
     "int": (int, (int,)), "float": (float, (int, float)), "complex": (complex, (int, float, complex)),
     "bool": (bool, (int, float, complex)), **dict.fromkeys(("ScalarType", "Layout", "MemoryFormat", "SymInt"), (int, (int,))),
 }
-"""Number type -> what makes one, and of what."""
+"""Type of numbers -> the function that converts to it, and the classes that it converts."""
 
 
 def _accept_number(value: Any, type: Type, name: str) -> Any:
-    """A Python number as one of a type."""
+    """A Python number converted to a type of numbers."""
     kind = str(type.key)
     if kind in KINDS:
         convert, fitting = KINDS[kind]
@@ -200,7 +202,7 @@ def _accept_number(value: Any, type: Type, name: str) -> Any:
 
 
 def _accept_member(value: Any, type: UnionType, name: str) -> Any:
-    """A value of one of a union's types, which has to be that type's: an int is no float here. An array may stand for a number."""
+    """A value of one of a union's types, exactly: an int is no float here. An array of one element may represent a number."""
     for each in type.elements:
         if is_instance(value, each):
             return accepted(value, each, name)
@@ -221,13 +223,13 @@ def _refuse(value: Any, type: Type, name: str) -> NoReturn:
 
 
 PLAIN = frozenset(map(np.dtype, "bool uint8 int8 int16 int32 int64 float16 float32 float64 complex64 complex128".split()))
-"""Native dtypes that tensors have."""
+"""NumPy's dtypes of tensors, in native byte order."""
 
 
 def _accept_array(value: Any, type: Type, name: str) -> Any:
     if value.__class__ is np.ndarray and value.dtype in PLAIN and value.flags.c_contiguous and isinstance(type, TensorType) \
             and current_namespace() is np:
-        return value        # as nearly all are
+        return value        # the usual case
     if value.dtype not in PLAIN:
         if value.dtype.name == "bfloat16":
             value = value.astype(np.float32)
@@ -259,7 +261,7 @@ _noted: ContextVar[dict[int, tuple[Any, Any]] | None] = ContextVar("irtool_copie
 
 @contextmanager
 def noting_copies() -> Iterator[dict[int, tuple[Any, Any]]]:
-    """A context in which runs note what they copy of their inputs: each array, by its id, and the copy that the last run made."""
+    """A context in which runs note their copies of inputs: id of an array -> the array, and the copy that the last run made."""
     pairs: dict[int, tuple[Any, Any]] = {}
     token = _noted.set(pairs)
     try:
@@ -269,10 +271,9 @@ def noting_copies() -> Iterator[dict[int, tuple[Any, Any]]]:
 
 
 def copied(values: Sequence[Any], written: Sequence[bool] | None = None) -> list[Any]:
-    """The same values in new arrays, lists and dicts, with the same strides; what was one object twice is one object twice again, and
-    arrays that shared memory share it again.
+    """Copies of values, with the same strides. An object that occurs twice occurs twice in the copy, and arrays that share memory still do.
 
-    written: of which values that matters; other arrays are themselves, unless they are, or overlap, one of those.
+    written: flags, which values must be copied; other arrays are copied only if they overlap one of those.
     """
     known: dict[int, Any] = {}
     copy_overlapping(values, written, known)
@@ -311,7 +312,7 @@ def _copied(value: Any, known: dict[int, Any]) -> Any:
 
 
 def copy_overlapping(values: Sequence[Any], written: Sequence[bool] | None, known: dict[int, Any]) -> None:
-    """Copy arrays that overlap, as one piece of memory: a write through one of them shows in the others. Copies are noted by id."""
+    """Copy overlapping arrays as one piece of memory, so that a write through one changes the others. known: id -> copy."""
     owners: dict[int, dict[int, Any]] = {}
     touched: set[int] = set()
     for place, value in enumerate(values):
@@ -331,7 +332,7 @@ def copy_overlapping(values: Sequence[Any], written: Sequence[bool] | None, know
 
 
 def arrays_in(value: Any) -> Iterator[Any]:
-    """The NumPy arrays that a value is, or holds."""
+    """The NumPy arrays in a value, recursively."""
     if isinstance(value, np.ndarray):
         yield value
     elif isinstance(value, list | tuple | dict | Object):
@@ -341,7 +342,7 @@ def arrays_in(value: Any) -> Iterator[Any]:
 
 
 def overlapping(arrays: Iterable[Any]) -> list[list[tuple[Any, int, int]]]:
-    """Arrays with their bounds, as addresses, those that overlap together; strides are not negative, as `accept` has seen to."""
+    """Lists of arrays that overlap, each with its first and last address. Strides are not negative, since `accept` copies such arrays."""
     bounds = []
     for each in arrays:
         start = each.__array_interface__["data"][0]
@@ -358,7 +359,7 @@ def overlapping(arrays: Iterable[Any]) -> list[list[tuple[Any, int, int]]]:
 
 
 def copy_array(value: Any) -> Any:
-    """A copy with the same strides; gaps stay gaps where they are few."""
+    """A copy with the same strides, unless the gaps between elements are large."""
     if value.flags.c_contiguous or not value.size:
         return value.copy()
     room = 1 + sum((n - 1) * s for n, s in zip(value.shape, value.strides, strict=True)) // value.itemsize
@@ -373,7 +374,7 @@ def copy_array(value: Any) -> Any:
 
 
 def delivered(value: Any, type: Type) -> Any:
-    """An output as the caller gets it: a number that stands for a tensor becomes a 0-d array."""
+    """An output converted for the caller: a number for an output of type Tensor becomes a 0-d array."""
     if isinstance(type, TensorType) and isinstance(value, bool | int | float | complex | np.generic):
         return as_array(value, dtype_named(type.dtype) if type.dtype is not None else None)
     if isinstance(type, OptionalType) and value is not None:
@@ -388,7 +389,7 @@ def delivered(value: Any, type: Type) -> Any:
 
 
 def _names_tensors(type: Type) -> bool:
-    """Does a type say that tensors are in what it holds?"""
+    """Does a container type have tensor elements?"""
     if isinstance(type, ListType | OptionalType):
         return _names_tensors(type.element)
     if isinstance(type, DictType):

@@ -1,11 +1,12 @@
-"""The reference interpreter: nodes in order, control flow, values freed at last use.
+"""The reference interpreter: runs nodes in order and control flow, and frees values after their last use.
 
-`walk(graph, inputs, call)` knows nodes, blocks and liveness, and nothing about what a value is: that is `call`'s business, so a graph
-runs on arrays, on tracers, on anything for which somebody writes a `call`. `run` is `walk` on NumPy arrays (`irtool.ops.call`).
+`walk(graph, inputs, call)` handles nodes, blocks and last uses, and passes values to the function `call` without looking at them. So a
+graph can run on arrays, on tensors under layers, or on any other values for which there is a `call`. `run` is `walk` on NumPy arrays
+(`irtool.ops.call`).
 
-Values: tensors are arrays, 0-d ones too; int, float, bool, complex, str, None, list, tuple, dict are themselves; a device is its name, a
-dtype torch's number; an undefined tensor is None. A 0-d constant of the text (`Double() = {2.5}`) is a Python number until an operator
-wants an array. Lists and dicts have reference semantics, views share memory, in-place operators write through.
+In `run`, tensors are arrays, also those without dimensions; int, float, bool, complex, str, None, list, tuple and dict are Python's; a
+device is its name, a dtype torch's number; an undefined tensor is None. A 0-d constant of the text (`Double() = {2.5}`) is a Python number
+until an operator needs an array. Lists and dicts are references, views share memory, and in-place operators write into it.
 """
 from __future__ import annotations
 
@@ -30,34 +31,34 @@ from irtool.ops.node_calls import call_node
 from irtool.ops.python_op import register_python_op
 
 Call = Callable[[Node, list[Any]], Sequence[Any]]
-"""What runs one node without blocks: operands in, one value per result out."""
+"""Runs one node without blocks: takes the operands, returns one value per result."""
 
 
 class Control(Protocol):
-    """Asked about branches and loops before they are decided; None leaves them to the walk."""
+    """Called for branches and loops before they are decided; a result of None leaves them to the walk."""
 
     def branch(self, walk: Walk, step: Step, condition: Any) -> list[Any] | None:
         """The results of an If."""
 
     def repeat(self, walk: Walk, step: Step, rounds: Rounds, condition: Any, carried: list[Any]) -> list[Any] | None:
-        """What a Loop carries at its end, from here on."""
+        """The final carried values of a Loop, whose rounds so far are done."""
 
 
 class Observer:
-    """Told what happens during a walk; the methods do nothing, override those you need."""
+    """Its methods are called during a walk. They do nothing: override those you need."""
 
     def before(self, node: Node, operands: Sequence[Any]) -> None:
-        """`node` is about to run (not told of control flow)."""
+        """Called before `node` runs; not for control flow."""
 
     def after(self, node: Node, results: Sequence[Any]) -> None:
-        """`node` has given `results`; control flow too, once it has finished."""
+        """Called after `node` ran; for control flow, after it ended."""
 
     def released(self, value: Value, content: Any) -> None:
-        """`value` will not be read again; the interpreter lets go of `content`."""
+        """Called after the last read of `value`, when the interpreter frees `content`."""
 
 
 class Step:
-    """One node of a block with what may be let go of: before its blocks run (`early`), and after it (`late`)."""
+    """One node of a block, and the values to free before its blocks run (`early`) and after it (`late`)."""
 
     __slots__ = ("node", "operands", "results", "early", "late", "enter")
 
@@ -71,7 +72,7 @@ class Step:
 
 
 class Plan:
-    """A block ready to be walked."""
+    """A block prepared for walking."""
 
     __slots__ = ("block", "steps", "unused_inputs", "own_results")
 
@@ -79,22 +80,22 @@ class Plan:
         self.block = block
         self.steps = steps
         self.unused_inputs = unused_inputs
-        self.own_results = own_results      # results defined in the block itself: gone from it once they are handed on
+        self.own_results = own_results      # results defined in the block itself, freed when the block ends
 
 
 def plan_block(block: Block, plans: dict[Block, Plan], closed: Container[Node] = ()) -> dict[Value, None]:
-    """Work out last uses of a block and the blocks in it; gives the outer values it reads.
+    """Compute the last uses in a block and the blocks in it; returns the outer values that it reads.
 
-    closed: nodes that are run as a whole though they own a graph.
+    closed: nodes that run as a whole though they have inner graphs.
 
-    (Tuples are made of lists, not of generators: those leave a trace in CPython's free lists, and memory would seem to grow.)
+    (Tuples are made from lists, not from generators, which CPython's free lists would keep, so that memory would seem to grow.)
     """
     later: set[Value] = set(block.outputs)
     outer = {value: None for value in block.outputs if value.node.owner is not block}
     steps: list[Step] = []
     node = block.return_node.prev
     while node is not block.param_node and node is not block.return_node:
-        inner: dict[Value, None] = {}       # dicts, not sets: the order in which values are released is the same every time
+        inner: dict[Value, None] = {}       # dicts, not sets, so that the order in which values are freed is deterministic
         for nested in node.blocks:
             inner.update(plan_block(nested, plans, closed))
         subgraph = node.subgraph
@@ -117,7 +118,7 @@ def plan_block(block: Block, plans: dict[Block, Plan], closed: Container[Node] =
 
 
 class Frame:
-    """Where the walk stands in one block, and what to do when the block ends."""
+    """The position of the walk in one block, and what to do when the block ends."""
 
     __slots__ = ("plan", "at", "step", "leave", "state")
 
@@ -125,7 +126,7 @@ class Frame:
         self.plan = plan
         self.at = 0
         self.step = step        # the node whose block this is; None for the graph's own
-        self.leave = leave      # takes the block's results: finishes the node, or begins another round
+        self.leave = leave      # called with the block's results: finishes the node, or starts the next round
         self.state = state
 
 
@@ -145,7 +146,7 @@ class Walk:
         self.control = control
 
     def run(self, graph: Graph, inputs: list[Any]) -> list[Any]:
-        """Give the graph's results. Empties `inputs`, so that they can be freed when they are no longer needed."""
+        """The graph's results. Empties the list `inputs`, so that each input can be freed after its last use."""
         if graph.block not in self.plans:
             for value in plan_block(graph.block, self.plans, self.closed):
                 if value.node.kind == "prim::Omitted":
@@ -154,7 +155,7 @@ class Walk:
         return self.run_block(graph.block, inputs)
 
     def run_block(self, block: Block, inputs: list[Any]) -> list[Any]:
-        """Give the results of a block that has a plan. Empties `inputs`, as `run` does."""
+        """The results of a block that has a plan. Empties the list `inputs`, as `run` does."""
         taken = list(inputs)
         inputs.clear()
         self.push(block, taken, None, None)
@@ -190,7 +191,7 @@ class Walk:
         self.finish(step, self.call(step.node, operands))
 
     def finish(self, step: Step, results: Sequence[Any]) -> None:
-        """Bind a node's results and let go of what it read last."""
+        """Bind a node's results, and free the values that it was the last to read."""
         if self.observer is not None:
             self.observer.after(step.node, results)
         self.env.update(zip(step.results, results, strict=True))
@@ -198,14 +199,14 @@ class Walk:
             self.release(value)
 
     def release(self, value: Value) -> None:
-        """Nobody reads `value` again."""
+        """Free a value after its last use."""
         content = self.env.pop(value, None)
         if self.observer is not None:
             self.observer.released(value, content)
 
     def push(self, block: Block, values: list[Any], step: Step | None, leave: Callable[[Walk, Frame, list[Any]], None] | None,
              state: Any = None) -> None:
-        """Begin a block with these values for its inputs."""
+        """Start a block with these values as its inputs."""
         plan = self.plans[block]
         self.env.update(zip(block.inputs, values, strict=True))
         for value in plan.unused_inputs:
@@ -215,12 +216,12 @@ class Walk:
 
 def walk(graph: Graph, inputs: list[Any], call: Call, observer: Observer | None = None, closed: Container[Node] = (),
          control: Control | None = None, plans: dict[Block, Plan] | None = None) -> list[Any]:
-    """Run `graph` on values that `call` understands; gives one value per output.
+    """Run `graph` on values that `call` understands; returns one value per output.
 
-    `inputs` is emptied. Every value is let go of at its last use. An exception of `call` comes out as an `irtool.Error` that names the
-    node's line. `call` also runs the nodes in `closed`, whatever they own; `control` is asked about branches and loops before they are
-    decided. plans: keeps what is worked out of the graph, for the next walk; it must not change then. Raises RunError when the number of
-    inputs differs.
+    Empties the list `inputs`, and frees every value after its last use. An exception of `call` is raised as an `irtool.Error` with the
+    node's line. closed: nodes with inner graphs that `call` runs as a whole. control: called for branches and loops before they are
+    decided. plans: a cache of last uses for further walks of the graph, which must not change. Raises RunError for a wrong number of
+    inputs.
     """
     if len(inputs) != len(graph.inputs):
         raise RunError(f"expected {len(graph.inputs)} inputs, got {len(inputs)}", code="E0402")
@@ -270,7 +271,7 @@ def _leave_block(walk: Walk, frame: Frame, results: list[Any]) -> None:
 
 
 class Rounds:
-    """The state of a loop: rounds done, rounds at most."""
+    """The state of a loop: the number of rounds done, and the limit."""
 
     __slots__ = ("done", "limit")
 
@@ -301,7 +302,7 @@ def _next_round(walk: Walk, step: Step, rounds: Rounds, condition: Any, carried:
 
 
 def truth(condition: Any, node: Node) -> bool:
-    """Whether a loop goes on. Raises RunError, at the node, for a tensor of several elements or none."""
+    """A condition as a bool. Raises RunError, at the node, for a tensor that has not one element."""
     try:
         return bool(condition)
     except ValueError as error:
@@ -319,7 +320,7 @@ def _enter_grad_of(walk: Walk, step: Step) -> None:
     if defined:
         walk.push(step.node.blocks[0], [], step, _leave_block)
     else:
-        walk.finish(step, [NOTHING.get(value.type.key) for value in step.node.outputs])     # what it saved may be a number
+        walk.finish(step, [NOTHING.get(value.type.key) for value in step.node.outputs])     # a result may be a number
 
 
 def _enter_subgraph(walk: Walk, step: Step) -> None:
@@ -332,7 +333,7 @@ def _enter_subgraph(walk: Walk, step: Step) -> None:
 
 
 def located(error: Exception, node: Node) -> Error:
-    """The error as one of ours, with the line of the node. Raises OutputError, which is no fault of the node, as it is."""
+    """An error as an `irtool.Error` with the line of the node. Raises OutputError unchanged, since it is not the node's."""
     if isinstance(error, OutputError):
         raise error
     if isinstance(error, Error):
@@ -352,21 +353,20 @@ def located(error: Exception, node: Node) -> Error:
 
 
 ODD = (LookupError, TypeError, ValueError, AttributeError)
-"""What comes of running what is no graph, and of little else."""
+"""Exceptions that mostly mean that the graph is invalid."""
 
 
 # -- on arrays
 def run(graph: Graph | Module, inputs: Sequence[Any], *, seed: int | None = 0, observer: Observer | None = None,
         backend: str | None = None, accepted: bool = False) -> list[Any]:
-    """Run a graph (or a Module of one) on NumPy arrays and Python values; gives one Python value per output.
+    """Run a graph (or a Module of one) on NumPy arrays and Python values; returns one Python value per output.
 
-    Tensors are arrays of the dtype and shape torch would give, 0-d ones too; a Python number for a tensor input becomes a 0-d array.
-    bfloat16 is float32. The caller's arrays, lists and dicts are never modified; outputs may be views of inputs where torch gives
-    views. Operators that draw random numbers draw from a NumPy generator seeded with `seed` (values are not torch's); None: from the one
-    that is in use. backend: "numpy", or "cupy" to run on CuPy arrays, NumPy arrays being moved to the device and outputs staying there;
-    None: cupy if one of the inputs is a CuPy array. accepted: the inputs need not be checked, since another graph gave them.
-    Raises RunError for wrong inputs and for what torch would raise, with the line of the node; UnsupportedError for an operator that
-    is not there yet, naming it; VerifyError for a graph that fails because it is none.
+    Tensors are arrays of torch's dtypes and shapes, also those without dimensions; a Python number for a tensor input becomes a 0-d array.
+    bfloat16 is float32. The caller's arrays, lists and dicts are never modified; outputs may be views of inputs where torch returns views.
+    Random operators draw from a NumPy generator seeded with `seed` (values are not torch's); None: from the current generator. backend:
+    "numpy", or "cupy" to run on CuPy arrays: NumPy arrays are copied to the device, and outputs stay there; None: cupy if an input is a
+    CuPy array. accepted: the inputs are results of another graph, and need no check. Raises RunError for wrong inputs and where torch
+    raises, with the line of the node; UnsupportedError naming an operator without a kernel; VerifyError for an invalid graph.
     """
     if isinstance(graph, Module):
         graph = graph.graph()
@@ -389,7 +389,7 @@ def run(graph: Graph | Module, inputs: Sequence[Any], *, seed: int | None = 0, o
             results = walk(graph, values, call_node, observer)
     except Exception as error:
         if isinstance(error.__cause__ if isinstance(error, Error) else error, ODD):
-            why = explanation(graph)        # nobody had verified it, so it need not have a meaning
+            why = explanation(graph)        # graphs are not verified before a run
             if why is not None:
                 raise why from error
         raise
@@ -397,7 +397,7 @@ def run(graph: Graph | Module, inputs: Sequence[Any], *, seed: int | None = 0, o
 
 
 def all_nodes(graph: Graph) -> list[Node]:
-    """Nodes of the graph, of its blocks and of the graphs its nodes own."""
+    """All nodes of a graph, of its blocks, and of inner graphs of its nodes."""
     nodes: list[Node] = []
     graphs = [graph]
     while graphs:

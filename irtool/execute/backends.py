@@ -1,4 +1,4 @@
-"""Backends: what makes a graph a program on one kind of arrays. One more is a class with two methods, and a row in BACKENDS."""
+"""Backends: each compiles graphs to programs on one library of arrays. A new backend is a class with two methods, and a row in BACKENDS."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -10,13 +10,13 @@ from irtool.ir.graph import Graph, Node
 
 
 class Program(Protocol):
-    """A graph, ready to run; the properties are what `irtool plan` shows of it."""
+    """A compiled graph; `irtool plan` shows its properties."""
 
     graph: Graph
 
     @property
     def groups(self) -> Sequence[tuple[Node, Any]]:
-        """The groups of fused operators, each with what it became."""
+        """The fused groups, each with the object that runs it."""
 
     @property
     def loops(self) -> Sequence[tuple[Node, Any]]:
@@ -24,7 +24,7 @@ class Program(Protocol):
 
     @property
     def beside(self) -> Sequence[str]:
-        """Which nodes run at the same time, in words."""
+        """Which nodes run at the same time, as text."""
 
     @property
     def memory(self) -> object:
@@ -35,24 +35,24 @@ class Program(Protocol):
         """The code made so far."""
 
     def compile(self, inputs: Sequence[Any]) -> None:
-        """Make the code for inputs like these."""
+        """Make the code for such inputs."""
 
     def __call__(self, inputs: Sequence[Any], *, seed: int | None = 0, accepted: bool = False) -> list[Any]:
-        """Run; as `irtool.interpret.run`. accepted: the inputs are as `irtool.accepted_values.accept` gives them."""
+        """Run on inputs, as `irtool.interpret.run`. accepted: `irtool.accepted_values.accept` has converted them."""
 
     def programs(self, inputs: Sequence[Any]) -> Sequence[tuple[str, str]]:
-        """What each rewrite of a plan left for inputs like these: its name, and the program as text."""
+        """(name of a pass on the program, the program after it as text), for such inputs."""
 
     def forget(self) -> None:
         """Free the code made so far, and its memory."""
 
 
 class Backend(Protocol):
-    """A library of arrays, and how graphs run on it."""
+    """A library of arrays, and the compiler of graphs for it."""
 
     def compile(self, graph: Graph, *, native: bool | None = None, threads: int = 1) -> Program:
-        """The graph as a program. native, threads: as of `irtool.compile`; a backend may have no use for them. Raises RunError where the
-        library is not there."""
+        """The program of a graph. native, threads: as for `irtool.compile`; a backend may ignore them. Raises RunError if the library is
+        missing."""
 
     def describe(self) -> str:
         """What it runs on, in a line."""
@@ -81,4 +81,4 @@ class CuPyBackend:
 
 
 BACKENDS: dict[str, Backend] = {"numpy": NumPyBackend(), "cupy": CuPyBackend()}
-"""By the name that `irtool.compile(backend=...)` and `--backend` take."""
+"""Name, for `irtool.compile(backend=...)` and `--backend`, -> backend."""
