@@ -12,7 +12,7 @@ BROADCASTS = frozenset(("aten::addmm", "aten::addbmm", "aten::baddbmm", "aten::a
 
 
 def remove_expands(graph: Graph) -> bool:
-    """Drop each `aten::expand` that a trace wrote for what the operators that read it do themselves (`implicit`).
+    """Drop each `aten::expand` that a trace recorded for the broadcasting of the operators that read it (`implicit=1`).
 
     before:
         graph(%x : Tensor, %y : Tensor):

@@ -69,3 +69,13 @@ def test_strides_of_constants_survive_folding(view: str, strides: list[int]) -> 
     (graph,) = irtool.from_script(text).graphs
     assert irtool.run(graph, [np.ones(1)]) == [(False, strides)]
     assert Executor(graph).run([np.ones(1)], None) == [(False, strides)]
+
+
+@pytest.mark.parametrize("options", [{}, {"native": True}, {"native": False}])
+def test_plans_lay_out_results_of_mixed_operands_as_the_reference_does(options: dict[str, Any]) -> None:
+    source = "def f(x: Tensor, y: Tensor):\n    u = x * 2\n    v = u + y\n    return u, v, v.t() * u, y * y\n"
+    x, y = np.ones((3, 3), np.float32), np.asfortranarray(np.ones((3, 3), np.float32))
+    wants = [each.strides for each in irtool.run(irtool.from_script(source), [x, y], interpret=True)[0]]
+    executor = irtool.compile(irtool.from_script(source), **options)
+    for _ in range(3):
+        assert [each.strides for each in executor.run([x, y])[0]] == wants

@@ -128,8 +128,7 @@ class Bound:
     def __init__(self, group: Fused, meta: Meta) -> None:
         self.group = group
         self.meta = meta        # of the result
-        plain = meta.strides == contiguous_strides(meta.shape, meta.dtype.itemsize)
-        self.make: Callable[[], Array] = partial(np.empty, meta.shape, meta.dtype) if plain else partial(allocated, meta)
+        self.make = maker(meta)
         self.quick: Quick | None = None
 
     def __call__(self, *operands: Any, out: Array | None = None, scratch: Array | None = None) -> Array:
@@ -147,45 +146,47 @@ class Bound:
         return out
 
 
+def maker(meta: Meta) -> Callable[[], Array]:
+    """What makes arrays of the facts."""
+    is_plain = meta.strides == contiguous_strides(meta.shape, meta.dtype.itemsize)
+    return partial(np.empty, meta.shape, meta.dtype) if is_plain else partial(allocated, meta)
+
+
 class BoundToMany:
     """The same for a group of several results. Called with a list of operands, and optionally a list of arrays for the results."""
 
-    __slots__ = ("group", "quick")
+    __slots__ = ("group", "makers", "quick")
 
-    def __init__(self, group: Fused) -> None:
+    def __init__(self, group: Fused, metas: Sequence[Meta | None]) -> None:
         self.group = group
+        self.makers = [maker(meta) for meta in metas if meta is not None]       # of the results, in the memory order of the reference
         self.quick: Quick | None = None
 
     def __call__(self, operands: Sequence[Any], outs: Sequence[Array] | None = None, scratch: Array | None = None) -> Sequence[Any]:
         """The results, in `outs` or else new."""
+        if outs is None:
+            outs = [make() for make in self.makers]
         quick = self.quick
         if quick is not None:
-            outputs = [make() for make in quick.outputs] if outs is None else outs
-            quick.call(*operands if quick.in_order else [operands[i] for i in quick.places], *outputs)
-            return outputs
-        if outs is None:
-            results: Sequence[Any] = self.group(operands)
-        else:
-            self.group.into(operands, outs, scratch)
-            results = outs
+            quick.call(*operands if quick.in_order else [operands[i] for i in quick.places], *outs)
+            return outs
+        self.group.into(operands, outs, scratch)
         way = self.group.way(operands)
-        if way is not None and len(way.written) == len(results) and all(each.flags.c_contiguous for each in results):
-            self.quick = way.quick(operands, results)
-        return results
+        if way is not None:
+            self.quick = way.quick(operands, outs)
+        return outs
 
 
 class Quick:
     """A native loop with all its arguments except the arrays."""
 
-    __slots__ = ("call", "places", "in_order", "outputs", "c_arrays")
+    __slots__ = ("call", "places", "in_order", "c_arrays")
 
-    def __init__(self, function: Callable[..., None], extents: Any, strides: Any, places: list[int], count: int,
-                 outputs: Sequence[Any]) -> None:
+    def __init__(self, function: Callable[..., None], extents: Any, strides: Any, places: list[int], count: int) -> None:
         self.c_arrays = (extents, strides)
         self.call = partial(function, *[ctypes.c_void_p(ctypes.addressof(each)) for each in self.c_arrays])
         self.places = places
         self.in_order = places == list(range(count))
-        self.outputs = [partial(np.empty, each.shape, each.dtype) for each in outputs]
 
 
 class Way:
@@ -278,8 +279,7 @@ class Way:
         function = loop.direct
         function.argtypes = (*[ctypes.c_void_p] * 2, *[ctypes.py_object] * (len(arrays) + len(laid)))
         flat = [s for each in strides for s in each]
-        return Quick(function, (ctypes.c_longlong * len(extents))(*extents), (ctypes.c_longlong * len(flat))(*flat), places,
-                     len(operands), outputs)
+        return Quick(function, (ctypes.c_longlong * len(extents))(*extents), (ctypes.c_longlong * len(flat))(*flat), places, len(operands))
 
     @staticmethod
     def _kinds(arrays: Sequence[Array], outputs: Sequence[Array], strides: list[tuple[int, ...]]) -> str:

@@ -445,7 +445,7 @@ class Lowering(Blocks):
             into.instructions.append(Call(Bound(group, metas[0]), tuple(operands), {}, out, "ufunc", node))
             return
         outs = [self.variable(meta) for meta in metas]
-        visit = Visit(BoundToMany(group), operands, outs, node, False, False)
+        visit = Visit(BoundToMany(group, metas), operands, outs, node, False, False)
         visit.fills = all(meta is not None and meta.nbytes >= RECYCLED for meta in metas)
         visit.facts = list(metas) if visit.fills else [None] * len(outs)
         into.instructions.append(visit)
