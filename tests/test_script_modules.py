@@ -105,6 +105,7 @@ def test_objects_are_references_and_members_and_tuples_have_names() -> None:
     (colour, (first, second)), (same_colour, (third,)) = script.mixed(script.colour, (one, 7)), script.mixed(Colour.BLUE, Pair(one, 7))
     assert (colour.name, colour.value, same_colour.name, script.colour.value) == ("BLUE", 2, "RED", 1)
     assert colour == Colour.BLUE
+    assert repr(pickle.loads(pickle.dumps(third))) == repr(copy.deepcopy(third)) == repr(third) and type(third).__name__ == 'Pair'
     assert (first._fields, first.second, second.second, third.first.tolist()) == (("first", "second"), 7, 7, [1, 1])
     for other in (copy.deepcopy(script), pickle.loads(pickle.dumps(script))):
         assert other.count(other.counter, 1) == 10

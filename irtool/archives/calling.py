@@ -246,7 +246,7 @@ class MethodRun:
     def result(self, results: Sequence[Any]) -> Any:
         """Results as users see them."""
         result = results[0]
-        return result if self.gives_plain else self.program.outward(named(result, self.code_graph.outputs[0].type))
+        return result if self.gives_plain else self.program.outward(named(result, self.code_graph.outputs[0].type, self.program.library))
 
     def put_back(self, lowered: Lowered, results: Sequence[Any], replaced: Replaced, arguments: Sequence[Any]) -> None:
         """Give the attributes, or what replaces them, the values that the graph left in them. They share no memory with arguments."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from keyword import iskeyword
 from operator import is_
 from typing import Any
 
@@ -93,23 +94,32 @@ def type_of(value: Any) -> str:
 
 
 @lru_cache(256)
-def tuple_class(names: tuple[str, ...]) -> Any:
-    """Python's class for named tuples with these fields."""
-    return namedtuple("Result", names, rename=True)    # noqa: PYI024
+def tuple_class(title: str, names: tuple[str, ...]) -> Any:
+    """Python's class for named tuples with these fields; its tuples can be pickled, though no module has the class."""
+    made: Any = namedtuple(title, names, rename=True)
+    made.__reduce__ = lambda self: (named_tuple, (title, names, tuple(self)))
+    return made
 
 
-def named(value: Any, type: Type) -> Any:
-    """A result as a caller gets it: tuples that have names for their fields have them in Python, too."""
-    if isinstance(type, NamedTupleType) and isinstance(value, tuple):
-        return tuple_class(tuple(type.names))(*map(named, value, type.elements))
+def named_tuple(title: str, names: tuple[str, ...], values: tuple[Any, ...]) -> Any:
+    """A named tuple out of a pickle."""
+    return tuple_class(title, names)(*values)
+
+
+def named(value: Any, type: Type, library: Library) -> Any:
+    """A result as a caller gets it: tuples whose class names their fields are of a class of that name in Python, too."""
     if isinstance(type, TupleType) and isinstance(value, tuple):
-        return tuple(map(named, value, type.elements))
+        elements = tuple([named(item, each, library) for item, each in zip(value, type.elements, strict=True)])
+        if not isinstance(type, NamedTupleType):
+            return elements
+        title = library.title_of(type)
+        return named_tuple(title if title.isidentifier() and not iskeyword(title) else "Result", tuple(type.names), elements)
     if isinstance(type, OptionalType) and value is not None:
-        return named(value, type.element)
+        return named(value, type.element, library)
     if isinstance(type, ListType) and isinstance(value, list):
-        return [named(item, type.element) for item in value]
+        return [named(item, type.element, library) for item in value]
     if isinstance(type, DictType) and isinstance(value, dict):
-        return {key: named(item, type.value_type) for key, item in value.items()}
+        return {key: named(item, type.value_type, library) for key, item in value.items()}
     return value
 
 

@@ -68,6 +68,12 @@ class Library:
         """The full name of a named tuple's class, if it was mentioned so far."""
         return next((name for name, known in self._classes.items() if isinstance(known, Structure) and known.type.key == type.key), None)
 
+    def title_of(self, type: NamedTupleType) -> str:
+        """The name of a named tuple's class without its module; empty where classes of several names have the same fields."""
+        titles = {name.rpartition(".")[2] for name, known in self._classes.items()
+                  if isinstance(known, Structure) and known.type.key == type.key}
+        return titles.pop() if len(titles) == 1 else ""
+
     def _declare(self, definition: ClassDefinition) -> None:
         """Take the attributes from the class body, which declares them all."""
         definition.is_begun = True
