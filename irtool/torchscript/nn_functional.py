@@ -13,34 +13,7 @@ from irtool.torchscript.source_text import Function, Unit, read
 OPERATORS = {"logsigmoid": "aten::log_sigmoid"}
 """Functions that are operators under another name."""
 
-SOURCE = '''
-def legacy_reduction(size_average: Optional[bool], reduce: Optional[bool], reduction: str) -> str:
-    word = reduction
-    if size_average is not None or reduce is not None:
-        averages = True if size_average is None else size_average
-        reduces = True if reduce is None else reduce
-        if not reduces:
-            word = "none"
-        elif averages:
-            word = "mean"
-        else:
-            word = "sum"
-    return word
-
-def reduction_number(reduction: str) -> int:
-    if reduction == "none":
-        number = 0
-    elif reduction == "mean":
-        number = 1
-    elif reduction == "sum":
-        number = 2
-    else:
-        raise ValueError("{} is not a valid value for reduction".format(reduction))
-    return number
-
-def legacy_number(size_average: Optional[bool], reduce: Optional[bool], reduction: str) -> int:
-    return reduction_number(legacy_reduction(size_average, reduce, reduction))
-
+SOURCE = forms.REDUCTIONS + '''
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     return torch.relu_(input) if inplace else torch.relu(input)
 

@@ -28,7 +28,7 @@ def adaptive_{name}(input: Tensor, output_size: BroadcastingList{n}[int], return
     return torch.ops.aten.adaptive_{name}(input, output_size)[0]
 '''
 
-SOURCE = ''.join(POOLS.format(name=f"max_pool{n}d", n=n) for n in (1, 2, 3)) + '''
+REDUCTIONS = '''
 def legacy_reduction(size_average: Optional[bool], reduce: Optional[bool], reduction: str) -> str:
     word = reduction
     if size_average is not None or reduce is not None:
@@ -42,7 +42,7 @@ def legacy_reduction(size_average: Optional[bool], reduce: Optional[bool], reduc
             word = "sum"
     return word
 
-def number_of_reduction(reduction: str) -> int:
+def reduction_number(reduction: str) -> int:
     if reduction == "none":
         number = 0
     elif reduction == "mean":
@@ -54,8 +54,11 @@ def number_of_reduction(reduction: str) -> int:
     return number
 
 def legacy_number(size_average: Optional[bool], reduce: Optional[bool], reduction: str) -> int:
-    return number_of_reduction(legacy_reduction(size_average, reduce, reduction))
+    return reduction_number(legacy_reduction(size_average, reduce, reduction))
+'''
+"""What words and numbers for reductions mean to one another; part of each text."""
 
+SOURCE = REDUCTIONS + ''.join(POOLS.format(name=f"max_pool{n}d", n=n) for n in (1, 2, 3)) + '''
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     return torch.alpha_dropout_(input, p, training) if inplace else torch.alpha_dropout(input, p, training)
 
@@ -105,7 +108,7 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
 
 def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, blank: int = 0, reduction: str = "mean",
              zero_infinity: bool = False) -> Tensor:
-    return torch.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, number_of_reduction(reduction), zero_infinity)
+    return torch.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction_number(reduction), zero_infinity)
 
 def embedding_bag(input: Tensor, weight: Tensor, offsets: Optional[Tensor] = None, max_norm: Optional[float] = None, norm_type: float = 2,
                   scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False,
@@ -274,7 +277,7 @@ def consecutive_with_counts(input: Tensor, return_inverse: bool = False, return_
     return found, counts
 '''
 
-HELPERS = ("legacy_", "number_of_reduction", "tensordot_", "norm_", "unique_", "consecutive_", "stft", "cdist_")
+HELPERS = ("legacy_", "reduction_number", "tensordot_", "norm_", "unique_", "consecutive_", "stft", "cdist_")
 """How names begin that torch.nn.functional has not."""
 INDICES = {**{f"max_pool{n}d": (6, f"max_pool{n}d_with_indices", f"max_pool{n}d_alone") for n in (1, 2, 3)},
            **{f"adaptive_max_pool{n}d": (2, f"adaptive_max_pool{n}d_with_indices", f"adaptive_max_pool{n}d") for n in (1, 2, 3)}}

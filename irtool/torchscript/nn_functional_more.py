@@ -4,7 +4,9 @@ Read when one of these names is asked for. `F` is the rest (`irtool.torchscript.
 """
 from __future__ import annotations
 
-SOURCE = '''
+from irtool.torchscript.nn_functional_forms import REDUCTIONS
+
+SOURCE = REDUCTIONS + '''
 def sizes_of(sizes: List[int], count: int) -> List[int]:
     return sizes
 
@@ -225,19 +227,6 @@ def upsample_bilinear(input: Tensor, size: Union[None, int, List[int]] = None,
                       scale_factor: Union[None, float, List[float]] = None) -> Tensor:
     return interpolate(input, size, scale_factor, "bilinear", True)
 
-def legacy_reduction(size_average: Optional[bool], reduce: Optional[bool], reduction: str) -> str:
-    word = reduction
-    if size_average is not None or reduce is not None:
-        averages = True if size_average is None else size_average
-        reduces = True if reduce is None else reduce
-        if not reduces:
-            word = "none"
-        elif averages:
-            word = "mean"
-        else:
-            word = "sum"
-    return word
-
 def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Optional[Tensor] = None, size_average: Optional[bool] = None,
                                 reduce: Optional[bool] = None, reduction: str = "mean") -> Tensor:
     loss = -(target * torch.ops.aten.log_sigmoid(input) + (1 - target) * torch.ops.aten.log_sigmoid(-input))
@@ -420,6 +409,6 @@ def multi_head_attention_forward(query: Tensor, key: Tensor, value: Tensor, embe
         result = torch.jit.annotate(Optional[Tensor], None)
     return output, result
 '''
-HELPERS = ("sizes_of", "size_of_scales", "legacy_reduction",
+HELPERS = ("sizes_of", "size_of_scales", "legacy_reduction", "legacy_number", "reduction_number",
            "power_of", "pooled_power", "unpooled_size", "dropped", "mask_of_numbers", "check_attention")
 """Functions that torch has not."""
