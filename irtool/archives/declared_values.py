@@ -96,7 +96,8 @@ def type_of(value: Any) -> str:
 @lru_cache(256)
 def tuple_class(title: str, names: tuple[str, ...]) -> Any:
     """Python's class for named tuples with these fields; its tuples can be pickled, though no module has the class."""
-    made: Any = namedtuple(title, names, rename=True)
+    made: Any = namedtuple
+    made = made(title, names, rename=True)
     made.__reduce__ = lambda self: (named_tuple, (title, names, tuple(self)))
     return made
 
