@@ -4,7 +4,7 @@
     item     := NAME opts? | COMB opts? "(" pipeline ")"        COMB: fixpoint, repeat (reserved)
     opts     := "{" [opt (WS opt)*] "}"
     opt      := KEY ["=" value]                         a bare KEY means true
-    value    := atom ("," atom)* | '"' chars '"'        atom := [A-Za-z0-9_.+-]+
+    value    := atom ("," atom)* | '"' chars '"'        atom := [A-Za-z0-9_.+/-]+
 
 Every error points into the string: `<passes>:1:17: error: ...`, with the whole string and a caret.
 """
@@ -44,7 +44,7 @@ ORDER = (       # (earlier, later, reason): in a preset that has both, `earlier`
     ("propagate-shapes", "fold-ranks", "ranks come from types"),
 )
 COMBINATORS = ("fixpoint", "repeat")
-ATOM = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.+-")
+ATOM = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.+-/")
 SPACE = " \t\r\n"
 MAX_DIGITS = 4000
 """Longer numbers are refused, because Python itself refuses to read more than 4300 digits."""

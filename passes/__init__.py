@@ -104,7 +104,7 @@ AREAS: dict[str, tuple[str, ...]] = {
     "names": ("canonicalize",),
     "constants": ("constant-pooling", "constant-propagation", "freeze"),
     "redundancy": ("cse", "dce", "peephole"),
-    "operators": ("canonicalize-ops", "check-inplace", "decompose-ops", "batch-mm", "fold-batch-norm"),
+    "operators": ("rewrite", "canonicalize-ops", "check-inplace", "decompose-ops", "batch-mm", "fold-batch-norm"),
     "structure": ("inline", "loop-unrolling", "constant-loop-unrolling", "lower-tuples"),
     "types": ("propagate-shapes", "fold-ranks", "erase-number-types", "erase-shapes"),
     "gradients": ("remove-expands", "decompose-addmm", "propagate-requires-grad", "create-autodiff-subgraphs", "inline-autodiff-subgraphs"),

@@ -12,7 +12,6 @@ from test_cli import irtool_
 import irtool
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.checking.graph_diff import compare_graphs
-from irtool.checking.made_inputs import input_sets
 from irtool.checking.reducing import reduced
 from irtool.checking.validation import Validation, ValidationError
 from irtool.ir.attribute import Attribute
@@ -21,6 +20,7 @@ from irtool.ir.graph import Graph, Node
 from irtool.ir.module import Module
 from irtool.ir.rewrite import clone_graph, inline_block
 from irtool.ir.types import parse_type
+from irtool.ops.made_inputs import input_sets
 from tests.random_graphs import Writer
 
 TEXT = """graph(%x : Float(3, 4), %y : Float(3, 4), %n : int, %c : bool):

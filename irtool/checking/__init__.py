@@ -1,6 +1,5 @@
 """Which of two graphs is wrong, and where: what a compiler engineer asks of passes.
 
-    made_inputs     inputs made from the types of a graph, with corner values
     computed        what a graph computes, gradients and writes included, as a list that can be compared
     validation      a pipeline whose results are compared after each pass
     reducing        a smaller graph that still shows a fault

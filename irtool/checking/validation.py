@@ -9,11 +9,11 @@ from itertools import islice
 from typing import Any
 
 from irtool.checking.computed import Named, difference, gradients_of, results_of
-from irtool.checking.made_inputs import NoInputs, input_sets
 from irtool.ir.errors import Error
 from irtool.ir.graph import Graph
 from irtool.ir.module import Module
 from irtool.ir.pair import OF, GradientPair, is_in_pair, pairs
+from irtool.ops.made_inputs import NoInputs, input_sets
 from irtool.passmanager import Observer, PassRecord
 
 CHANGES_RESULTS = ("vmap", "differentiate", "freeze")

@@ -25,8 +25,8 @@ Nodes are aligned by what they do. Exit code 0: all values that stand for one an
 def compare(arguments: Arguments, console: Console) -> int:
     """Run both, name the first value that diverges, with what it is computed from."""
     from irtool.checking.divergence import diverging
-    from irtool.checking.made_inputs import input_sets
     from irtool.cli.validating import bound, read_verified
+    from irtool.ops.made_inputs import input_sets
 
     (_, first), (_, second) = (read_verified(path, console) for path in (arguments.a, arguments.b))
     a, b = first.graph(), second.graph()
