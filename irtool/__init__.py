@@ -1,12 +1,12 @@
 """irtool: read, rewrite and run PyTorch-JIT IR, in pure Python on NumPy.
 
     module = irtool.parse(text, filename=None)              # -> Module; raises ParseError with file:line:col of every problem
-    text = str(module)                                      # byte for byte what was parsed, but for what was changed
+    text = str(module)                                      # the parsed text byte for byte, except for changes
     module = irtool.PassManager("dce,cse").run(module)      # -> Module; raises PipelineError for a wrong pipeline
     outputs = irtool.run(graph, inputs)                     # -> list, one Python value per graph output, tensors as arrays
 
-Every error irtool raises on purpose is an `irtool.Error`; what is not there yet raises `irtool.UnsupportedError`. Names load on
-first use (PEP 562), so that `import irtool` costs nothing and only running a graph imports NumPy.
+Every error that irtool raises on purpose is an `irtool.Error`; `irtool.UnsupportedError` is raised for what irtool does not support. Names
+load on first use (PEP 562), so that `import irtool` is fast and only running a graph imports NumPy.
 """
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""Run a pipeline of passes over every graph of a module.
+"""The pass manager: runs a pipeline of passes on every graph of a module.
 
     module = irtool.PassManager("dce,cse").run(irtool.parse(text))
 
-Law: `PassManager("a,b")` prints byte for byte what `PassManager("b")` makes of the printed result of `PassManager("a")`. So
-no pass sees what an earlier one left in memory: names are forgotten between passes, facts are computed anew.
+Law: the result of `PassManager("a,b")` prints byte for byte as the result of `PassManager("b")` on the printed result of
+`PassManager("a")`. So no pass depends on what an earlier one left in memory: between passes, counters of names are reset and facts are
+computed again.
 """
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class PassRecord:
-    """What one pass did to one module. Times in ns: `self_ns` in the pass, `total_ns` with verification and reports."""
+    """The effect of one pass on one module. Times are in ns: `self_ns` in the pass, `total_ns` with verification and reports."""
 
     __slots__ = ("index", "step", "ops_before", "ops_after", "changed", "self_ns", "total_ns")
 
@@ -39,27 +40,27 @@ class PassRecord:
         self.total_ns = 0
 
     def as_dict(self) -> dict[str, object]:
-        """The JSON form (`--time-passes=json`)."""
+        """The record as JSON data (`--time-passes=json`)."""
         return {"pass": self.step.name, "index": self.index, "self_ns": self.self_ns, "total_ns": self.total_ns,
                 "ops_before": self.ops_before, "ops_after": self.ops_after, "changed": self.changed}
 
 
 class Observer:
-    """Told of every pass; what the printing, timing and bisecting flags of `irtool opt` are made of."""
+    """Its methods are called around every pass. The printing, timing and bisecting options of `irtool opt` are observers."""
 
     def allows(self, step: Step, graph: str) -> bool:
-        """May this pass run on this graph? (empty name: on the whole module)"""
+        """May a pass run on the graph of this name (empty: on the module)?"""
         return True
 
     def before(self, record: PassRecord, module: Module) -> None:
-        """A pass is about to run."""
+        """Called before a pass."""
 
     def after(self, record: PassRecord, module: Module) -> None:
-        """A pass has run, and the module was verified if that was asked for; `record.total_ns` is complete."""
+        """Called after a pass, and after verification if that is on; `record.total_ns` is complete."""
 
 
 class Observers(Observer):
-    """Several observers as one, told in order."""
+    """Several observers as one, called in order."""
 
     def __init__(self, *observers: Observer) -> None:
         self.observers = observers
@@ -77,7 +78,7 @@ class Observers(Observer):
 
 
 class PassManager:
-    """A pipeline, ready to run.
+    """A pipeline that is ready to run.
 
     pipeline: `"dce,cse"`, `"peephole{no-shapes}"`, a preset (`"O1"`), or a list of such texts, of functions that are passes
         (`["dce", my_pass]`), and of steps from `parse_pipeline`. Raises PipelineError for an unknown pass or option, a bad value or
@@ -94,14 +95,14 @@ class PassManager:
         self.verify = verify
 
     def __str__(self) -> str:
-        """The pipeline with every option written out; reads back as the same pipeline."""
+        """The pipeline with the value of every option; parses to the same pipeline."""
         return ",".join(map(str, self.steps))
 
     def run(self, module: Module | Graph, observer: Observer | None = None) -> Module:
-        """Run the passes in place, each on all graphs; gives the module (a Graph: a module of that graph).
+        """Run the passes in place, each on all graphs; returns the module (for a Graph, a module of that graph).
 
-        Raises PassError for a graph that a pass cannot take, VerifyError (with `verify`) where a pass broke a graph; the module is
-        then in an unknown state. Both say in a note which pass it was.
+        Raises PassError for a graph that a pass does not support, VerifyError (with `verify`) if a pass leaves an invalid graph; the module
+        is then in an unknown state. A note in both names the pass.
         """
         if isinstance(module, Graph):
             module = Module([module], module.source.name if module.source is not None else "<graph>")
@@ -123,7 +124,7 @@ class PassManager:
         return module
 
     def _apply(self, record: PassRecord, module: Module, observer: Observer | None) -> None:
-        """One pass on all graphs, or on the module."""
+        """Run one pass on all graphs, or on the module."""
         step = record.step
         subjects: list[tuple[str, Module | Graph]] = [("", module)]
         if not step.entry.takes_module:
@@ -145,7 +146,7 @@ class PassManager:
             diagnostics = [] if self.verify else violations(module)
             if not diagnostics:
                 raise       # a bug of the pass
-            raise self._located(VerifyError(diagnostics=diagnostics), "in", record) from error     # nobody had verified the graph
+            raise self._located(VerifyError(diagnostics=diagnostics), "in", record) from error     # the graph was invalid before
         record.self_ns = perf_counter_ns() - start
         hand_over()
         collect_where_due()
@@ -157,16 +158,16 @@ class PassManager:
                 raise self._located(VerifyError(diagnostics=diagnostics), "after", record)
 
     def _reread(self, module: Module, record: PassRecord) -> None:
-        """Note [what text leaves out]. Raises PassError where the text after the pass is none that a next process would take."""
+        """See Note [what text leaves out]. Raises PassError if the text after the pass cannot be parsed."""
         try:
             diagnostics = violations(module) if through_text(module) and self.verify else []
         except Error as error:
             diagnostics = error.diagnostics
-        if diagnostics:       # an old dialect is not held to today's operators, and its text may now look like today's
+        if diagnostics:       # graphs of old dialects need not fit today's operators, but their text may now look like today's
             raise self._located(PassError(diagnostics=diagnostics), "in the text after", record)
 
     def _located(self, error: Error, where: str, record: PassRecord) -> Error:
-        """The error, with a note that names the pass."""
+        """An error, with a note that names the pass."""
         if not error.diagnostics:
             error.diagnostics.append(Diagnostic("error", error.message))
         error.diagnostics[-1].notes.append(Diagnostic("note", f"{where} pass '{record.step.name}' ({record.index} of {len(self.steps)})"))
@@ -174,7 +175,7 @@ class PassManager:
 
 
 def broken_by(entry: Pass, diagnostics: list[Diagnostic]) -> PassError:
-    """What the verifier says after a pass of a user's: the first line names the pass."""
+    """The error for a user's pass that left an invalid graph: the first line names the pass."""
     error = Place(entry.function).error(f"the pass '{entry.name}' leaves a graph that is wrong")
     for each in diagnostics:
         each.severity = "note"
@@ -190,11 +191,11 @@ def steps_of(part: str | Step | Callable[..., bool]) -> Sequence[Step]:
 
 
 def through_text(module: Module) -> bool:
-    """Make the module what its text says, in dialects whose text leaves something out; nothing to do in today's. Was it done?
+    """Print and parse a module whose dialect omits something in its text; today's dialect omits nothing. Returns whether it was done.
 
-    Note [what text leaves out]: a dialect with literals among the operands does not say where its constants stand, and an old
-    dialect is told from its neighbours by what a text happens to show of it, which a pass may delete. The next pass must not see
-    more than the next process would. Raises ParseError where that would be nothing.
+    Note [what text leaves out]: a dialect with literals among the operands does not say where its constants are, and old dialects are
+    distinguished by details of the text, which a pass may delete. But the next pass must see only what another process would read. Raises
+    ParseError if the text cannot be parsed.
     """
     if all(graph.dialect is LATEST for graph in module.graphs):
         return False
@@ -205,12 +206,12 @@ def through_text(module: Module) -> bool:
 
 
 def count_ops(module: Module) -> int:
-    """Nodes of all graphs, nested ones included."""
+    """The number of nodes of all graphs, nested ones included."""
     return sum(1 for graph in module.graphs for _ in graph.walk())
 
 
 def violations(module: Module) -> list[Diagnostic]:
-    """What the verifier finds in all graphs, and in the pairs they make."""
+    """All violations in the graphs of a module, and in their pairs."""
     from irtool.ir.verify import violations as of_graph
 
     diagnostics = [diagnostic for graph in module.graphs for diagnostic in of_graph(graph)]

@@ -1,4 +1,4 @@
-"""Pipelines: the ready-made ones, what order passes must keep, and how a pipeline string is read.
+"""Pipelines: presets, the required order of passes, and the parser of pipeline strings.
 
     pipeline := item ("," item)*                        whitespace and newlines are allowed around tokens
     item     := NAME opts? | COMB opts? "(" pipeline ")"        COMB: fixpoint, repeat (reserved)
@@ -6,7 +6,7 @@
     opt      := KEY ["=" value]                         a bare KEY means true
     value    := atom ("," atom)* | '"' chars '"'        atom := [A-Za-z0-9_.+/-]+
 
-Every error points into the string: `<passes>:1:17: error: ...`, with the whole string and a caret.
+Every error has a place in the string: `<passes>:1:17: error: ...`, with the whole string and a caret.
 """
 from __future__ import annotations
 
@@ -21,38 +21,38 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 O1 = (
-    ("lower-tuples", "tuples hide the values that the later passes want to see; not {all}: what the graph takes and gives stays"),
-    ("constant-propagation", "decides branches and loop counts, so that less is left to look at"),
-    ("peephole", "rules that need operands to be constants, which they are by now"),
-    ("constant-pooling", "equal constants become one value, which makes equal nodes visibly equal"),
-    ("cse", "merges what has become equal"),
+    ("lower-tuples", "tuples hide values from later passes; not {all}, which would change inputs and outputs"),
+    ("constant-propagation", "decides branches and loop counts, so that later passes have less to do"),
+    ("peephole", "its rules need constant operands"),
+    ("constant-pooling", "equal constants become one value, so that equal nodes have equal operands"),
+    ("cse", "merges the equal nodes"),
     ("dce", "last: each pass before leaves nodes without users"),
 )
-"""What torch's executor does before it specialises."""
+"""The preset of the passes that torch's executor runs before specialisation."""
 
 PRESETS: dict[str, tuple[tuple[str, str], ...]] = {"O1": O1}
 
-ORDER = (       # (earlier, later, reason): in a preset that has both, `earlier` first
+ORDER = (       # (earlier, later, reason): a preset with both must run `earlier` first
     ("lower-tuples", "cse", "TupleConstruct and TupleUnpack keep equal values apart"),
     ("constant-propagation", "constant-pooling", "folding makes new constants, pooling merges them"),
     ("constant-pooling", "cse", "nodes are equal only when their constants are one value"),
     ("cse", "dce", "a merged node's operands lose their last users"),
     ("peephole", "dce", "a bypassed node loses its users"),
-    ("differentiate", "specialize-undef", "it opens the regions that differentiation makes"),
-    ("specialize-undef", "lower-grad-of", "a region that is lowered can no longer be told to be there or not"),
-    ("create-autodiff-subgraphs", "inline-autodiff-subgraphs", "what is opened must have been made"),
+    ("differentiate", "specialize-undef", "specialize-undef inlines the regions that differentiate makes"),
+    ("specialize-undef", "lower-grad-of", "the definedness of a lowered region is decided only in the run"),
+    ("create-autodiff-subgraphs", "inline-autodiff-subgraphs", "the second inlines groups that the first makes"),
     ("propagate-shapes", "fold-ranks", "ranks come from types"),
 )
 COMBINATORS = ("fixpoint", "repeat")
 ATOM = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.+-/")
 SPACE = " \t\r\n"
 MAX_DIGITS = 4000
-"""Longer numbers are refused, because Python itself refuses to read more than 4300 digits."""
+"""Longer numbers are refused, since Python refuses to parse more than 4300 digits."""
 SHELL_HINT = "did the shell expand the braces? quote the pipeline"
 
 
 class Step:
-    """One pass of a pipeline with the options it was given."""
+    """One pass of a pipeline, with its options."""
 
     __slots__ = ("entry", "options", "name")
 
@@ -62,7 +62,7 @@ class Step:
         self.name = entry.name
 
     def __str__(self) -> str:
-        """Reads back as the same step; every option is there with its value, so that it survives a change of defaults."""
+        """The step as text that parses to the same step, with every option, so that a change of defaults does not change it."""
         shown = []
         for option in self.entry.options:
             value = self.options.get(option.parameter, option.default)
@@ -72,29 +72,29 @@ class Step:
 
 
 def parse_pipeline(text: str, name: str = "<passes>", has_comments: bool = False) -> list[Step]:
-    """Read a pipeline string; empty text is an empty pipeline. Raises PipelineError.
+    """Parse a pipeline string; an empty text is an empty pipeline. Raises PipelineError.
 
-    has_comments: `#` starts a comment that runs to the end of its line (pipeline files).
+    has_comments: `#` starts a comment to the end of the line (in pipeline files).
     """
     return Reader(text, name, has_comments).pipeline()
 
 
 def expand(preset: str) -> list[Step]:
-    """The steps of a ready-made pipeline. Raises PipelineError when it breaks ORDER (a bug of ours)."""
+    """The steps of a preset. Raises PipelineError if it violates ORDER (a bug of irtool)."""
     steps = [step for line, _ in PRESETS[preset] for step in parse_pipeline(line, f"<{preset}>")]
     check_order([step.name for step in steps], f"preset {preset}")
     return steps
 
 
 def check_order(names: Sequence[str], who: str) -> None:
-    """Raises PipelineError where ORDER wants a pass before another, and all runs of the other come first."""
+    """Raises PipelineError if ORDER requires a pass before another, and all runs of the other come first."""
     for earlier, later, why in ORDER:
         if earlier in names and later in names and names.index(earlier) > len(names) - 1 - names[::-1].index(later):
             raise PipelineError(f"{who} runs '{later}' before '{earlier}': {why}")
 
 
 def spelled(value: object) -> str:
-    """A value as a pipeline spells it."""
+    """A value as a pipeline writes it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, tuple | list):
@@ -119,7 +119,7 @@ class Reader:
 
     # -- grammar
     def pipeline(self) -> list[Step]:
-        """The whole string."""
+        """Parse the whole string."""
         self._space()
         if self.at == len(self.text):
             return []
@@ -228,7 +228,7 @@ class Reader:
 
     # -- tokens
     def _space(self) -> str:
-        """Skip white space; the character that follows, empty at the end."""
+        """Skip white space; returns the next character, empty at the end."""
         while self.at < len(self.text) and self.text[self.at] in SPACE:
             self.at += 1
         return self.text[self.at: self.at + 1]
@@ -259,7 +259,7 @@ class Reader:
 
 
 def convert(words: Sequence[str], is_quoted: bool, type: str) -> Any:
-    """The words of a value as the annotation `type` wants them. Raises ValueError with what was expected."""
+    """The words of a value converted to the annotation `type`. Raises ValueError, which says what is expected."""
     type = type.removesuffix(" | None")
     if type.startswith(("tuple[", "list[", "Sequence[")):
         element = type[type.index("[") + 1:].removesuffix("]").removesuffix(", ...")
@@ -273,7 +273,7 @@ def convert(words: Sequence[str], is_quoted: bool, type: str) -> Any:
 
 
 def scalar(word: str, type: str) -> Any:
-    """One word as bool, int, float or str. Raises ValueError with what was expected."""
+    """One word converted to bool, int, float or str. Raises ValueError, which says what is expected."""
     if type == "bool":
         if word not in ("true", "false", "1", "0"):
             raise ValueError(f"expected true or false, not '{word}'")
@@ -292,7 +292,7 @@ def scalar(word: str, type: str) -> Any:
 
 
 def without_comments(text: str) -> str:
-    """Comments become spaces, so that positions stay."""
+    """The text with comments replaced by spaces, so that positions stay."""
     lines = []
     for line in text.split("\n"):
         code = line.partition("#")[0]

@@ -1,10 +1,10 @@
-"""Making nodes: what passes and front ends use instead of calling constructors.
+"""The builder, with which passes and front ends make nodes.
 
     build = Builder(graph).before(node)
-    total = build.call("aten::add", a, b, alpha=1)      # operands or attributes, as the graph's dialect writes it
+    total = build.call("aten::add", a, b, alpha=1)      # alpha is an operand or attribute, depending on the graph's dialect
     two = build.constant(2)
 
-Nodes go in at the insertion point, one after the other. Values get fresh ids.
+Nodes are inserted at the insertion point, one after the other. Values get new ids as names.
 """
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from irtool.ir.dialect import Dialect
 
 NO_SCALARS: Mapping[str, Attribute] = {"scalars": Attribute("")}
-"""What a Python operator has where nothing stands in front of its operands."""
+"""The attributes of a Python operator without scalars in front of its operands."""
 NOTHING: dict[str, object] = {"bool": False, "int": 0, "float": 0.0, "str": ""}
-"""By type, what stands where no value is."""
+"""Type -> a constant for a value that is never read."""
 
 
 class Builder:
@@ -40,38 +40,38 @@ class Builder:
         self.dialect: Dialect = graph.dialect
         self._next: Node = graph.block.return_node
         self.tail = ""
-        """Scope and source comment for the nodes made; empty unless set."""
+        """Scope and source comment of new nodes; empty by default."""
 
     # -- where
     @property
     def block(self) -> Block:
-        """The block that nodes go to."""
+        """The block of the insertion point."""
         return self._next.owner_block
 
     def at_end(self, block: Block) -> Builder:
-        """Nodes go to the end of `block`."""
+        """Insert nodes at the end of `block`."""
         self._next = block.return_node
         return self
 
     def at_start(self, block: Block) -> Builder:
-        """Nodes go in front of what is in `block` now."""
+        """Insert nodes in front of the present nodes of `block`."""
         self._next = block.return_node.next
         return self
 
     def before(self, node: Node) -> Builder:
-        """Nodes go in front of `node`."""
+        """Insert nodes in front of `node`."""
         self._next = node
         return self
 
     def after(self, node: Node) -> Builder:
-        """Nodes go behind `node`, the first one nearest to it."""
+        """Insert nodes after `node`, the first one nearest to it."""
         self._next = node.next
         return self
 
     # -- what
     def node(self, kind: str, inputs: Iterable[Value] = (), attributes: Mapping[str, Attribute] = NO_ATTRIBUTES,
              output_types: Sequence[Type] = ()) -> Node:
-        """A node exactly as said, in place, its results called by fresh ids."""
+        """Make a node of exactly this kind, operands and attributes, and insert it."""
         node = Node(kind, inputs, NO_SCALARS if kind[:1] == "^" and not attributes else attributes)
         for type in output_types:
             node.add_output(self.graph.fresh_id(), type)
@@ -81,7 +81,7 @@ class Builder:
     def constant(self, value: object, type: Type | None = None) -> Value:
         """A `prim::Constant` of a Python value: None, bool, int, float, complex, str, a list or tuple of them, a TensorLiteral.
 
-        `type` is needed where the value does not tell (an empty list, an optional, an int that is a device).
+        type: needed if the value does not determine it (an empty list, an optional, an int that is a device).
         """
         dialect = self.dialect
         if value is None:
@@ -96,7 +96,7 @@ class Builder:
         return self.node(kind, (), {"value": Attribute.of(value, dialect, type)}, (self._spelled(type),)).output
 
     def nothing(self, type: Type) -> Value:
-        """A value that is never looked at, of its type all the same, since it is handed on: an undefined tensor, 0, an empty list."""
+        """A value of a type that is never read, for places that need one: an undefined tensor, 0, an empty list."""
         if type.key in NOTHING:
             return self.constant(NOTHING[type.key])
         if isinstance(type, ListType):
@@ -105,17 +105,17 @@ class Builder:
         return self.node(kind, output_types=(type,)).output
 
     def call(self, kind: str, *arguments: object, type: Type | None = None, **named: object) -> Value:
-        """A node of a declared operator with one result; see `call_node`."""
+        """The result of a new node of an operator with one result; see `call_node`."""
         node = self.call_node(kind, *arguments, types=None if type is None else (type,), **named)
         if len(node.outputs) != 1:
             raise Error(f"{kind} has {len(node.outputs)} results, expected one")
         return node.outputs[0]
 
     def call_node(self, kind: str, *arguments: object, types: Sequence[Type] | None = None, **named: object) -> Node:
-        """A node of a declared operator; arguments are Values or Python values, by position or name, the rest take their defaults.
+        """Make a node of an operator. Arguments are Values or Python values, by position or name; others have their defaults.
 
-        Numbers and lists become constants in front of the node, or attributes where the dialect has that. `types` are the results'
-        types (spelled for the dialect); without it they are what the schema declares. Raises Error when no overload fits.
+        Numbers and lists become constants in front of the node, or attributes if the dialect writes them so. types: of the results; by
+        default those of the schema. Raises Error if no overload fits.
         """
         if not isinstance(kind, str):
             raise Error(f"Builder: expected a kind such as 'aten::add', got {type(kind).__name__}")
@@ -200,7 +200,7 @@ class Builder:
 
 
 def type_of(value: object) -> Type:
-    """The IR type of a Python value. Raises Error for one that has none, or does not tell (an empty list)."""
+    """The IR type of a Python value. Raises Error if it has none, or does not determine one (an empty list)."""
     simple = _PYTHON_TYPES.get(value.__class__)
     if simple is not None:
         return simple
@@ -219,7 +219,7 @@ _PYTHON_TYPES: dict[type, Type] = {bool: types.BOOL, int: types.INT, float: type
 
 
 def _bind(schema: Schema, arguments: Sequence[object], named: Mapping[str, object], lenient: bool) -> list[object] | None:
-    """The value of every argument, or None when the schema does not take them."""
+    """The value of every argument of a schema; None if the arguments do not fit."""
     positional = sum(not argument.keyword_only for argument in schema.arguments)
     is_surplus = len(arguments) > positional and not lenient or len(arguments) > len(schema.arguments)
     if is_surplus or any(name not in schema.positions for name in named):
@@ -253,7 +253,7 @@ _SIMPLE_PYTHON = {"int": (int,), "float": (float,), "bool": (bool,), "complex": 
 
 
 def fits_value(argument: Argument, value: object, variables: dict[str, Type], lenient: bool) -> bool:
-    """May a Value, or a Python value, be given for the argument? Leniently: a number for a tensor, an int for a float."""
+    """Does a Value or Python value fit an argument? lenient: also a number for a tensor, and an int for a float."""
     formal = argument.type
     if isinstance(value, Value):
         return takes(formal, value.type, variables) or lenient and takes_leniently(argument, value.type)

@@ -1,17 +1,17 @@
-"""Graph, Block, Node, Value: use-def chains with O(1) edits.
+"""Graph, Block, Node, Value: use-def chains, edited in constant time.
 
-A `Graph` owns a `Block`; a `Block` is a circular list of `Node`s closed by a hidden return node (`prim::Return`) whose *inputs*
-are the block's results; a hidden parameter node (`prim::Param`) *defines* the block's inputs as its outputs (as torch's ir.h).
+A `Graph` has a `Block`. A `Block` is a circular list of `Node`s, closed by a hidden return node (`prim::Return`) whose *inputs* are the
+block's results; a hidden parameter node (`prim::Param`) *defines* the block's inputs as its outputs, as in torch's ir.h.
 
-Note [lazy uses]: uses are built for a whole graph the first time one value of it is asked for them, and kept up to date from
-then on (an ordered dict keyed by `(user, slot)`, so adding and dropping is O(1) and the order is deterministic). A graph that is
-only parsed and printed never pays for them. A node uses its inputs while it stands in a block of a graph, not before.
+Note [lazy uses]: the uses of a whole graph are computed when those of one value are first read, and updated by edits from then on. They are
+an ordered dict keyed by `(user, slot)`, so that adding and removing takes constant time and the order is deterministic. A graph that is
+only parsed and printed never pays for uses. A node uses its inputs only while it is in a block of a graph.
 
-Note [shared attributes]: `node.attributes` is a mapping that nodes parsed from the same line template share. Never write into
-it: `set_attribute` and `remove_attribute` copy.
+Note [shared attributes]: nodes parsed from the same line template share the mapping `node.attributes`. Never change it in place:
+`set_attribute` and `remove_attribute` copy it.
 
-Only this package links, unlinks or edits uses. The text parser, which makes a million nodes a second, fills the slots of fresh
-nodes itself (`irtool/text/parser.py`), before any use is built.
+Only this package links and unlinks nodes and edits uses. The parser, which makes a million nodes a second, fills the slots of new nodes
+itself (`irtool/text/parser.py`), before uses are computed.
 """
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RETURN = "prim::Return"
 NO_ATTRIBUTES: Mapping[str, Attribute] = {}
 NO_BLOCKS: tuple[Block, ...] = ()
 MAX_DIGITS = 4000
-"""A name of more digits is no id that others are counted from: Python refuses to read numbers of more than 4300 digits."""
+"""A name of more digits is not treated as an id, since Python refuses to parse numbers of more than 4300 digits."""
 
 
 class Use(NamedTuple):
@@ -43,7 +43,7 @@ class Use(NamedTuple):
 
 
 class Value:
-    """What a node defines: a name (text after `%`), a type, its defining node, its uses."""
+    """An SSA value: its name (the text after `%`), its type, the node that defines it, its uses."""
 
     __slots__ = ("name", "type", "node", "_uses")
     name: str
@@ -59,43 +59,43 @@ class Value:
 
     @property
     def uses(self) -> list[Use]:
-        """Operand positions that read this value, oldest first. A snapshot: safe to edit the graph while walking it."""
+        """The operand positions that read this value, oldest first. A copy, so that the graph may be edited during a walk over it."""
         return [Use(user, slot) for user, slot in self._use_map()]
 
     @property
     def has_uses(self) -> bool:
-        """Does any node (or block result) read this value?"""
+        """Does a node (or the result of a block) read this value?"""
         return bool(self._use_map())
 
     @property
     def use_count(self) -> int:
-        """Number of operand positions that read this value."""
+        """The number of operand positions that read this value."""
         return len(self._use_map())
 
     @property
     def is_block_input(self) -> bool:
-        """Is this an input of its block (or graph) rather than a node's result?"""
+        """Is the value an input of a block (or graph), and not a node's result?"""
         return self.node.kind == PARAM
 
     @property
     def index(self) -> int:
-        """Position among the defining node's outputs."""
+        """The position among the outputs of the defining node."""
         return self.node.outputs.index(self)
 
     @property
     def has_id_name(self) -> bool:
-        """Is the name a bare number (nobody gave it a name)?"""
+        """Is the name a number, as for values that nobody named?"""
         return self.name.isdecimal() and self.name.isascii()
 
     def replace_all_uses_with(self, other: Value) -> None:
-        """Every operand that reads this value reads `other` instead."""
+        """Let every operand that reads this value read `other` instead."""
         if other is self:
             return
         for user, slot in list(self._use_map()):
             user.replace_input(slot, other)
 
     def exchange(self, other: Value) -> None:
-        """The two change places as results (or block inputs); who reads which stays."""
+        """Exchange the places of two values as results (or block inputs); their readers stay."""
         mine, yours = self.node, other.node
         places = {self: other, other: self}
         for node in {mine, yours}:
@@ -108,7 +108,7 @@ class Value:
             if graph is None:
                 return {}
             graph.build_uses()
-            if self._uses is None:      # a value of a node that stands in no block
+            if self._uses is None:      # of a node that is in no block
                 return {}
         return self._uses
 
@@ -124,18 +124,18 @@ class Node:
 
     __slots__ = ("kind", "inputs", "outputs", "attributes", "blocks", "tail", "line", "owner", "prev", "next")
     kind: str
-    """Qualified name as the text has it: `aten::mul`, `prim::If`; `^Name` for a Python op; unqualified in old dialects."""
+    """The qualified name in the text: `aten::mul`, `prim::If`; `^Name` for a Python operator; unqualified in old dialects."""
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
     attributes: Mapping[str, Attribute]
     """Ordered. Shared between nodes: see Note [shared attributes]."""
     blocks: tuple[Block, ...]
     tail: str
-    """Text after the operands, verbatim: `, scope: A/B[c] # file.py:3:4`; empty in most graphs."""
+    """The text after the operands: `, scope: A/B[c] # file.py:3:4`; empty in most graphs."""
     line: int
-    """1-based line of the text it was parsed from; 0 for a node made by a pass."""
+    """The line, from 1, of the text that it was parsed from; 0 for a node made by a pass."""
     owner: Block | None
-    """The block it stands in; None while it stands nowhere."""
+    """The block that contains the node; None: none yet, or no more."""
     prev: Node
     next: Node
 
@@ -151,43 +151,43 @@ class Node:
         self.prev = self
         self.next = self
 
-    # -- where it stands
+    # -- its place
     @property
     def graph(self) -> Graph | None:
-        """The graph whose text holds this node."""
+        """The graph that contains this node; None: none."""
         return self.owner.graph if self.owner is not None else None
 
     @property
     def output(self) -> Value:
-        """The single result. Raises ValueError when there is not exactly one."""
+        """The only result. Raises ValueError if there is not exactly one."""
         (value,) = self.outputs
         return value
 
     @property
     def scope(self) -> str:
-        """Scope path (`Net/Linear[fc]`), empty when none."""
+        """The scope path (`Net/Linear[fc]`); empty: none."""
         if ", scope: " not in self.tail:
             return ""
         return self.tail.partition(", scope: ")[2].partition(" # ")[0]
 
     @property
     def source(self) -> str:
-        """Source comment (`model.py:12:16`), empty when none."""
+        """The source comment (`model.py:12:16`); empty: none."""
         return self.tail.partition(" # ")[2]
 
     @property
     def subgraph(self) -> Graph | None:
-        """The graph that the node owns (`prim::FusionGroup`, `prim::DifferentiableGraph`, ...); None for most nodes."""
+        """The inner graph of the node (`prim::FusionGroup`, `prim::DifferentiableGraph`, ...); None for most nodes."""
         return self.graphs.get("Subgraph") if "Subgraph" in self.attributes else None
 
     @property
     def graphs(self) -> dict[str, Graph]:
-        """All graphs that the node owns, by attribute: `Subgraph`, and `ReverseSubgraph` where gradients are packed with it."""
+        """All inner graphs of the node, by attribute: `Subgraph`, and `ReverseSubgraph` for a packed gradient pair."""
         return {name: attribute.value for name, attribute in self.attributes.items()
                 if attribute.text == "<Graph>" and isinstance(attribute.value, Graph)}
 
     def before_in_block(self, other: Node) -> bool:
-        """Does this node stand before `other` of the same block? Raises ValueError for nodes of different blocks."""
+        """Is this node before `other` in the same block? Raises ValueError for nodes of different blocks."""
         block = self.owner_block
         if other.owner is not block:
             raise ValueError(f"{self.kind} and {other.kind} stand in different blocks")
@@ -195,16 +195,16 @@ class Node:
 
     @property
     def owner_block(self) -> Block:
-        """The block it stands in. Raises ValueError when it stands nowhere."""
+        """The block that contains the node. Raises ValueError if none does."""
         if self.owner is None:
             raise ValueError(f"{self.kind} stands in no block")
         return self.owner
 
     def argument(self, name: str) -> Value | Literal | list[Value] | None:
-        """What the node gives for its schema's argument `name`, however the text spells it.
+        """The node's value for the argument `name` of its schema, in every dialect.
 
-        An operand is a Value; an attribute (`aten::add[alpha={1}](...)`) or a default is a Literal; a `Tensor[]` written as several
-        operands is a list of Values. None when no schema fits or has such an argument.
+        An operand is returned as a Value; an attribute (`aten::add[alpha={1}](...)`) or a default as a Literal; a `Tensor[]` written as
+        several operands as a list of Values. None if no schema fits the node, or it has no such argument.
         """
         from irtool.ir.schema import node_argument
 
@@ -212,7 +212,7 @@ class Node:
 
     # -- edits
     def add_output(self, name: str, type: Type) -> Value:
-        """A new last result."""
+        """Add a result at the end."""
         value = Value(name, type, self)
         graph = self.graph
         if graph is not None and graph.has_uses_built:
@@ -221,18 +221,18 @@ class Node:
         return value
 
     def remove_output(self, index: int) -> None:
-        """Drop a result nobody uses."""
+        """Remove an unused result."""
         self.remove_outputs((index,))
 
     def remove_outputs(self, indices: Collection[int]) -> None:
-        """Drop results nobody uses, all at once: one by one, many take time in the square of their number."""
+        """Remove unused results, all at once, since removing them one by one takes quadratic time."""
         for index in indices:
             if self.outputs[index].has_uses:
                 raise ValueError(f"%{self.outputs[index].name} is used")
         self.outputs = tuple([value for i, value in enumerate(self.outputs) if i not in indices])
 
     def replace_input(self, slot: int, value: Value) -> Value:
-        """`inputs[slot] = value`; gives the old one."""
+        """Replace the operand at `slot`; returns the old one."""
         old = self.inputs[slot]
         if old is not value:
             if old._uses is not None:
@@ -243,7 +243,7 @@ class Node:
         return old
 
     def replace_input_with(self, old: Value, new: Value) -> None:
-        """Every operand that is `old` becomes `new`."""
+        """Replace every operand that is `old` by `new`."""
         for slot, value in enumerate(self.inputs):
             if value is old:
                 self.replace_input(slot, new)
@@ -255,21 +255,21 @@ class Node:
         self._add_uses()
 
     def insert_input(self, slot: int, value: Value) -> None:
-        """A new operand before position `slot`."""
+        """Insert an operand at `slot`."""
         self.set_inputs((*self.inputs[:slot], value, *self.inputs[slot:]))
 
     def add_input(self, value: Value) -> None:
-        """A new last operand."""
+        """Add an operand at the end."""
         self.inputs = (*self.inputs, value)
         if self.owner is not None and value._uses is not None:
             value._uses[self, len(self.inputs) - 1] = None
 
     def remove_input(self, slot: int) -> None:
-        """Drop an operand; later ones move up."""
+        """Remove an operand; later ones move up."""
         self.remove_inputs((slot,))
 
     def remove_inputs(self, slots: Collection[int]) -> None:
-        """Drop operands, all at once; later ones move up."""
+        """Remove operands, all at once; later ones move up."""
         self.set_inputs([value for slot, value in enumerate(self.inputs) if slot not in slots])
 
     def set_attribute(self, name: str, value: Attribute) -> None:
@@ -277,29 +277,29 @@ class Node:
         self.attributes = {**self.attributes, name: value}
 
     def remove_attribute(self, name: str) -> None:
-        """Drop one attribute. Raises KeyError when there is none of that name."""
+        """Remove one attribute. Raises KeyError for an unknown name."""
         if name not in self.attributes:
             raise KeyError(name)
         self.attributes = {key: value for key, value in self.attributes.items() if key != name}
 
     def add_block(self) -> Block:
-        """A new, empty last block."""
+        """Add an empty block at the end."""
         block = Block(self.graph, self)
         self.blocks = (*self.blocks, block)
         return block
 
     def insert_before(self, other: Node) -> Node:
-        """Stand directly before `other` (a node in a block, or a block's return node); gives itself."""
+        """Insert the node directly before `other` (a node in a block, or a block's return node); returns the node."""
         self._link(other.prev, other, other.owner_block)
         return self
 
     def insert_after(self, other: Node) -> Node:
-        """Stand directly after `other`; gives itself."""
+        """Insert the node directly after `other`; returns the node."""
         self._link(other, other.next, other.owner_block)
         return self
 
     def move_before(self, other: Node) -> None:
-        """Leave the present place and stand before `other` (possibly of another block of the same graph)."""
+        """Move the node before `other`, perhaps in another block of the same graph."""
         if other is self:
             return
         self._unlink()
@@ -311,18 +311,18 @@ class Node:
             note_place(self.owner, self)
 
     def move_after(self, other: Node) -> None:
-        """Leave the present place and stand after `other`."""
+        """Move the node after `other`."""
         self.move_before(other.next)
 
     def destroy(self) -> None:
-        """Leave the block for good. Raises ValueError while a result is used."""
+        """Remove the node from its block for good. Raises ValueError if a result is used."""
         for value in self.outputs:
             if value.has_uses:
                 raise ValueError(f"%{value.name} is still used by {value.uses[0].user.kind}")
         self.remove()
 
     def remove(self) -> None:
-        """Unlink without asking whether results are used (whoever calls it deals with the users)."""
+        """Remove the node even if results are used: the caller must replace the uses."""
         self._drop_uses_of_tree()
         self._unlink()
         self.owner = None
@@ -347,7 +347,7 @@ class Node:
         self.next.prev = self.prev
 
     def _settle(self, graph: Graph) -> None:
-        """The node, and all in its blocks, now belong to `graph`."""
+        """Set the graph of the node and of all nodes in its blocks."""
         built = graph.has_uses_built
         if built:
             for value in self.outputs:
@@ -388,13 +388,13 @@ class Node:
 
 
 class Block:
-    """A list of nodes with inputs and results, owned by a node or by a graph."""
+    """A list of nodes with inputs and results, of a node or of a graph."""
 
     __slots__ = ("graph", "owning_node", "param_node", "return_node", "_places")
 
     def __init__(self, graph: Graph | None, owning_node: Node | None = None) -> None:
         self.graph = graph
-        self._places: dict[Node, int] | None = None     # numbers that grow along the block, once they are asked for
+        self._places: dict[Node, int] | None = None     # increasing numbers along the block, computed on first use
         self.owning_node = owning_node
         self.param_node = Node(PARAM)
         self.return_node = Node(RETURN)
@@ -412,7 +412,7 @@ class Block:
         return self.return_node.inputs
 
     def __iter__(self) -> Iterator[Node]:
-        """Nodes in order. The node just given may be removed or moved while walking."""
+        """The nodes in order. During the walk, the current node may be removed or moved."""
         end = self.return_node
         node = end.next
         while node is not end:

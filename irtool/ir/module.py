@@ -1,4 +1,4 @@
-"""What a file holds: graphs in order, the free text between them, metadata per graph."""
+"""The content of a file: graphs in order, the free text between them, metadata per graph."""
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ class Module:
         self.items: list[str | Graph] = list(items)
         self.filename = filename
         self.warnings: list[Diagnostic] = []
-        """What reading and passes want said to whoever asked for them."""
+        """Warnings of the parser and of passes, for the user."""
 
     @property
     def graphs(self) -> list[Graph]:
@@ -25,14 +25,14 @@ class Module:
         return [item for item in self.items if isinstance(item, Graph)]
 
     def names(self) -> list[str]:
-        """A name per graph: its own, else `graph` for a sole graph, `graph0`, `graph1`, ... for several."""
+        """A name per graph: the graph's name, else `graph` for a sole graph, `graph0`, `graph1`, ... for several."""
         graphs = self.graphs
         if len(graphs) == 1:
             return [graphs[0].name or "graph"]
         return [graph.name or f"graph{i}" for i, graph in enumerate(graphs)]
 
     def graph(self, name: str | None = None) -> Graph:
-        """The graph called `name`, or the sole graph. Raises Error naming the choices."""
+        """The graph called `name`, or the sole graph. Raises Error, which names the choices."""
         graphs, names = self.graphs, self.names()
         if name is None:
             if len(graphs) == 1:

@@ -1,4 +1,4 @@
-"""Bulk edits: copy graphs and nodes, put one graph into another, open blocks, take tuples apart."""
+"""Larger edits: copying graphs and nodes, inlining graphs and blocks, flattening tuples."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
@@ -15,10 +15,9 @@ Mapping = dict[Value, Value]
 
 
 def clone_graph(graph: Graph, renumber: bool = False) -> Graph:
-    """A copy that shares no node, value or block with the original; names, types, tails and subgraphs are copied too.
+    """A copy that shares no node, value or block with the original; names, types, tails and inner graphs are copied too.
 
-    With `renumber`, values without a given name get the ids that torch's `Graph::copy` gives them: every value counts, named ones too,
-    in order of definition.
+    renumber: number values without a name as torch's `Graph::copy` does: all values count, named ones too, in order of definition.
     """
     copy = Graph(graph.dialect, graph.name)
     copy.metadata = dict(graph.metadata)
@@ -35,16 +34,16 @@ def clone_graph(graph: Graph, renumber: bool = False) -> Graph:
 
 
 def clone_block(block: Block, into: Block, mapping: Mapping, fresh_names: Graph | None = None) -> None:
-    """Copies of a block's nodes at the end of `into`, and its results as results of `into`. Inputs must be in `mapping`."""
+    """Copy a block's nodes to the end of `into`, and its results to the results of `into`. Inputs must be in `mapping`."""
     for node in block:
         clone_node(node, mapping, into, fresh_names)
     into.set_outputs(mapping.get(value, value) for value in block.outputs)
 
 
 def clone_node(node: Node, mapping: Mapping, into: Block | None = None, fresh_names: Graph | None = None) -> Node:
-    """A copy of a node with everything in it, reading `mapping`'s values where it has them; `mapping` learns the copies.
+    """Copy a node with its blocks; operands in `mapping` are replaced, and the copies of values are added to it.
 
-    With `into` it stands at that block's end, else nowhere. With `fresh_names`, values are named anew for that graph.
+    into: the block at whose end the copy is inserted (None: not inserted). fresh_names: the graph in which values get new names.
     """
     copy = Node(node.kind, [mapping.get(value, value) for value in node.inputs], node.attributes)
     copy.tail = node.tail
@@ -80,9 +79,9 @@ def _clone_subgraphs(attribute: Attribute) -> Attribute:
 
 
 def inline_graph(callee: Graph, before: Node, inputs: Sequence[Value]) -> list[Value]:
-    """Copy the nodes of `callee` in front of `before`, reading `inputs`; gives the values of its results.
+    """Copy the nodes of `callee` in front of `before`, with `inputs` as its inputs; returns the values of its results.
 
-    Copies are named anew for the graph they come into. Raises ValueError when the number of inputs differs.
+    Copies get new names in their graph. Raises ValueError for a wrong number of inputs.
     """
     if len(inputs) != len(callee.inputs):
         raise ValueError(f"{len(inputs)} inputs given, the graph takes {len(callee.inputs)}")
@@ -94,9 +93,9 @@ def inline_graph(callee: Graph, before: Node, inputs: Sequence[Value]) -> list[V
 
 
 def inline_block(block: Block, before: Node, inputs: Sequence[Value] = ()) -> list[Value]:
-    """Move the nodes of a block in front of `before` (usually its owner); gives what the block's results are now.
+    """Move the nodes of a block in front of `before` (usually the node of the block); returns the values of its results.
 
-    The block's inputs are replaced by `inputs`. The block is left empty, its results dropped.
+    The block's inputs are replaced by `inputs`. The block is then empty, without results.
     """
     for value, operand in zip(block.inputs, inputs, strict=True):
         value.replace_all_uses_with(operand)
@@ -108,16 +107,16 @@ def inline_block(block: Block, before: Node, inputs: Sequence[Value] = ()) -> li
 
 
 def replace_node(node: Node, values: Sequence[Value]) -> None:
-    """Users of the node's results read `values` instead; the node goes."""
+    """Let users of the node's results read `values` instead, and remove the node."""
     for old, new in zip(node.outputs, values, strict=True):
         old.replace_all_uses_with(new)
     node.destroy()
 
 
 def put_behind(node: Node, slot: int, value: Value) -> None:
-    """What reads `value` reads the one result of `node` instead, and `node`, which stands behind it, reads the value at `slot`.
+    """Let all readers of `value` read the only result of `node`, which comes after it, and `node` read the value at `slot`.
 
-    No reader is looked at: the value goes over to `node`, with the type of its result, and the node that made it gets another one.
+    Takes constant time: the value object becomes the result of `node`, with its type, and its first node gets a new value.
     """
     result = node.output
     graph = value.node.graph
@@ -129,14 +128,14 @@ def put_behind(node: Node, slot: int, value: Value) -> None:
 
 
 def flatten_type(type: Type) -> list[Type]:
-    """The leaves of a tuple type, in order, nested tuples included; a type that is no tuple is its own leaf."""
+    """The leaf types of a tuple type, in order, nested tuples included; a type that is no tuple is its only leaf."""
     if not isinstance(type, TupleType):
         return [type]
     return [leaf for element in type.elements for leaf in flatten_type(element)]
 
 
 def flatten_values(values: Iterable[Value]) -> list[Value]:
-    """Values made by `prim::TupleConstruct` taken apart, nested ones included."""
+    """The values with those of `prim::TupleConstruct` replaced by their elements, recursively."""
     out: list[Value] = []
     for value in values:
         if value.node.kind == "prim::TupleConstruct":
@@ -147,7 +146,7 @@ def flatten_values(values: Iterable[Value]) -> list[Value]:
 
 
 def become_constant(node: Node, attribute: Attribute | None, type: Type) -> None:
-    """Turn a node with one result into the constant it was found to be, in its place; None has no attribute."""
+    """Turn a node with one result into a constant, in its place. attribute: None for the constant None."""
     if node.inputs:
         node.set_inputs(())
     node.kind = "prim::Constant" if node.graph is None or node.graph.dialect.qualified_kinds else "Constant"
@@ -156,7 +155,7 @@ def become_constant(node: Node, attribute: Attribute | None, type: Type) -> None
 
 
 def replace_output(node: Node, index: int, types: Sequence[Type]) -> list[Value]:
-    """Fresh results of the given types in the place of one, which nobody may use any more."""
+    """Replace one result, which must be unused, by new results of these types."""
     graph = node.graph
     if graph is None:
         raise ValueError(f"{node.kind} stands in no graph")

@@ -1,7 +1,7 @@
-"""The verifier: a table of invariants; every violation is collected, with node and reason.
+"""The verifier: a table of invariants; it collects every violation, with node and reason.
 
-Today's dialects are held to the declared operators; texts of older dialects may use kinds that are gone since, and operand types
-that said less. Kinds outside `aten::` and `prim::` are free.
+In today's dialects, nodes must fit the schemas of their operators; texts of older dialects may contain kinds that exist no more, and less
+precise types. Kinds outside `aten::` and `prim::` are not checked.
 """
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LINKS, SCOPES = "E0201", "E0202"
 
 
 def verify(subject: Module | Graph) -> None:
-    """Raise VerifyError with every violation in the graph, or in any graph of the module; do nothing when all is well."""
+    """Raise VerifyError with all violations in a graph, or in the graphs of a module; do nothing if there are none."""
     if not isinstance(subject, Module | Graph):
         raise Error(f"verify: expected a Module or a Graph, got {type(subject).__name__}")
     graphs = [subject] if isinstance(subject, Graph) else subject.graphs
@@ -37,7 +37,7 @@ def verify(subject: Module | Graph) -> None:
 
 
 def explanation(graph: Graph) -> Error | None:
-    """Why a graph cannot be run, where what went wrong does not say so: it breaks invariants, or has loops of 2018-02. None: neither."""
+    """Why a graph cannot run, if it is invalid or has loops of 2018-02; None: neither."""
     diagnostics = violations(graph)
     if diagnostics:
         return VerifyError(diagnostics=diagnostics)
@@ -49,7 +49,7 @@ def explanation(graph: Graph) -> Error | None:
 
 
 def violations(graph: Graph) -> list[Diagnostic]:
-    """Every invariant the graph breaks, in the order of the table; broken links hide what comes after them."""
+    """All violations in a graph, in the order of the table; broken links hide the later ones."""
     out: list[Diagnostic] = []
     for code, check in INVARIANTS:
         for node, message, *precise in check(graph):
@@ -62,7 +62,7 @@ def violations(graph: Graph) -> list[Diagnostic]:
 
 
 def diagnostic_at(source: SourceFile | None, node: Node | None, message: str, code: str = "") -> Diagnostic:
-    """An error about a node: at its kind on its line, as far as these are known."""
+    """An error about a node, at its kind in its line if these are known."""
     line = node.line if node is not None else 0
     if node is None or source is None or not line:
         return Diagnostic("error", message, source, line, code=code)
