@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import irtool
+from irtool.dispatch.stack import current
+from irtool.ops import OPS
 
 pytestmark = pytest.mark.oracle
 
@@ -128,3 +130,44 @@ def test_results_without_elements_are_no_part_of_an_operand() -> None:
     x.flags.writeable = False
     assert irtool.torch.tensor(x).flip([0]).tanh_().shape == list(torch.zeros(2, 0).flip([0]).tanh_().shape)
     assert irtool.run(irtool.from_script("def f(x: Tensor):\n    return x.flip([0]).tanh_()\n"), [x])[0].shape == x.shape
+
+
+SEVERAL = sorted(name for name, op in OPS.items() if op.samples.get(name) and " -> (Tensor" in dict(zip(op.names, op.schemas))[name]
+                 and not any(each in name for each in ("svd", "dropout", "native_group_norm")))
+"""Overloads of several results; not random ones, those known up to a sign, and those of which torch drops a gradient."""
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_each_result_alone_has_the_gradient_of_torch(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    kind, _, variant = name.removeprefix("aten::").partition(".")
+    function = getattr(getattr(torch.ops.aten, kind, None), variant or "default", None)
+    text = dict(zip(OPS[name].names, OPS[name].schemas))[name]
+    for sample in OPS[name].samples[name] if function else ():
+        args = sample.arguments(text)
+        places = [place for place, value in enumerate(args) if isinstance(value, np.ndarray) and value.dtype == np.float64]
+        inputs = [torch.from_numpy(value) if isinstance(value, np.ndarray) else value for value in args]
+        for place in places:
+            inputs[place].requires_grad_()
+        try:
+            outputs = function(**dict(zip([each.name for each in function._schema.arguments], inputs)))
+        except (RuntimeError, TypeError):
+            continue
+        for number, output in enumerate(outputs):
+            if not isinstance(output, torch.Tensor) or not output.requires_grad:
+                continue
+            seed = np.random.default_rng(0).normal(size=output.shape)
+            try:
+                wants = torch.autograd.grad(output, [inputs[place] for place in places], torch.from_numpy(seed).to(output.dtype),
+                                            allow_unused=True, retain_graph=True)
+            except RuntimeError:
+                continue        # torch has no gradient
+
+            def result(*values: Any) -> Any:
+                operands = list(args)       # noqa: B023
+                for place, value in zip(places, values):        # noqa: B023
+                    operands[place] = value
+                return current().apply(name, operands)[number]      # noqa: B023
+
+            for want, gradient in zip(wants, irtool.torch.func.vjp(result, *[args[place] for place in places])[1](seed)):
+                np.testing.assert_allclose(gradient, 0 if want is None else want, rtol=1e-6, atol=1e-8)

@@ -197,10 +197,25 @@ def rms_backward(grad: Tensor, input: Tensor, weight: Tensor | None, inner: int,
     return for_input, for_weight
 
 
-@table.derivative("rms_norm _fused_rms_norm")
-def rms_norm_gradient(grad, input, normalized_shape, weight, eps):
+def rms_epsilon(input: Tensor, eps: float | None) -> float:
+    """What torch takes where `eps` is None: of the dtype."""
     least = 2.220446049250313e-16 if input.dtype == torch.float64 or input.dtype == torch.complex128 else 1.1920928955078125e-07
-    return rms_backward(grad, input, weight, len(normalized_shape), least if eps is None else eps)
+    return least if eps is None else eps
+
+
+@table.derivative("rms_norm")
+def rms_norm_gradient(grad, input, normalized_shape, weight, eps):
+    return rms_backward(grad, input, weight, len(normalized_shape), rms_epsilon(input, eps))
+
+
+@table.derivative("_fused_rms_norm")
+def fused_rms_norm_gradient(grad, grad_inverse, input, normalized_shape, weight, eps, result0, result1):
+    result_grad = torch.zeros_like(result0) if grad is None else grad
+    for_input, for_weight = rms_backward(result_grad, input, weight, len(normalized_shape), rms_epsilon(input, eps))
+    if grad_inverse is not None:
+        count = max(input.numel() // max(result1.numel(), 1), 1)
+        for_input = for_input - (result1 * result1 * result1 * input).conj() * grad_inverse / count
+    return for_input, for_weight
 
 
 # ---- over groups of channels, and per instance
