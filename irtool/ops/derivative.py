@@ -5,7 +5,7 @@ import ast
 import inspect
 import linecache
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import cached_property
 from typing import Any
 
 from irtool.ir.schema import Argument, Schema, parse_schema
@@ -41,9 +41,13 @@ class Derivative:
         self.names = names
         self.sums = sums
         self.is_slope = is_slope
-        self.tensors = [argument.name for argument in parse_schema(schema).arguments if _is_tensor(argument)]
-        """The arguments of the first overload whose gradients the rule returns. Another overload may have numbers in their place."""
+        self.schema = schema
         self._formulas: dict[str, Callable[..., Any]] = {}
+
+    @cached_property
+    def tensors(self) -> list[str]:
+        """The arguments of the first overload whose gradients the rule returns. Another overload may have numbers in their place."""
+        return [argument.name for argument in parse_schema(self.schema).arguments if _is_tensor(argument)]
 
     def formula(self, name: str, schemas: Iterable[str]) -> Callable[..., Any]:
         """The whole formula of an overload, given the schemas of its stanza. Those with equal arguments share it."""
@@ -153,17 +157,15 @@ def _fact(name: str, schema: Schema) -> str:
 def _body(rule: Callable[..., Any]) -> list[Any]:
     """The statements of a rule, the last of them as the expression that is returned."""
     code = rule.__code__
-    kind = ast.Lambda if rule.__name__ == "<lambda>" else ast.FunctionDef
-    for node in ast.walk(_parsed(code.co_filename)):
-        if isinstance(node, kind) and code.co_firstlineno in (node.lineno, *[each.lineno for each in getattr(node, "decorator_list", [])]):
-            if isinstance(node, ast.Lambda):
-                return [node.body]
+    lines = linecache.getlines(code.co_filename)
+    first = code.co_firstlineno - 1
+    while lines[first][0].isspace():        # a lambda may begin below the statement it is in
+        first -= 1
+    for node in ast.walk(ast.parse("".join(inspect.getblock(lines[first:])))):
+        if isinstance(node, ast.Lambda):
+            return [node.body]
+        if isinstance(node, ast.FunctionDef):
             last = node.body[-1]
             if isinstance(last, ast.Return) and last.value is not None:
                 return [*node.body[:-1], last.value]
     raise ValueError(f"{code.co_filename}:{code.co_firstlineno}: expected a derivative whose last statement is its only return")
-
-
-@cache
-def _parsed(filename: str) -> ast.Module:
-    return ast.parse("".join(linecache.getlines(filename)))

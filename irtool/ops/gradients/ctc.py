@@ -57,17 +57,9 @@ def ctc_loss_by_tensors_gradient(log_probs: Tensor, targets: Tensor, input_lengt
     return torch.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity), backward
 
 
-@table.derivative("aten::_ctc_loss")
+@table.derivative("aten::_ctc_loss _ctc_loss.Tensor")
 def ctc_losses_gradient(grad, log_probs, targets, input_lengths, target_lengths, blank, zero_infinity, result0, result1):
     return torch._ctc_loss_backward(grad, log_probs, targets, input_lengths, target_lengths, result0, result1, blank, zero_infinity), None
-
-
-@table.derivative("_ctc_loss.Tensor")
-def ctc_losses_by_tensors_gradient(grad, log_probs, targets, input_lengths, target_lengths, blank, zero_infinity, result0, result1):
-    return (torch._ctc_loss_backward(grad, log_probs, targets, input_lengths, target_lengths, result0, result1, blank, zero_infinity),
-            None,
-            None,
-            None)
 
 
 # ---- the gradient's own

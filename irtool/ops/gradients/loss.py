@@ -189,8 +189,7 @@ def cosine_embedding_loss_gradient(grad, input1, input2, target, margin, reducti
         share = share.unsqueeze(dim)
     slope = share * ((side == -1) & (cosine >= margin)) - share * (side == 1)
     return ((slope * (input2 / root - cosine * input1 / one)).sum_to_size(input1.size()),
-            (slope * (input1 / root - cosine * input2 / two)).sum_to_size(input2.size()),
-            None)
+            (slope * (input1 / root - cosine * input2 / two)).sum_to_size(input2.size()), None)
 
 
 @table.derivative("triplet_margin_loss")
