@@ -200,6 +200,32 @@ def test_archives_text_and_weights_become_each_other(tmp_path: Path) -> None:
         assert run_cli("convert", source, tmp_path / "m.py")[0] == 0 and "def forward(" in (tmp_path / "m.py").read_text()
 
 
+def test_archives_and_weights_come_from_standard_input(tmp_path: Path) -> None:
+    path = WEIGHTS.parent / "archives" / "net_train.pt"
+    for name, target in ((path, "a.pt"), (path, "a.ir"), (tmp_path / "a.pt", "b.npz"), (tmp_path / "b.npz", "c.safetensors"),
+                         (tmp_path / "c.safetensors", "d.pt"), (tmp_path / "d.pt", "e.npz"), (tmp_path / "a.ir", "f.py")):
+        with open(name, "rb") as stream:
+            assert main(["convert", "-", str(tmp_path / target)], stream, io.StringIO(), io.StringIO()) == 0
+    same(irtool.load(tmp_path / "e.npz"), irtool.load(path).state_dict())
+    with open(path, "rb") as stream:
+        assert main(["run", "-", "-i", "x=2x2x5x5xf32=1"], stream, io.StringIO(), io.StringIO()) == 0
+
+
+@pytest.mark.oracle
+def test_torch_reads_weights_that_become_a_state_dict(tmp_path: Path) -> None:
+    import torch
+
+    a = np.arange(6, dtype=np.float32).reshape(2, 3)
+    arrays = {"a": a, "transposed": a.T, "half": a.astype(np.float16), "brain": np.array([[1.5, -2]], np.float32),
+              "z": np.array(1j, np.complex64), "flag": np.array([True]), "empty": np.empty((0, 4), np.int8), "nothing": np.zeros(())}
+    (tmp_path / "w.safetensors").write_bytes(safetensors.encode(Archive(arrays, none={"nothing"}, bfloat16={"brain"})))
+    assert run_cli("convert", tmp_path / "w.safetensors", tmp_path / "w.pt")[0] == 0
+    state = torch.load(tmp_path / "w.pt", weights_only=True)
+    assert state.pop("nothing") is None and state["brain"].dtype == torch.bfloat16
+    same({name: tensor.float().numpy() if name == "brain" else tensor.numpy() for name, tensor in state.items()},
+         {name: array for name, array in arrays.items() if name != "nothing"})
+
+
 @pytest.mark.parametrize("source, target, code, message", [
     (WEIGHTS / "checkpoint.pt", "m.ir", 1, "arrays alone"), (WEIGHTS / "checkpoint.pt", "m.txt", 2, "the extension says"),
     (WEIGHTS / "nothing.pt", "m.ir", 2, "no such file"), (WEIGHTS / "module.pt", "m.npz", 1, "torch.jit.script(module).save"),

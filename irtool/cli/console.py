@@ -102,14 +102,18 @@ class Console:
 
         Raises UsageError if it cannot be read, ParseError if it is not UTF-8 or contains a NUL byte, Error for a damaged archive.
         """
-        from irtool.cli.opener import archive_at, read_archive
+        from irtool.cli.opener import archive_at, is_archive, read_archive
 
         archive = archive_at(path)
         if archive is not None:
             return read_archive(*archive)
+        data = self.read_bytes(path, lambda first: b"\0" in first and not is_archive(first))
+        return read_archive(self.stdin_name if path == "-" else path, "", data) if is_archive(data) else self.text_of(data, path)
+
+    def text_of(self, data: bytes, path: str) -> SourceFile:
+        """What was read of a file, as text. Raises ParseError."""
         name = self.stdin_name if path == "-" else path
-        first = self.stdin_line if path == "-" else 1
-        source = decode(self.read_bytes(path, lambda first: b"\0" in first), name, first)
+        source = decode(data, name, self.stdin_line if path == "-" else 1)
         self.sources.append(source)
         return source
 

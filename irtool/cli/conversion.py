@@ -1,11 +1,12 @@
 """The conversion of files by `irtool convert`."""
 from __future__ import annotations
 
+from irtool.archives import weights_writer
 from irtool.archives.container import in_memory
 from irtool.archives.file_kinds import content_of, state_of
 from irtool.archives.saving import save
 from irtool.archives.script_module import ScriptModule
-from irtool.cli.console import write_whole
+from irtool.cli.console import are_weights, write_whole
 from irtool.cli.constants_file import Taken, keep, take
 from irtool.cli.exit_errors import UsageError
 from irtool.cli.inputs import with_state
@@ -23,6 +24,8 @@ from irtool.torchscript.printing.to_python import to_script
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from irtool.cli.command import Arguments
     from irtool.cli.console import Console
     from irtool.ir.module import Module
@@ -35,8 +38,14 @@ def convert(arguments: Arguments, console: Console) -> None:
     target = arguments.output
     if not target.endswith((*WEIGHTS, ".ir", ".py")) and not is_archive_name(target):
         raise UsageError(f"{target}: the extension says what to write: .pt, .ir, .npz, .safetensors or .py", code="E0801")
-    place = archive_at(arguments.source)
-    content = None if place is None else content_at(place[0])
+    text = None
+    place = ("-", "") if arguments.source == "-" else archive_at(arguments.source)
+    if arguments.source == "-":
+        data = console.read_bytes("-", lambda first: b"\0" in first and not may_be_weights(first))
+        content = content_in(bytearray(data), console.stdin_name)
+        text = console.text_of(data, "-") if content is None else None
+    else:
+        content = None if place is None else content_in(*mapped(place[0]))
     if content is not None and arguments.load_state:
         if isinstance(content, Archive):
             raise UsageError("--load-state is for archives and text, not for weights alone", code="E0801")
@@ -44,11 +53,11 @@ def convert(arguments: Arguments, console: Console) -> None:
     if arguments.input and (content is not None or not arguments.load_state):
         raise UsageError("--input is for attributes of the module that a text takes, beside --load-state", code="E0801")
     if isinstance(content, Archive):
-        if not target.endswith(WEIGHTS):
-            raise Error(f"{arguments.source}: arrays alone, which hold no program: .npz and .safetensors take them", code="E0711")
-        write_whole(target, encode(content, target))
+        if not target.endswith((*WEIGHTS, ".pt")):
+            raise Error(f"{arguments.source}: arrays alone, which hold no program: .npz, .safetensors and .pt take them", code="E0711")
+        write_whole(target, weights_writer.encode(content) if target.endswith(".pt") else encode(content, target))
     elif place is None or content is None:
-        source = console.read(arguments.source)
+        source = text or console.read(arguments.source)
         module = parse_source(source)
         taken = take(module, source, arguments.source, console, is_needed=True)
         if arguments.load_state:
@@ -67,12 +76,22 @@ def convert(arguments: Arguments, console: Console) -> None:
         write_archive(content, target)
 
 
-def content_at(file: str) -> ScriptModule | Archive | None:
-    """The module of an archive, or the arrays of a file of weights; None for text. Raises UsageError if it cannot be read; Error."""
+def may_be_weights(first: bytes) -> bool:
+    """Could a file that begins so hold an archive, or arrays?"""
+    return first[:2] == b"PK" or are_weights(first)
+
+
+def mapped(file: str) -> tuple[Any, str]:
+    """A file in memory, and its name. Raises UsageError if it cannot be read."""
     try:
-        content = content_of(*in_memory(file))
+        return in_memory(file)
     except OSError as error:
         raise UsageError(f"{file}: {error.strerror or error}", code="E0707") from None
+
+
+def content_in(memory: Any, name: str) -> ScriptModule | Archive | None:
+    """The module of an archive, or the arrays of a file of weights; None for text. Raises Error."""
+    content = content_of(memory, name)
     return content if isinstance(content, Archive | None) else ScriptModule.of_archive(content)
 
 

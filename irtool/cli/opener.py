@@ -34,6 +34,11 @@ def is_archive_name(path: str) -> bool:
     return path.endswith((".pt", ".ptl", ".jit"))
 
 
+def is_archive(start: bytes) -> bool:
+    """Does a file that begins so hold no text, but an archive?"""
+    return start.startswith(NO_TEXT) or start[7:9] == b"\0{"
+
+
 def archive_at(path: str) -> tuple[str, str] | None:
     """The archive and method that a FILE of the command line names; None if it names no archive.
 
@@ -49,7 +54,7 @@ def archive_at(path: str) -> tuple[str, str] | None:
     try:
         with open(file, "rb") as stream:
             start = stream.read(9)
-        if start[:4] in NO_TEXT or start[7:] == b"\0{":
+        if is_archive(start):
             return file, method
         if is_archive_name(file):       # bytes may stand in front of a zip
             from zipfile import is_zipfile
@@ -60,12 +65,14 @@ def archive_at(path: str) -> tuple[str, str] | None:
         return None
 
 
-def read_archive(file: str, method: str) -> ArchiveSource:
-    """A method of an archive; for "" `forward` with its hooks. Raises UsageError if the file cannot be read; Error."""
+def read_archive(file: str, method: str, data: bytes | None = None) -> ArchiveSource:
+    """A method of an archive; for "" `forward` with its hooks. data: the file, if it was read.
+
+    Raises UsageError if the file cannot be read; Error."""
     from irtool.archives import ScriptModule, load
 
     try:
-        archive = load(file)
+        archive = load(file if data is None else data)
     except OSError as error:
         raise UsageError(f"{file}: {error.strerror or error}", code="E0707") from None
     if not isinstance(archive, ScriptModule):

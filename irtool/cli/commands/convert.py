@@ -14,9 +14,10 @@ if TYPE_CHECKING:
   irtool convert checkpoint.pt weights.safetensors
   irtool convert printed.ir model.pt --load-state state.pt
 """)
-@argument("source", metavar="IN", help="an archive (or MODEL.pt:METHOD), IR text, or weights, recognised by its bytes")
+@argument("source", metavar="IN", help="an archive (or MODEL.pt:METHOD), IR text, or weights, recognised by its bytes (-: standard input)")
 @argument("output", metavar="OUT",
-          help="NAME.pt: an archive; .ir: text, with weights beside it; .npz, .safetensors: weights alone; .py: source")
+          help="NAME.pt: an archive, or a state dict of weights alone; "
+               ".ir: text, with weights beside it; .npz, .safetensors: weights alone; .py: source")
 @state_option
 @input_option
 def convert(arguments: Arguments, console: Console) -> int:

@@ -29,10 +29,10 @@ def inspect(arguments: Arguments, console: Console) -> int:
     if place[1]:
         raise UsageError(f"inspect is of whole archives, not of the method '{place[1]}'")
     from irtool.archives.inspection import inspected, inspected_weights
-    from irtool.cli.conversion import content_at
+    from irtool.cli.conversion import content_in, mapped
     from irtool.interop.npz import Archive
 
-    read = content_at(place[0])
+    read = content_in(*mapped(place[0]))
     if read is None:
         raise Error(f"{arguments.file}: expected an archive, or weights", code="E0711")
     content = inspected_weights(read, place[0]) if isinstance(read, Archive) else inspected(read)

@@ -1,0 +1,41 @@
+"""Arrays by name as `torch.save` writes a dict of tensors: what `torch.load(file, weights_only=True)` reads."""
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+
+from irtool.archives.pickle_writer import PickleWriter, World
+from irtool.archives.storage_writer import StorageWriter
+from irtool.archives.storages import Storage
+from irtool.archives.zip_writer import ZipWriter
+from irtool.interop.npz import Archive
+
+
+class Weights(World):
+    """Tensors that nothing is known of beside their elements."""
+
+    def requires_grad(self, array: Any) -> bool:
+        """No tensor of a state dict does."""
+        return False
+
+
+def encode(archive: Archive) -> bytes:
+    """The file. Arrays of one memory share it in the file, too. Raises UnsupportedError for dtypes that torch's storages have not."""
+    values = {name: archive.get(name) for name in archive.arrays}
+    rounded = []
+    for name in archive.bfloat16 - archive.none:
+        flat = np.ascontiguousarray(archive.arrays[name], np.float32).reshape(-1)
+        values[name] = flat.reshape(archive.arrays[name].shape)
+        rounded.append(Storage("bfloat16", flat.size, flat, ""))
+    storages = StorageWriter(rounded)
+    file = io.BytesIO()
+    records = ZipWriter(file)
+    records.write("data.pkl", PickleWriter(Weights(), storages).write(values, None))
+    records.write("byteorder", b"little")
+    for stored in storages.stored:
+        records.write(f"data/{stored.key}", stored.elements())
+    records.write("version", b"3\n")
+    records.close()
+    return file.getvalue()
