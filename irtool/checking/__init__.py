@@ -1,6 +1,6 @@
-"""Which of two graphs is wrong, and where: what a compiler engineer asks of passes.
+"""Tools to find out whether a pass is right, which pass is wrong, and where two graphs differ.
 
-    computed        what a graph computes, gradients and writes included, as a list that can be compared
+    computed        the results of a graph, gradients and writes included, as a list that can be compared
     validation      a pipeline whose results are compared after each pass
     reducing        a smaller graph that still shows a fault
     graph_diff      two graphs modulo the names of their values

@@ -1,4 +1,4 @@
-"""What a graph computes, as a list that can be compared: outputs, inputs after the run, and of a gradient pair its gradients."""
+"""The results of a graph as a list that can be compared: outputs, inputs after the run, and for a gradient pair its gradients."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -16,11 +16,11 @@ from irtool.ops.node_calls import call_node
 from irtool.testing.closeness import compare
 
 Named = list[tuple[str, Any]]
-"""What is compared, each with a name for messages."""
+"""Values to compare, each with a name for messages."""
 
 
 def results_of(graph: Graph, inputs: Sequence[Any], seed: int = 0) -> Named:
-    """Outputs, then the inputs as the run leaves them, leaf by leaf. Raises what running the graph raises."""
+    """The outputs, then the inputs as they are after the run, leaf by leaf. Raises the errors of the run."""
     values = copied([accept(value, declared) for value, declared in zip(inputs, graph.inputs, strict=True)])
     before = list(values)
     with np.errstate(all="ignore"), seeded(seed):
@@ -30,7 +30,7 @@ def results_of(graph: Graph, inputs: Sequence[Any], seed: int = 0) -> Named:
 
 
 def gradients_of(pair: GradientPair, inputs: Sequence[Any], seed: int = 0) -> Named:
-    """Real outputs of a pair, and the gradients of its inputs for random cotangents. Raises what running the pair raises."""
+    """The real outputs of a pair, and the gradients of its inputs for random cotangents. Raises the errors of the runs."""
     with seeded(seed):
         forward = Forward(pair, inputs)
         random = np.random.default_rng(seed)
@@ -42,17 +42,17 @@ def gradients_of(pair: GradientPair, inputs: Sequence[Any], seed: int = 0) -> Na
 
 
 def cotangent(output: Any, random: np.random.Generator) -> Any:
-    """A random array like an output."""
+    """A random array of an output's shape and dtype."""
     return random.standard_normal(np.shape(output)).astype(np.asarray(output).dtype)
 
 
 def is_floating(value: Any) -> bool:
-    """Is it an array that can have a gradient?"""
+    """Is a value a floating-point or complex array?"""
     return is_array(value) and value.dtype.kind in "fc"
 
 
 def leaves(what: str, values: Sequence[Any], is_numbered: bool = True) -> Named:
-    """Values, nested ones taken apart, with their names: `output 1[0]`."""
+    """The leaves of values, with names: `output 1[0]`."""
     rows: Named = []
 
     def visit(value: Any, name: str) -> None:
@@ -72,7 +72,7 @@ def leaves(what: str, values: Sequence[Any], is_numbered: bool = True) -> Named:
 
 
 def difference(actual: Named, expected: Named, rtol: float | None = None, atol: float | None = None) -> str:
-    """The first thing that is not as expected, in words with the worst element; empty where all is."""
+    """The first value that differs from the expected one, as text with the worst element; empty: none."""
     for (name, one), (other_name, other) in zip(actual, expected, strict=False):
         reason = unlike(one, other, rtol, atol)
         if reason or name != other_name:
@@ -81,7 +81,7 @@ def difference(actual: Named, expected: Named, rtol: float | None = None, atol: 
 
 
 def unlike(actual: Any, expected: Any, rtol: float | None = None, atol: float | None = None) -> str:
-    """Why a value is not as expected; empty where it is."""
+    """How a value differs from the expected one; empty: not at all."""
     if is_array(expected) and is_array(actual):
         with np.errstate(all="ignore"):
             comparison = compare(actual, expected, rtol, atol)

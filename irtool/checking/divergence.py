@@ -1,4 +1,4 @@
-"""Two graphs run side by side on the same inputs: the first value that differs, and what it was computed from."""
+"""Two graphs run on the same inputs: the first value that differs, and the nodes that computed it."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -11,11 +11,11 @@ from irtool.interpret import Observer, run
 from irtool.ir.graph import Graph, Node, Value
 
 MAX_HISTORY = 12
-"""How many nodes a history has at most."""
+"""The largest number of nodes in a history."""
 
 
 class Recorder(Observer):
-    """Keeps the first result of every node, as it was at that moment."""
+    """Stores a copy of the first result of every node."""
 
     def __init__(self) -> None:
         self.values: dict[Value, Any] = {}
@@ -27,14 +27,14 @@ class Recorder(Observer):
 
 
 class Divergence:
-    """The first value of `b` that is not as in `a`: `value` is a's, `reason` says how it differs, `history` is a's nodes up to it."""
+    """The first value of `b` that differs from that of `a`: `value` of a, `other` of b, and `reason`, how they differ."""
 
     def __init__(self, value: Value, other: Value, reason: str, compared: int) -> None:
         self.value, self.other, self.reason, self.compared = value, other, reason, compared
 
     @property
     def history(self) -> list[Node]:
-        """The node, and what computed its operands, first things first; at most MAX_HISTORY."""
+        """The nodes of `a` that computed the value, in order; at most MAX_HISTORY."""
         nodes: dict[Node, None] = {}
         queue = [self.value.node]
         while queue and len(nodes) < MAX_HISTORY:
@@ -47,7 +47,7 @@ class Divergence:
 
 def diverging(a: Graph, b: Graph, inputs: Sequence[Any], *, rtol: float | None = None, atol: float | None = None,
               seed: int = 0) -> tuple[Divergence | None, int]:
-    """The first value that differs, and how many values were compared. Raises what running either graph raises."""
+    """The first value that differs (None: none), and the number of values compared. Raises the errors of the runs."""
     ours, theirs = Recorder(), Recorder()
     outputs = run(a, inputs, seed=seed, observer=ours)
     others = run(b, inputs, seed=seed, observer=theirs)

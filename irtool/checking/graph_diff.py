@@ -1,4 +1,5 @@
-"""Two graphs modulo the names of their values: nodes are aligned by what they do, the values of the second take the names of the first.
+"""A diff of two graphs modulo names of values: nodes are aligned by kind and attributes, and the values of `b` get the names of those of
+`a`.
 
     difference = compare_graphs(a, b)
     difference.is_equal                     # only names and source comments differ
@@ -17,7 +18,7 @@ CONTEXT = 3
 
 
 class Difference:
-    """What came of comparing two graphs."""
+    """The difference of two graphs."""
 
     def __init__(self, name: str, lines: list[str]) -> None:
         self.name = name
@@ -32,7 +33,7 @@ class Difference:
 
 
 def compare_graphs(a: Graph, b: Graph, context: int | None = CONTEXT) -> Difference:
-    """The difference of two graphs. context: how many equal lines are shown around a change; None: all of them."""
+    """The difference of two graphs. context: the number of equal lines shown around a change; None: all."""
     first, second = (bare(graph) for graph in (a, b))
     rename(second, aligned(first, second), first)
     ours, theirs = (str(graph).rstrip("\n").split("\n") for graph in (first, second))
@@ -51,7 +52,7 @@ def bare(graph: Graph) -> Graph:
 
 
 def aligned(a: Graph, b: Graph) -> dict[Value, Value]:
-    """Values of b and the values of a that they stand for."""
+    """Value of b -> the corresponding value of a."""
     known: dict[Value, Value] = {}
     align_blocks(a.block, b.block, known)
     return known
@@ -68,21 +69,21 @@ def align_blocks(a: Block, b: Block, known: dict[Value, Value]) -> None:
                 known.update(zip(other.outputs, one.outputs, strict=True))
                 for inner, outer in zip(one.blocks, other.blocks, strict=True):
                     align_blocks(inner, outer, known)
-        elif change == "replace":       # the last of them give what the nodes behind read
+        elif change == "replace":       # later nodes read the results of the last ones
             for one, other in zip(reversed(ours[i:end]), reversed(theirs[j:other_end]), strict=False):
                 if len(one.outputs) == len(other.outputs):
                     known.update(zip(other.outputs, one.outputs, strict=True))
 
 
 def key(node: Node) -> tuple[object, ...]:
-    """What a node does, whatever its operands: kind, attributes, numbers of operands, results and blocks."""
+    """A key of a node without its operands: kind, attributes, numbers of operands, results and blocks."""
     attributes = tuple([(name, attribute.text if not isinstance(attribute.value, Graph) else "") for name, attribute in
                         node.attributes.items()])
     return node.kind, attributes, len(node.inputs), len(node.outputs), len(node.blocks)
 
 
 def rename(graph: Graph, known: dict[Value, Value], other: Graph) -> None:
-    """Give the values of a graph the names of those that they stand for; the rest get names that the other graph does not have."""
+    """Give the values of a graph the names of the corresponding values; others get names that the other graph does not have."""
     taken = {value.name for value in other.values()}
     number = 0
     for value in list(graph.values()):
@@ -97,7 +98,7 @@ def rename(graph: Graph, known: dict[Value, Value], other: Graph) -> None:
 
 
 def changed_lines(difference: Difference) -> Iterator[str]:
-    """The lines that one of the graphs has alone."""
+    """The lines that only one of the graphs has."""
     return (line for line in difference.lines if line[:1] in "+-")
 
 

@@ -1,4 +1,4 @@
-"""Are results the same after each pass? An observer of a pipeline that runs the graphs and stops at the first pass that changes them.
+"""Validation: an observer of a pipeline that runs the graphs after each pass, and stops at the first pass that changes their results.
 
     manager.run(module, Validation())               # raises ValidationError, which names pass, value and worst element
 """
@@ -17,20 +17,20 @@ from irtool.ops.made_inputs import NoInputs, input_sets
 from irtool.passmanager import Observer, PassRecord
 
 CHANGES_RESULTS = ("vmap", "differentiate", "freeze")
-"""Passes after which a graph computes something else, or takes other inputs, on purpose: what follows is compared with what they left."""
+"""Passes that change results or inputs on purpose. The passes after them are compared with the graphs that they left."""
 SETS = 3
-"""How many sets of inputs are tried, of those on which a graph runs."""
+"""The number of sets of inputs per graph, among those on which it runs without errors."""
 Run = Callable[[Sequence[Any]], Named]
 
 
 class ValidationError(Error):
-    """A pass changed what a graph computes."""
+    """A pass changed the results of a graph."""
 
     code = "E0311"
 
 
 class Baseline:
-    """What one graph, or gradient pair, computed on some sets of inputs."""
+    """The results of one graph or gradient pair on some sets of inputs."""
 
     def __init__(self, graph: Graph, inputs: Iterator[list[Any]], run: Run) -> None:
         self.takes = len(graph.inputs)
@@ -49,9 +49,9 @@ class Baseline:
 
 
 class Validation(Observer):
-    """Compares what graphs compute after each pass with what they did before it. `not_run` says, by name, which were not compared, and why.
+    """Compares the results of graphs after each pass with those before it. not_run: name of a graph that was not compared -> the reason.
 
-    inputs: of the only graph; None: made from the types, with corner values. rtol, atol: as of `irtool.testing.closeness`; None: by dtype.
+    inputs: of the only graph; None: made from the types, with corner values. rtol, atol: as for `irtool.testing.closeness`; None: by dtype.
     gradients: compare gradient pairs, too.
     """
 
@@ -65,7 +65,7 @@ class Validation(Observer):
         self.comparisons = 0
 
     def start(self, module: Module) -> None:
-        """Run everything as it stands."""
+        """Run all graphs and pairs of the module."""
         self.baselines = {}
         for name, graph, run in self.subjects(module):
             given = iter([list(self.inputs(graph))]) if self.inputs is not None else islice(input_sets(graph, self.seed), 4 * SETS)
@@ -76,7 +76,7 @@ class Validation(Observer):
                 self.not_run[name] = baseline.why_none
 
     def subjects(self, module: Module) -> Iterator[tuple[str, Graph, Run]]:
-        """What can be run by itself: graphs that are no gradients, and pairs."""
+        """The graphs that are no df, and the pairs, each with its name and the function that runs it."""
         for name, graph in zip(module.names(), module.graphs, strict=True):
             if OF not in graph.metadata and not is_in_pair(graph):
                 yield name, graph, lambda inputs, graph=graph: results_of(graph, inputs, self.seed)     # type: ignore[misc]
@@ -84,19 +84,19 @@ class Validation(Observer):
             yield f"{pair.f.name}, a gradient pair" if self.gradients else pair.f.name, pair.f, self.of_pair(pair)
 
     def of_pair(self, pair: GradientPair) -> Run:
-        """How a pair is run: with its gradients, or f alone."""
+        """The function that runs a pair, with its gradients or only f."""
         if self.gradients:
             return lambda inputs: gradients_of(pair, inputs, self.seed)
         count = pair.real_outputs
         return lambda inputs: [row for row in results_of(pair.f, inputs, self.seed) if is_real(row[0], count)]
 
     def before(self, record: PassRecord, module: Module) -> None:
-        """Of the first pass: run everything as it stands."""
+        """Before the first pass, run all graphs."""
         if not self.baselines:
             self.start(module)
 
     def after(self, record: PassRecord, module: Module) -> None:
-        """Compare. Raises ValidationError."""
+        """Compare the results. Raises ValidationError."""
         if record.step.name in CHANGES_RESULTS:
             self.start(module)
             return
@@ -118,7 +118,7 @@ class Validation(Observer):
 
 
 def is_real(name: str, count: int) -> bool:
-    """Is it one of the first outputs, not what f saves for df?"""
+    """Is a value one of the first `count` outputs, and no temporary?"""
     head, _, rest = name.removeprefix("length of ").partition(" ")
     return head != "output" or int(rest.partition("[")[0]) < count
 

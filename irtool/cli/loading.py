@@ -1,4 +1,4 @@
-"""`--load FILE.py`: a file of the user's is executed before the command runs, and the passes and operators in it are there from then on."""
+"""`--load FILE.py`: executes a user's file before the command runs, and adds the passes and operators that it defines."""
 from __future__ import annotations
 
 TYPE_CHECKING = False
@@ -21,7 +21,7 @@ def load_files(paths: list[str], console: Console) -> None:
 
 
 def load_python(path: str, console: Console, name: str = "irtool_load") -> dict[str, Any]:
-    """Execute a Python file of the user's; what it defines. `name`: its __name__. Raises UsageError, or Error with the line that raised."""
+    """Execute a user's Python file; returns its globals. name: its __name__. Raises UsageError, or Error with the line that raised."""
     import runpy
 
     from irtool.cli.source_places import placed

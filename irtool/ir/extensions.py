@@ -1,7 +1,7 @@
-"""What users add: where it was defined, what takes it away again, and the two rules of names.
+"""Users' passes and operators: where they are defined, how they are removed again, and the rules for their names.
 
-A name belongs to one function. Defining it again at the same place (a cell that is run twice, a file that is loaded again) replaces it;
-defining it elsewhere is an error that names both places.
+A name has one definition. Defining it again at the same place (a cell that runs twice, a file that is loaded again) replaces the
+definition; defining it at another place is an error that names both places.
 """
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from irtool.ir.errors import Error
 from irtool.ir.source import Diagnostic, SourceFile
 
 ENTRY_POINTS = ("irtool.passes", "irtool.operators")
-"""Groups in the metadata of packages. An entry point is imported when what it names is asked for."""
+"""Groups of entry points in the metadata of packages. An entry point is imported when its name is first used."""
 OURS = ("aten", "prim", "prims", "irtool", "onnx", "caffe2", "quantized", "inductor", "c10d", "profiler", "static_runtime")
-"""Name spaces in which operators of users cannot be."""
+"""Namespaces that users' operators cannot use."""
 
 _undo: ContextVar[list[Callable[[], object]] | None] = ContextVar("irtool_undo", default=None)
 
 
 def added(undo: Callable[[], object]) -> None:
-    """Note how what was just added is taken away."""
+    """Note the function that removes what was just added."""
     steps = _undo.get()
     if steps is not None:
         steps.append(undo)
@@ -32,7 +32,7 @@ def added(undo: Callable[[], object]) -> None:
 
 @contextmanager
 def taken_away() -> Iterator[None]:
-    """What is added in the block is gone behind it."""
+    """A context that removes, at its end, what was added in it."""
     steps: list[Callable[[], object]] = []
     token = _undo.set(steps)
     try:
@@ -44,7 +44,7 @@ def taken_away() -> Iterator[None]:
 
 
 class Place:
-    """Where a function is defined."""
+    """The place where a function is defined."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         code = getattr(function, "__code__", None)
@@ -53,11 +53,11 @@ class Place:
         self.name: str = getattr(function, "__qualname__", type(function).__qualname__)
 
     def is_of(self, other: Place) -> bool:
-        """Is it the same definition, read again?"""
+        """Is the other place that of the same definition, executed again?"""
         return (self.file, self.name) == (other.file, other.name)
 
     def error(self, message: str) -> Error:
-        """An error at the place."""
+        """An error at this place."""
         source = SourceFile(self.file, "".join(getlines(self.file)))
         return Error(diagnostics=[Diagnostic("error", message, source, self.line, 1)] if self.line else (),
                      message="" if self.line else f"{self.file}: {message}", code="E0310")
@@ -67,7 +67,7 @@ class Place:
 
 
 def raised_in(function: Callable[..., Any], error: Exception) -> Error:
-    """What a function of the user's raised, as an error at the line of its file, the innermost one."""
+    """An exception of a user's function as an error at the innermost line of its file."""
     place = Place(function)
     trace = error.__traceback__
     while trace is not None:
@@ -78,7 +78,7 @@ def raised_in(function: Callable[..., Any], error: Exception) -> Error:
 
 
 def check_name(what: str, name: str, function: Callable[..., Any], owner: Callable[..., Any] | None) -> None:
-    """Raises Error where the name is that of something else. owner: whose the name is so far."""
+    """Raises Error if a name has another definition. owner: the present definition; None: none."""
     if owner is not None and not Place(function).is_of(Place(owner)):
         raise Place(function).error(f"{what} '{name}' is there already: {Place(owner)}")
 
@@ -92,7 +92,7 @@ def entry_points(group: str) -> dict[str, Any]:
 
 
 def imported(point: Any) -> Any:
-    """What an entry point names. Raises Error where it cannot be imported."""
+    """The object of an entry point. Raises Error if it cannot be imported."""
     try:
         return point.load()
     except Exception as error:
@@ -104,9 +104,9 @@ _imported: set[str] = set()
 
 
 def import_operator(kind: str = "") -> None:
-    """Import the entry points of the group `irtool.operators` that are called as a kind, or as its name space; without a kind, all.
+    """Import the entry points of the group `irtool.operators` for a kind or its namespace; without a kind, all.
 
-    What they define enters the tables by itself. Raises Error where one cannot be imported.
+    Their modules add operators when they are imported. Raises Error if one cannot be imported.
     """
     space = kind.partition("::")[0]
     for name, point in entry_points("irtool.operators").items():

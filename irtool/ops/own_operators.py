@@ -1,10 +1,10 @@
-"""Operators that users add: `@irtool.operator` makes a stanza like ours, which every system then reads.
+"""Operators that users add: `@irtool.operator` makes a stanza, which every part of irtool reads.
 
     import numpy as np, irtool
     from irtool import Tensor, torch
 
     @irtool.operator("my::gelu(Tensor x, float a=1.) -> Tensor")
-    def gelu(x, a):                                     # NumPy arrays and Python values, one per argument of the schema
+    def gelu(x, a):                                     # arguments: NumPy arrays and Python values, as in the schema
         return 0.5 * x * (1 + np.tanh(a * x))
 
     @gelu.gradient                                      # TorchScript: the result, and a function from its gradient to the arguments'
@@ -48,7 +48,7 @@ POINTWISE = (facts.KEEPS, facts.BOOL, facts.REAL, facts.OTHER)
 
 
 class Operator:
-    """An operator of the user's. Called, it does the operator: on tensors it gives tensors, on arrays arrays."""
+    """A user's operator. Calling it runs the operator: on tensors it returns tensors, on arrays arrays."""
 
     def __init__(self, schema: Schema, function: Callable[..., Any]) -> None:
         self.schema = schema
@@ -70,31 +70,31 @@ class Operator:
         return calling_kind(self.schema.kind)
 
     def gradient(self, formula: Formula) -> Formula:
-        """Decorator: the gradient formula, a function in TorchScript. Raises Error where it does not take the schema's arguments."""
+        """A decorator: states the gradient formula, a function in TorchScript. Raises Error if it does not take the schema's arguments."""
         self._check(formula, len(self.schema.arguments), "a gradient formula takes the arguments of the schema")
         self.op._formulas[self.name] = formula
         self._declare()
         return formula
 
     def no_gradient(self, reason: str) -> None:
-        """State that there is no gradient, and why: its results count as constants."""
+        """State that the operator has no gradient, and why: its results count as constants."""
         self.op._no_gradient[self.name] = reason
         self._declare()
 
     def batching(self, rule: Rule) -> Rule:
-        """Decorator: what `vmap` does with it, `rule(batch, *arguments)`. Raises Error where it does not take the schema's arguments."""
+        """A decorator: states the batching rule, `rule(batch, *arguments)`. Raises Error if it does not take the schema's arguments."""
         self._check(rule, len(self.schema.arguments) + 1, "a batching rule takes the batch (irtool.ops.batch), then the arguments")
         self.op._batch_rules[self.name] = rule
         self._declare()
         return rule
 
     def facts(self, *, pointwise: str = "", random: bool = False, side_effects: bool = False) -> None:
-        """State what is known of it beside its schema. Raises Error for another word.
+        """State further facts about the operator. Raises Error for an unknown word.
 
-        pointwise: each element of the results depends on the operands' elements at its place alone, and the dtype of the result is
-            "keeps", that of the first operand; "bool"; "real", the real part's; "other". `vmap` then needs no rule, and loops are fused.
-        random: two calls with equal operands differ; it draws from `irtool.ops.arrays.generator()`.
-        side_effects: it must run though nobody reads its results.
+        pointwise: each element of the results depends only on the operands' elements at that place; the dtype of the result is "keeps":
+        that of the first operand, "bool", "real": that of the real part, or "other". Then `vmap` needs no rule, and fusion includes it.
+        random: two calls with equal operands differ; the operator draws from `irtool.ops.arrays.generator()`. side_effects: the operator
+        must run even if nobody reads its results.
         """
         if pointwise not in ("", *POINTWISE):
             raise self.place.error(f"'{self.name}' is pointwise in one of these ways: {', '.join(POINTWISE)}; not '{pointwise}'")
@@ -104,7 +104,8 @@ class Operator:
         self._declare()
 
     def sample(self, *args: Any, **named: Any) -> None:
-        """State a call on which it is tried; floating-point arrays in it have a gradient. Raises RunError for other arguments."""
+        """State a sample call for `irtool check-operator`; its floating-point arrays have gradients. Raises RunError for wrong
+        arguments."""
         each = call(*map(drawn, args), **{name: drawn(value) for name, value in named.items()})
         each.arguments(self.schema.text)
         self.op._samples.setdefault(self.name, []).append(each)
@@ -116,7 +117,7 @@ class Operator:
             raise Place(function).error(f"{what}: {count} parameters for {self.schema.text}, not {len(names)}")
 
     def _declare(self) -> None:
-        """Enter the tables, once more where something was stated since."""
+        """Add the operator to the tables of irtool, again after each further statement."""
         declare(*[each.schema for each in OWN.values() if each.schema.kind == self.schema.kind])
 
     def _take_away(self) -> None:
@@ -134,11 +135,11 @@ class Operator:
 
 
 def operator(schema: str) -> Callable[[Callable[..., Any]], Operator]:
-    """Decorator: the function below it is the kernel of the operator that the schema declares, as torch writes schemas.
+    """A decorator that makes a function the kernel of a new operator, declared by a schema in torch's form.
 
-    It takes one value per argument: NumPy arrays for tensors (CuPy arrays on a device), and first, where it has a parameter `xp`, their
-    library. It gives an array, or a tuple of them for several results, and writes into no argument. `^Name(...)` declares a Python
-    operator. Raises Error for what is no schema, for a name that is somebody else's, and for a function that does not take the arguments.
+    The function takes one value per argument: NumPy arrays for tensors (CuPy arrays on a device); a first parameter `xp` gets their
+    library. It returns an array, or a tuple of arrays for several results, and writes into no argument. `^Name(...)` declares a Python
+    operator. Raises Error for an invalid schema, for a name that is taken, and for a function that does not take the arguments.
     """
     def define(function: Callable[..., Any]) -> Operator:
         check_function("operator", function)
@@ -165,7 +166,7 @@ def operator(schema: str) -> Callable[[Callable[..., Any]], Operator]:
 
 
 def check_space(entry: Operator) -> None:
-    """Raises Error where the name is none, or torch's or ours."""
+    """Raises Error if the name is invalid, or in a namespace of torch or irtool."""
     space, colons, word = entry.schema.kind.partition("::")
     is_python = entry.name.startswith("^")
     if is_python and (colons or not entry.name[1:].isidentifier()) or not is_python and not (space.isidentifier() and word.isidentifier()):
@@ -177,7 +178,7 @@ def check_space(entry: Operator) -> None:
 
 
 def check_parameters(entry: Operator) -> None:
-    """Raises Error where the function does not take one value per argument of the schema."""
+    """Raises Error if the function does not take one value per argument of the schema."""
     taken = list(signature(entry.function).parameters.values())
     if taken and taken[0].name == "xp":
         taken = taken[1:]
@@ -191,7 +192,7 @@ def check_parameters(entry: Operator) -> None:
 
 
 def drawn(value: Any) -> Any:
-    """An array of a sample: one that floats has a gradient."""
+    """A value of a sample; a floating-point array gets a gradient."""
     if isinstance(value, list | tuple):
         return [drawn(each) for each in value]
     if isinstance(value, Tensor):

@@ -1,4 +1,4 @@
-"""Is an operator of a user's right? It is tried on its samples: runs alike everywhere, gradients are slopes, a batch is its slices.
+"""Checks of a user's operator on its samples: all ways to run it agree, gradients agree with finite differences, batches with their slices.
 
     check_operator("my::gelu")      # {"runs": [], "gradient": [], "batch": []}: a list of problems per check
 """
@@ -25,13 +25,13 @@ from irtool.testing.finite_differences import flattened
 from irtool.testing.formulas import call_graph, check_formula
 
 SLICES = 3
-"""How many slices a batch has."""
+"""The number of slices of a batch."""
 
 
 def check_operator(name: str, seed: int = 0) -> dict[str, list[str]]:
-    """What is wrong with the operator called `name` (`my::gelu`), by check; without a gradient or a batching rule there is no such check.
+    """Check the operator called `name` (`my::gelu`): name of a check -> a list of problems. No gradient or batching rule: no such check.
 
-    Raises nothing that the operator raises: that is a problem, too.
+    An exception of the operator is a problem too, and is not raised.
     """
     op = OPS[name]
     text = next(text for text, each in zip(op.schemas, op.names, strict=True) if each == name)
@@ -57,7 +57,8 @@ def check_operator(name: str, seed: int = 0) -> dict[str, list[str]]:
 
 
 def runs_alike(name: str, text: str, sample: Call, random: np.random.Generator) -> Iterator[str]:
-    """As many results as the schema says; nothing is written into; the reference, a plan and a plan that is used again agree."""
+    """Problems in runs: the number of results, writes into arguments, differences between the reference and the first and second run of a
+    plan."""
     schema, args = parse_schema(text), sample.arguments(text)
     graph, inputs, _ = call_graph(schema, args)
     before = [each.copy() for each in inputs]
@@ -72,7 +73,7 @@ def runs_alike(name: str, text: str, sample: Call, random: np.random.Generator) 
 
 
 def gradients_are_slopes(name: str, text: str, sample: Call, random: np.random.Generator) -> Iterator[str]:
-    """The formula's result is the kernel's, and its gradients are the slopes of the results, up to order 2."""
+    """Problems of the formula: its result differs from the kernel's, or its gradients from finite differences, up to order 2."""
     schema, args = parse_schema(text), sample.arguments(text)
     graph, inputs, _ = call_graph(schema, args)
     yield from unlike(run_formula(name, args)[0], run(graph, inputs), "the formula gives another result than the function")
@@ -80,7 +81,7 @@ def gradients_are_slopes(name: str, text: str, sample: Call, random: np.random.G
 
 
 def batches_are_slices(name: str, text: str, sample: Call, random: np.random.Generator) -> Iterator[str]:
-    """Under vmap over any one, and over all, of the tensors: what a loop over the slices gives."""
+    """Problems under vmap, over each one and over all of the tensors: differences from a loop over the slices."""
     schema, args = parse_schema(text), sample.arguments(text)
     places = [place for place, value in enumerate(args) if isinstance(value, np.ndarray)]
     function = calling_kind(schema.kind)
@@ -102,20 +103,20 @@ def batches_are_slices(name: str, text: str, sample: Call, random: np.random.Gen
 
 
 def called(schema: Any, args: Sequence[Any]) -> tuple[Graph, list[Any]]:
-    """A graph that is the call, and its inputs."""
+    """A graph of one call, and its inputs."""
     graph, inputs, _ = call_graph(schema, args)
     return graph, inputs
 
 
 def stacked(value: Any, random: np.random.Generator) -> Any:
-    """SLICES arrays like one: floating-point numbers move a little, others stay."""
+    """SLICES arrays like one, stacked: floating-point numbers are varied a little, others are the same."""
     slices = [value + random.uniform(-0.1, 0.1, value.shape).astype(value.dtype) if value.dtype.kind in "fc" and index else value
               for index in range(SLICES)]
     return np.stack(slices)
 
 
 def unlike(results: Sequence[Any], expected: Sequence[Any], what: str) -> Iterator[str]:
-    """Where results differ."""
+    """Messages about results that differ."""
     ours, theirs = ([leaf for each in values for leaf in flattened(each)] for values in (results, expected))
     if len(ours) != len(theirs):
         yield f"{what}: {len(ours)} tensors, not {len(theirs)}"
