@@ -61,7 +61,7 @@ def test_every_command_has_help_of_one_screen(name: str) -> None:
         code, out, err = irtool_(name, flag, "nonsense")
         assert (code, err) == (0, "")
         assert out.startswith(f"usage: irtool {name} [options]")
-        assert len(out.splitlines()) < 60
+        assert len(out.splitlines()) < 70
     for each in load(name).params:
         assert each.help        # type: ignore[attr-defined]
         assert not isinstance(each, Option) or each.long_flag.startswith("--")
@@ -224,7 +224,7 @@ def test_fmt_checks_and_rewrites_files(tmp_path: Path) -> None:
     assert path.read_text() == NEW
     assert irtool_("fmt", "--in-place", "--renumber", str(path)) == (0, "", "")
     assert irtool_("fmt", "--check", "--renumber", str(path)) == (0, "", "")
-    assert irtool_("fmt", str(path), str(path))[1] == path.read_text() * 2
+    assert irtool_("fmt", str(path), str(path))[0] == 2      # several files need -o DIR
     assert irtool_("fmt", "-i")[0] == 2
     assert irtool_("fmt", "-i", "--check", str(path))[0] == 2
     assert irtool_("fmt", "-i", "-o", "x.ir", str(path))[0] == 2

@@ -25,6 +25,7 @@ FLOORS = (
     ("irtool.execute",),
     ("irtool.archives",),
     ("irtool.testing",),
+    ("irtool.corpora",),
     ("irtool.checking",),
     ("irtool.cli", "irtool.__main__"),
     ("irtool.expect",),

@@ -33,6 +33,7 @@ HELP_NAMES = ("-h", "--help")
 DIAGNOSTICS = "Diagnostics"
 NAMES = ("FILE", "DIR", "NAME", "DIALECT")
 """Metavars of values that must not be empty: `--expect=$UNSET` must not mean that nothing is compared."""
+OPTION_WORDS = "irtool.option_words"
 COLUMN = 30
 """The largest width of the first column of a help text."""
 
@@ -140,6 +141,7 @@ class Arguments:
         self.__dict__.update(context.params)
         self.given = {name for name, value in context.params.items()
                       if value != () and context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+        self.option_words: list[str] = context.meta.get(OPTION_WORDS, [])
 
     if TYPE_CHECKING:
         def __getattr__(self, name: str) -> Any: ...
@@ -176,6 +178,7 @@ class Command(Program):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         words = list(self.spelled_out(args))
+        ctx.meta[OPTION_WORDS] = [word for word in words[:words.index("--") if "--" in words else None] if word.startswith("--")]
         if (console := ctx.find_object(object)) is not None:
             prepare(console, words)
         try:

@@ -19,7 +19,11 @@ common_options = together(
 )
 
 # -- files and results
+files_argument = argument("files", nargs=-1, metavar="FILE",
+                          help="IR text (-: standard input, the default); several, folders and patterns go to -o DIR")
 text_argument = argument("file", metavar="FILE", default="-", help="IR text (-: standard input, the default)")
+cases_argument = argument("file", metavar="GRAPH.ir", default="-",
+                          help="IR text (-: standard input, the default), or a folder of cases: NAME.ir, NAME.npz, NAME.expected.npz")
 graph_argument = argument("file", metavar="GRAPH.ir", default="-", help="IR text (-: standard input, the default)")
 output_option = option("-o", "--output", metavar="FILE", default="-", group=OUTPUT, help="where the result goes (-: standard output)")
 syntax_option = option("--syntax", metavar="DIALECT", type=Converted(converters.dialect_name), group=OUTPUT,

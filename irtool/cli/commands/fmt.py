@@ -1,12 +1,12 @@
 """`irtool fmt`: print IR text canonically, in its dialect or in another."""
 from __future__ import annotations
 
-from irtool.cli.command import Arguments, argument, command, option
+from irtool.cli.command import Arguments, command, option
 from irtool.cli.constants_file import keep, keep_constants, take, take_constants
 from irtool.cli.exit_errors import UsageError
 from irtool.cli.inputs import state_loaded
-from irtool.cli.options import OUTPUT, output_option, state_option, syntax_option
-from irtool.ir.errors import Error
+from irtool.cli.many import each_file, is_asked, json_option, many_options
+from irtool.cli.options import OUTPUT, files_argument, output_option, state_option, syntax_option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @command("fmt")
-@argument("files", nargs=-1, metavar="FILE", help="IR text (-: standard input, the default)")
+@files_argument
 @syntax_option
 @option("--renumber", is_flag=True, group=OUTPUT, help="rename values without a name to %0, %1, ... in order of definition")
 @option("--check", is_flag=True, group=OUTPUT, help="write nothing; exit with 1 and show a diff if a file would change")
@@ -24,41 +24,31 @@ if TYPE_CHECKING:
         help="write large tensor constants to this npz, or read them from it if it exists")
 @state_option
 @output_option
+@many_options
+@json_option
 def fmt(arguments: Arguments, console: Console) -> int:
     """Format each file; `--check` only reports which would change."""
-    files = list(arguments.files) or ["-"]
-    if arguments.in_place and "-" in files:
-        raise UsageError("--in-place: standard input is not a file")
     if arguments.in_place and arguments.check:
         raise UsageError("--in-place and --check exclude each other")
     if arguments.in_place and "output" in arguments.given:
         raise UsageError("--in-place and --output exclude each other")
-    if len(files) > 1 and arguments.constants:
-        raise UsageError("--constants takes one file at a time")
-    code = 0
-    results = []
-    for path in files:
-        try:
-            source = console.read(path)
-            text = formatted(source, path, arguments, console)
-        except UsageError:
-            raise
-        except Error as error:
-            console.report(error)
-            code = 1
-            continue
+    if is_asked(arguments.files, arguments):
+        if arguments.constants:
+            raise UsageError("--constants takes one file at a time")
+        return each_file("fmt", arguments.files, arguments, console, writes=not (arguments.check or arguments.in_place))
+    path = arguments.files[0] if arguments.files else "-"
+    if arguments.in_place and path == "-":
+        raise UsageError("--in-place: standard input is not a file")
+    source = console.read(path)
+    text = formatted(source, path, arguments, console)
+    if not arguments.check and not arguments.in_place:
+        console.save(arguments.output, text, "ir")
+    elif text != source.text:
         if arguments.check:
-            if text != source.text:
-                code = 1
-                tell_difference(source, text, console)
-        elif arguments.in_place:
-            if text != source.text:
-                console.save(path, text)
-        else:
-            results.append(text)
-    if results and not code:
-        console.save(arguments.output, "".join(results), "ir")
-    return code
+            tell_difference(source, text, console)
+            return 1
+        console.save(path, text)
+    return 0
 
 
 def formatted(source: SourceFile, path: str, arguments: Arguments, console: Console) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 from irtool.cli import inputs as graph_inputs
 from irtool.cli.command import Arguments, Converted, command, option
 from irtool.cli.converters import at_least, tolerance
-from irtool.cli.options import graph_argument, input_options, inputs_argument, wrt_option
+from irtool.cli.many import each_case, is_folder, many_options
+from irtool.cli.options import cases_argument, input_options, inputs_argument, wrt_option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ precision, whatever the types say. A comparison at a kink, where the graph is no
   irtool gradcheck graph.ir inputs.npz
   irtool gradcheck graph.ir --input x=2x3xf64=randn --seed 7 --order 1
 """)
-@graph_argument
+@cases_argument
 @inputs_argument
 @input_options
 @wrt_option
@@ -32,8 +33,11 @@ precision, whatever the types say. A comparison at a kink, where the graph is no
 @option("--directions", metavar="N", type=Converted(at_least(1)), default=2, group=CHECKING, help="random directions of each input (2)")
 @option("--rtol", metavar="X", type=Converted(tolerance), default=1e-6, group=CHECKING, help="relative tolerance (1e-6)")
 @option("--json", is_flag=True, group=CHECKING, help="as JSON: every comparison")
+@many_options
 def gradcheck(arguments: Arguments, console: Console) -> int:
     """Compare gradients with finite differences; the exit code is 1 if they differ, or if an order could not be checked."""
+    if is_folder(arguments):
+        return each_case("gradcheck", arguments.file, arguments, console)
     import gc
 
     from irtool.cli.show.progress import Progress

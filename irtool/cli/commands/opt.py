@@ -8,9 +8,10 @@ from irtool.cli.converters import at_least
 from irtool.cli.exit_errors import InternalError, UsageError
 from irtool.cli.inputs import load_weights, say_what_is_rounded, state_loaded
 from irtool.cli.interrupt import raise_interrupt
+from irtool.cli.many import each_file, is_asked, json_option, many_options
 from irtool.cli.opener import ArchiveSource, is_archive_name
 from irtool.cli.opt import HEADER
-from irtool.cli.options import output_option, state_option, syntax_option, text_argument
+from irtool.cli.options import files_argument, output_option, state_option, syntax_option
 from irtool.cli.show.progress import Progress
 from irtool.cli.validating import MADE, VALIDATION, gradients_option, tolerance_options
 from irtool.ir.errors import Error, VerifyError
@@ -37,7 +38,7 @@ The graphs are printed to standard output, everything about passes to standard e
   irtool opt --passes='lower-tuples{all},cse,dce' graph.ir
   irtool passes        lists the passes, irtool passes NAME explains one
 """)
-@text_argument
+@files_argument
 @option("-p", "--passes", metavar="PIPELINE", multiple=True, group=PASSES,
         help="passes in order, or a preset (O1); @FILE reads a pipeline from a file; repeat to add passes")
 @option("--graph", metavar="NAME", group=PASSES, help="read only this graph")
@@ -66,8 +67,15 @@ The graphs are printed to standard output, everything about passes to standard e
 @state_option
 @syntax_option
 @output_option
+@many_options
+@json_option
 def opt(arguments: Arguments, console: Console) -> int:
     """Run the pipeline on all inputs of the file; the output file is written completely or not at all."""
+    if is_asked(arguments.files, arguments):
+        pipeline(arguments.passes, console)     # a mistake in it is one mistake, not one per file
+        vars(arguments)["option_words"].append("--quiet")
+        return each_file("opt", arguments.files, arguments, console)
+    vars(arguments)["file"] = arguments.files[0] if arguments.files else "-"
     source = console.read(arguments.file)
     if arguments.run_reproducer:
         source = take_header(source, arguments)

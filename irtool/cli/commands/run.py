@@ -6,9 +6,10 @@ from irtool.cli.command import Arguments, Converted, Option, command, option
 from irtool.cli.converters import non_finite
 from irtool.cli.execution import Execution
 from irtool.cli.exit_errors import UsageError
+from irtool.cli.many import each_case, is_folder, many_options
 from irtool.cli.options import (
     EXECUTION,
-    graph_argument,
+    cases_argument,
     input_options,
     inputs_argument,
     pair_options,
@@ -35,7 +36,7 @@ DEBUGGING = "Debugging"
 @command("run", epilog="""
   irtool run graph.ir --input x=2x3xf32=randn --seed 7 --check nan,inf --expect out.npz --rtol 1e-4
 """)
-@graph_argument
+@cases_argument
 @inputs_argument
 @input_options
 @pair_options
@@ -47,8 +48,11 @@ DEBUGGING = "Debugging"
 @option("--log-dispatch", is_flag=True, group=DEBUGGING, help="print a line per operation on tensors, from a logging layer")
 @option("--trace", is_flag=True, group=DEBUGGING, help="print a line per node that ran, to standard error")
 @option("--trace-memory", is_flag=True, group=DEBUGGING, help="print the bytes alive after each node, and the peak")
+@many_options
 def run(arguments: Arguments, console: Console) -> int:
     """Bind the inputs, run, then show, store or compare the results."""
+    if is_folder(arguments):
+        return each_case("run", arguments.file, arguments, console)
     from irtool.ir.graph import Graph
     from irtool.ops.arrays import seeded
 

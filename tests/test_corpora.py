@@ -1,0 +1,172 @@
+"""Many files by one command: real processes, real crashes; what one case does costs no other."""
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as xml
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from irtool.cli.main import main
+
+Run = Callable[..., tuple[int, str, str]]
+GRAPH = "graph(%x : Float(3)):\n  %1 : Float(3) = aten::{op}(%x)\n  %2 : Float(3) = aten::{op}(%x)\n  %3 : Float(3) = aten::add(%1, %2)\n" \
+        "  return (%3)\n"
+NOT_WELL = """
+import os, signal, time
+import irtool
+
+def crash(x):
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+def hang(x):
+    time.sleep(1000)
+
+def once(x):
+    with open("ran", "a") as file:
+        file.write("x")
+    return x
+
+irtool.register_python_op("crash", crash)
+irtool.register_python_op("hang", hang)
+irtool.register_python_op("once", once)
+"""
+
+
+def irtool_(*words: str) -> tuple[int, str, str]:
+    """Run the command line in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    code = main(list(words), io.BytesIO(), out, err)
+    return code, out.getvalue(), err.getvalue()
+
+
+def python_op(name: str) -> str:
+    return f"graph(%x : Float(3)):\n  %1 : Float(3) = ^{name}()(%x)\n  return (%1)\n"
+
+
+def make_cases(folder: Path) -> None:
+    """a to d are well, e has other outputs, f crashes, g hangs, h is no IR, i writes that it ran."""
+    x = np.float32([1, 2, 3])
+    for name, op in (("a", "neg"), ("b", "abs"), ("sub/c", "relu"), ("sub/own/graph", "neg"), ("e", "abs")):
+        path = folder / f"{name}.ir"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(GRAPH.format(op=op))
+        inputs, expected = ("inputs", "expected") if name.endswith("graph") else (path.stem, f"{path.stem}.expected")
+        np.savez(path.parent / f"{inputs}.npz", x=x)
+        np.savez(path.parent / f"{expected}.npz", output0=-2 * x if op == "neg" and name != "e" else 2 * x + (name == "e"))
+    for name, op in (("f", "crash"), ("g", "hang"), ("i", "once")):
+        (folder / f"{name}.ir").write_text(python_op(op))
+        np.savez(folder / f"{name}.npz", x=x)
+    (folder / "h.ir").write_text("graph(")
+    (folder / "load.py").write_text(NOT_WELL)
+
+
+EXPECTED = {"a.ir": "ok", "b.ir": "ok", "e.ir": "failed", "f.ir": "crashed", "g.ir": "timeout", "h.ir": "failed", "i.ir": "ok",
+            "sub/c.ir": "ok", "sub/own/graph.ir": "ok"}
+
+
+def test_what_a_case_does_costs_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    make_cases(tmp_path / "cases")
+    words = ("run", "cases", "--load", "cases/load.py", "--timeout", "8", "--jobs", "2", "--junit", "j.xml", "--resume", "done.jsonl",
+             "-o", "out")
+    code, out, err = irtool_(*words, "--json")
+    report = json.loads(out)
+    assert code == 1 and {row["name"]: row["status"] for row in report["cases"]} == EXPECTED
+    assert report["counts"] == {"ok": 5, "failed": 2, "crashed": 1, "timeout": 1, "lost": 0}
+    assert "SIGSEGV" in err and "did not end within 8 s" in err and "cases/h.ir:1:7: error" in err and "output0" in err
+    assert sorted(path.relative_to("out").as_posix() for path in Path("out").rglob("*.npz")) == ["a.npz", "b.npz", "e.npz", "i.npz",
+                                                                                                "sub/c.npz", "sub/own/graph.npz"]
+    suite = xml.parse("j.xml").getroot()[0]
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("9", "2", "2")
+
+    # the cases that are not well, by the commands that the report names; then all again: only what changed is run
+    again = next(row["command"] for row in report["cases"] if row["name"] == "e.ir").split()[1:]
+    assert irtool_(*again)[0] == 1
+    assert Path("ran").read_text() == "x"
+    x = np.float32([1, 2, 3])
+    np.savez("cases/e.expected.npz", output0=2 * x)
+    code, out, err = irtool_(*words)
+    assert code == 1 and out.startswith("9 cases: 6 ok, 1 failed, 1 crashed, 1 took too long in "), err
+    assert Path("ran").read_text() == "x" and len(Path("done.jsonl").read_text().splitlines()) == 10
+    Path("out/i.npz").unlink()
+    with open("done.jsonl", "a") as file:
+        file.write('{"key": "cut')
+    assert irtool_(*words)[1].startswith("9 cases: 6 ok") and Path("ran").read_text() == "xx"
+
+
+def test_results_are_those_of_each_file_alone(tmp_path: Path) -> None:
+    make_cases(tmp_path / "cases")
+    for name in "efghi":
+        (tmp_path / "cases" / f"{name}.ir").unlink()
+    names = ["a.ir", "b.ir", "sub/c.ir", "sub/own/graph.ir"]
+    for words in ((str(tmp_path / "cases"),), (str(tmp_path / "cases/**/*.ir"),)):
+        assert irtool_("opt", "--passes=cse,dce", *words, "-o", str(tmp_path / "cases/out"))[:2][0] == 0
+        for name in names:
+            alone = irtool_("opt", "-q", "--passes=cse,dce", str(tmp_path / "cases" / name))[1]
+            assert (tmp_path / "cases/out" / name).read_text() == alone and alone.count("aten::neg") < 2
+        assert len(list((tmp_path / "cases/out").rglob("*.ir"))) == 4
+        shutil.rmtree(tmp_path / "cases/out")
+    first, second = (str(tmp_path / "cases" / name) for name in names[:2])
+    assert irtool_("fmt", "--check", first, second)[0] == 0
+    Path(second).write_text(GRAPH.format(op="abs").replace("%3 :", "%3  :"))
+    code, out, err = irtool_("fmt", "--check", first, second)
+    assert code == 1 and out.startswith("2 cases: 1 ok, 1 failed") and "+  %3 : Float(3)" in err
+    assert irtool_("fmt", "-i", first, second)[0] == 0 and Path(second).read_text() == GRAPH.format(op="abs")
+    assert irtool_("gradcheck", str(tmp_path / "cases"), "--order", "1")[1].startswith("4 cases: 4 ok")
+
+
+@pytest.mark.parametrize("words, message", [
+    (("opt", "a.ir", "b.ir"), "irtool opt ... -o DIR"),
+    (("fmt", "a.ir", "none.ir", "-o", "out"), "none.ir: no such file or folder"),
+    (("opt", "no*.ir", "-o", "out"), "no*.ir: no file matches"),
+    (("opt", "empty", "-o", "out"), "no *.ir and no *.pt in this folder"),
+    (("opt", "a.ir", "other/a.ir", "-o", "out"), "would both be called a.ir"),
+    (("opt", "a.ir", "b.ir", "-o", "."), "would be written over"),
+    (("opt", "--passes=dcee", "a.ir", "b.ir", "-o", "out"), "did you mean 'dce'"),
+    (("opt", "--write-reproducer=x", "a.ir", "b.ir", "-o", "out"), "takes one file at a time"),
+    (("run", "a.ir", "--jobs=2"), "--jobs is for a folder of cases"),
+    (("run", "other", "a.npz"), "which have their inputs beside them"),
+    (("run", "other", "--jobs=2", "--scheduler=tcp://127.0.0.1:1"), "exclude each other"),
+    (("fmt", "a.ir", "-", "-o", "out"), "standard input cannot be one of many"),
+    (("run", "other", "--resume=a.ir"), "no file of --resume"),
+])
+def test_wrong_command_lines_run_nothing(words: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder in ("other", "empty"):
+        Path(folder).mkdir()
+    for path in ("a.ir", "b.ir", "other/a.ir"):
+        Path(path).write_text(GRAPH.format(op="neg"))
+    code, out, err = irtool_(*words)
+    assert code == 2 and out == "" and message in err
+    assert not os.path.exists("out")
+
+
+def test_ctrl_c_ends_the_processes_and_the_rest_is_resumed(tmp_path: Path) -> None:
+    make_cases(tmp_path / "cases")
+    words = [sys.executable, "-m", "irtool", "run", "cases", "--load", "cases/load.py", "--jobs", "1", "--resume", "done", "--timeout"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    process = subprocess.Popen([*words, "100"], cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "f.ir: crashed" in line:     # the next one hangs
+                break
+        process.send_signal(2)
+        assert process.wait(20) == 130
+    finally:
+        process.kill()
+        process.communicate()
+    before = (tmp_path / "done").read_text().splitlines()
+    assert 3 <= len(before) < 9
+    result = subprocess.run([*words, "8"], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert result.returncode == 1 and result.stdout.startswith("9 cases: 5 ok, 2 failed, 1 crashed, 1 took too long")
+    assert (tmp_path / "done").read_text().splitlines()[:len(before)] == before
+    assert len({json.loads(line)["key"] for line in (tmp_path / "done").read_text().splitlines()}) == 9
