@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import irtool
+from irtool.execute.plan import placement
 from irtool.execute.plan.buffers import Recycler, Shared
 from irtool.execute.plan.compiled import Plan, compile_plan
 from irtool.execute.plan.lower import WORTH_FUSING
@@ -89,6 +90,9 @@ def test_places_do_not_meet_while_both_live(sample: list[tuple[int, int, int, bo
     for buffer in buffers:
         buffer.offset = offsets[buffer]
     apart(buffers, total)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(placement, "SPAN", 1 << 20)       # one span, in which each buffer is compared with all
+        assert in_one(buffers) == (offsets, total)
 
 
 def apart(inside: list[Buffer], size: int) -> None:

@@ -17,6 +17,8 @@ from irtool.ops.symbols.array_layout import Meta
 
 MAX_PLACED = 1500
 """Up to this number each buffer is placed against all others; beyond, only buffers of equal size share memory."""
+SPAN = 32
+"""Buffers per span of positions, about, in which those that live near each other are looked for."""
 TRIED = 100
 """Buffers up to which several orders are tried."""
 GOOD = 1.03
@@ -195,14 +197,23 @@ def one_by_one(buffers: Iterable[Buffer], order: Order) -> list[Piece]:
 
 
 def in_one(buffers: Iterable[Buffer]) -> tuple[dict[Buffer, int], int]:
-    """Place all buffers in one piece, largest first, each at the lowest offset that is free while it lives: offsets, and the size."""
-    piece = Piece(sum([buffer.size for buffer in buffers]))
+    """Place all buffers in one piece, largest first, each at the lowest offset that is free while it lives: offsets, and the size.
+
+    A buffer is compared with those alone that live in the same spans of positions: short lives cost no more in a long plan.
+    """
+    ordered = sorted(buffers, key=ORDERS[0])
+    piece = Piece(sum([buffer.size for buffer in ordered]))
+    width = max(max([buffer.end for buffer in ordered], default=0) * SPAN // max(len(ordered), 1), 1)
+    spans: dict[int, list[tuple[int, int, int, int, Buffer]]] = {}      # number of a span of positions -> what lives in it
     offsets: dict[Buffer, int] = {}
     total = 0
-    for buffer in sorted(buffers, key=ORDERS[0]):
+    for buffer in ordered:
+        numbers = range(buffer.start // width, buffer.end // width + 1)
+        piece.buffers = sorted({each for number in numbers for each in spans.get(number, ())})
         offset = piece.gap_for(buffer)
         assert offset is not None
-        insort(piece.buffers, (offset, offset + buffer.size, buffer.number, buffer.until, buffer))
+        for number in numbers:
+            spans.setdefault(number, []).append((offset, offset + buffer.size, buffer.number, buffer.until, buffer))
         offsets[buffer] = offset
         total = max(total, offset + buffer.size)
     return offsets, total
