@@ -103,6 +103,8 @@ def test_a_package_works_on_every_command(tmp_path: Path) -> None:
     assert "hard::swish" in printed("-m", "irtool", "ops", "--family", "hard")
     assert "double-negations" in printed("-m", "irtool", "passes")
     assert "hard::swish: runs right, gradient right, batch right" in printed("-m", "irtool", "check-operator", "hard::swish")
+    rules = tmp_path / "site" / "irtool_hard" / "rules.py"
+    assert "aten::neg" not in printed("-m", "irtool", "opt", "-q", f"--passes=rewrite{{rules={rules}}}", graph)
     assert '"plugins": ["double-negations"], "operators": ["hard"]' in printed("-m", "irtool", "--version", "--json")
     assert "1 passed" in printed("-m", "pytest", "-q", "-p", "irtool.expect", "-p", "no:cacheprovider", "tests")
     assert printed("-c", f"import irtool, sys; m = irtool.parse(open({graph!r}).read()); print('irtool_hard' in sys.modules)") == "False\n"

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from linecache import getlines
 from typing import Any
 
 from irtool.ir.errors import Error
@@ -58,6 +57,8 @@ class Place:
 
     def error(self, message: str) -> Error:
         """An error at this place."""
+        from linecache import getlines
+
         source = SourceFile(self.file, "".join(getlines(self.file)))
         return Error(diagnostics=[Diagnostic("error", message, source, self.line, 1)] if self.line else (),
                      message="" if self.line else f"{self.file}: {message}", code="E0310")
