@@ -132,6 +132,19 @@ def test_results_without_elements_are_no_part_of_an_operand() -> None:
     assert irtool.run(irtool.from_script("def f(x: Tensor):\n    return x.flip([0]).tanh_()\n"), [x])[0].shape == x.shape
 
 
+@pytest.mark.parametrize("counts", [[-1, 2], [2, -1], [-1, -2], [2, 0], [-1]])
+@pytest.mark.parametrize("shape", [(0, 3), (2, 3), (0,), ()])
+def test_repeats_below_zero(shape: tuple[int, ...], counts: list[int]) -> None:
+    torch = pytest.importorskip("torch")
+
+    def repeated(library: Any) -> Any:
+        try:
+            return tuple(library.zeros(*shape).repeat(counts).shape)
+        except (RuntimeError, irtool.Error) as error:
+            return str(error).splitlines()[0]
+    assert repeated(irtool.torch) == repeated(torch)
+
+
 SEVERAL = sorted(name for name, op in OPS.items() if op.samples.get(name) and " -> (Tensor" in dict(zip(op.names, op.schemas))[name]
                  and not any(each in name for each in ("svd", "dropout", "native_group_norm")))
 """Overloads of several results; not random ones, those known up to a sign, and those of which torch drops a gradient."""

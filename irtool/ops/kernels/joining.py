@@ -345,9 +345,10 @@ def repeat(xp, self, repeats):
     """The whole tensor repeated along each dimension."""
     if len(repeats) < self.ndim:
         raise RunError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
-    if any(r < 0 for r in repeats):
-        raise RunError(f"Trying to create tensor with negative dimension {min(repeats)}: {list(repeats)}")
-    tiled = xp.tile(self, repeats)
+    shape = [count * size for count, size in zip(repeats, (1,) * (len(repeats) - self.ndim) + self.shape)]
+    if min(shape, default=0) < 0:
+        raise RunError(f"Trying to create tensor with negative dimension {next(size for size in shape if size < 0)}: {shape}")
+    tiled = xp.tile(self, [max(count, 0) for count in repeats])
     return tiled if repeats and self.size else tiled.copy()       # NumPy gives a view, which may be read-only,
 
 
