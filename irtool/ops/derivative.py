@@ -14,7 +14,7 @@ ANNOTATIONS = {"Scalar": "number"}
 """How a formula annotates types that schemas spell otherwise, lists and options apart."""
 
 FACTS = {"size": "{}.size()", "stride": "{}.stride()", "offset": "{}.storage_offset()", "numel": "{}.numel()",
-         "dtype": "{}.dtype", "present": "{} is not None"}
+         "dtype": "{}.dtype", "isnan": "{}.isnan()", "isfinite": "{}.isfinite()", "present": "{} is not None"}
 """What a derivative may read of a tensor, instead of the tensor: `self_size`; of a list, a list of it."""
 
 

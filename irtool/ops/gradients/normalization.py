@@ -9,7 +9,7 @@ from __future__ import annotations
 from irtool.ops.kernels.normalization import table
 from irtool.ops.tensor import Tensor, torch
 
-CONJUGATED = ("rms_norm_gradient",)      # conj() is spelt out, as in torch; the others take no complex tensors
+CONJUGATED = ("rms_norm_gradient", "fused_rms_norm_gradient")      # conj() is spelt out, as in torch; the others take no complex tensors
 
 
 def standardized(rows: Tensor, inverse: Tensor) -> tuple[Tensor, Tensor]:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from irtool.ops.kernels.pointwise import table
-from irtool.ops.tensor import Tensor, torch
+from irtool.ops.tensor import torch
 
 table.slope("acos arccos", lambda self: -(1 - self * self).rsqrt())
 table.slope("asin arcsin", lambda self: (1 - self * self).rsqrt())
@@ -75,16 +75,7 @@ def angle_gradient(grad, self):
     return slope
 
 
-@table.gradient("nan_to_num")
-def nan_to_num_gradient(self: Tensor, nan: float | None, posinf: float | None, neginf: float | None):
-    finite = self.isfinite()
-
-    def backward(grad: Tensor):
-        return grad * finite, None, None, None
-
-    return torch.nan_to_num(self, nan, posinf, neginf), backward
-
-
+table.slope("nan_to_num", lambda self_isfinite: self_isfinite)
 table.derivative("conj _conj conj_physical _conj_physical _conj_copy", lambda grad: grad.conj())
 table.derivative("real", lambda grad, self_dtype: torch.real(grad).to(self_dtype))
 

@@ -15,25 +15,15 @@ def mean_dims_gradient(grad, dim, keepdim, self_size, self_numel):
     return with_ones(grad, dim, keepdim, self_size).expand(self_size) / (self_numel // max(grad.numel(), 1))
 
 
-@table.gradient("nansum")
-def nansum_gradient(self: Tensor, dim: list[int] | None, keepdim: bool, dtype: int | None):
-    size, counted = self.size(), ~self.isnan()
-
-    def backward(grad: Tensor):
-        return with_ones(grad, dim, keepdim, size).expand(size) * counted, None, None, None
-
-    return torch.nansum(self, dim, keepdim, dtype=dtype), backward
+@table.derivative("nansum")
+def nansum_gradient(grad, dim, keepdim, self_size, self_isnan):
+    return with_ones(grad, dim, keepdim, self_size).expand(self_size) * ~self_isnan
 
 
-@table.gradient("nanmean")
-def nanmean_gradient(self: Tensor, dim: list[int] | None, keepdim: bool, dtype: int | None):
-    size, counted = self.size(), ~self.isnan()
-
-    def backward(grad: Tensor):
-        count = torch.sum(counted, dim, keepdim)
-        return with_ones(grad / count, dim, keepdim, size).expand(size) * counted, None, None, None
-
-    return torch.nanmean(self, dim, keepdim, dtype=dtype), backward
+@table.derivative("nanmean")
+def nanmean_gradient(grad, dim, keepdim, self_size, self_isnan):
+    count = torch.sum(~self_isnan, dim, keepdim)
+    return with_ones(grad / count, dim, keepdim, self_size).expand(self_size) * ~self_isnan
 
 
 def product_of_others(values: Tensor, dim: int) -> Tensor:

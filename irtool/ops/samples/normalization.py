@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from irtool.ops.kernels.normalization import table
-from irtool.ops.samples.draw import call, exactly, fixed, positive, real
+from irtool.ops.samples.draw import call, complexes, exactly, fixed, positive, real
 
 x, w, b = real(3, 2, 2), real(2), real(2)
 mean, spread = fixed(real(2)), fixed(positive(2))
@@ -26,8 +26,10 @@ table.sample("group_norm", call(real(2, 4, 3), 2, real(4), real(4), EPS), call(r
 table.sample("native_group_norm", call(real(2, 4, 3), real(4), real(4), 2, 4, 3, 2, EPS), call(real(2, 4, 3), None, None, 2, 4, 3, 2, EPS))
 table.sample("instance_norm", call(real(2, 3, 4), real(3), real(3), None, None, True, 0.1, EPS, False),
              call(real(2, 2, 4), w, b, mean, spread, False, 0.1, EPS, False))
-table.sample("rms_norm", call(real(2, 3, 4), [4], real(4)), call(real(2, 4), [4], None, EPS))
-table.sample("_fused_rms_norm", call(real(2, 3, 4), [4], real(4), EPS), call(real(2, 4), [4], None, None))
+table.sample("rms_norm", call(real(2, 3, 4), [4], real(4)), call(real(2, 4), [4], None, EPS),
+             call(complexes(2, 3), [3], None, EPS))
+table.sample("_fused_rms_norm", call(real(2, 3, 4), [4], real(4), EPS), call(real(2, 4), [4], None, None),
+             call(complexes(2, 3), [3], None, EPS))
 MOVING = "saved statistics count as functions of the input: at order 2 of the forward operator they do move with it"
 
 
