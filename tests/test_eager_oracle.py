@@ -139,7 +139,7 @@ def test_repeats_below_zero(shape: tuple[int, ...], counts: list[int]) -> None:
 
     def repeated(library: Any) -> Any:
         try:
-            return tuple(library.zeros(*shape).repeat(counts).shape)
+            return tuple(library.zeros(shape).repeat(counts).shape)
         except (RuntimeError, irtool.Error) as error:
             return str(error).splitlines()[0]
     assert repeated(irtool.torch) == repeated(torch)
