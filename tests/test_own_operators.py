@@ -113,10 +113,10 @@ def test_a_package_works_on_every_command(tmp_path: Path) -> None:
 def test_python_operators_have_gradients_and_scalars() -> None:
     from irtool.ir.extensions import taken_away
 
-    text = "graph(%x : Float(2)):\n  %1 : Float(2) = ^Scaled(3.)(%x)\n  %2 : Float(2) = aten::mul(%1, %x)\n  return (%2)\n"
+    text = "graph(%x : Float(2)):\n  %1 : Float(2) = ^ScaledBy(3.)(%x)\n  %2 : Float(2) = aten::mul(%1, %x)\n  return (%2)\n"
     module, x = irtool.parse(text), np.float32([1, 2])
     with taken_away():
-        @irtool.operator("^Scaled(float k, Tensor x) -> Tensor")
+        @irtool.operator("^ScaledBy(float k, Tensor x) -> Tensor")
         def scaled(k, x):       # type: ignore[no-untyped-def]
             return (k * x).astype(x.dtype)
 
@@ -129,17 +129,17 @@ def test_python_operators_have_gradients_and_scalars() -> None:
 
         scaled.facts(pointwise="keeps")
         scaled.sample(2.0, np.linspace(-1, 1, 3))
-        assert check_operator("^Scaled") == {"runs": [], "gradient": [], "batch": []}
+        assert check_operator("^ScaledBy") == {"runs": [], "gradient": [], "batch": []}
         for _ in range(3):
             np.testing.assert_array_equal(irtool.run(module, [x])[0], [3, 12])
         np.testing.assert_array_equal(irtool.vjp(module, [x], [np.ones(2, np.float32)], [0])[0], [6, 12])
         pair = irtool.PassManager("differentiate{requires-grad=all}", verify=True).run(irtool.parse(text))
-        assert "prim::GradOf[name=\"^Scaled\"]" in str(pair)
+        assert "prim::GradOf[name=\"^ScaledBy\"]" in str(pair)
         batched = irtool.dispatch.vmap(lambda t: scaled(2.0, t))(irtool.Tensor(np.float32([[1, 2], [3, 4]])))
         np.testing.assert_array_equal(batched.numpy(), [[2, 4], [6, 8]])
         traced = str(irtool.trace(lambda t: scaled(2.0, t), [irtool.Tensor(x)]))
         np.testing.assert_array_equal(irtool.run(irtool.parse(traced), [x])[0], [2, 4])
-    with pytest.raises(irtool.Error, match="no Python op registered as 'Scaled'"):
+    with pytest.raises(irtool.Error, match="no Python op registered as 'ScaledBy'"):
         irtool.run(irtool.parse(text), [x])
 
 

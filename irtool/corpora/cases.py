@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from glob import glob, has_magic
 
 from irtool.ir.errors import Error
@@ -12,7 +11,6 @@ GRAPHS = (".ir", ".pt")
 """Extensions of the files that a folder is searched for."""
 
 
-@dataclass(frozen=True, slots=True)
 class Case:
     """One graph, and what is done with it.
 
@@ -20,10 +18,13 @@ class Case:
     it writes, if any.
     """
 
-    name: str
-    words: tuple[str, ...]
-    files: tuple[str, ...]
-    output: str | None = None
+    __slots__ = ("name", "words", "files", "output")
+
+    def __init__(self, name: str, words: tuple[str, ...], files: tuple[str, ...], output: str | None = None) -> None:
+        self.name = name
+        self.words = words
+        self.files = files
+        self.output = output
 
 
 def is_many(words: Iterable[str]) -> bool:
