@@ -26,6 +26,9 @@ class Case:
         self.files = files
         self.output = output
 
+    def __repr__(self) -> str:
+        return f"Case({self.name!r}, {self.words!r}, {self.files!r}, {self.output!r})"
+
 
 def is_many(words: Iterable[str]) -> bool:
     """Do the words name several files, a folder or a pattern?"""
