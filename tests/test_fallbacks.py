@@ -11,7 +11,7 @@ import irtool
 from irtool.cli.main import main
 from irtool.execute import fallbacks
 from irtool.execute.plan import plan_passes
-from irtool.execute.plan.lowered_blocks import MAX_DEPTH
+from irtool.execute.plan.lowered_blocks import MAX_DEPTH, MAX_LOOPS
 from irtool.execute.plan.python_source import Source
 
 
@@ -41,10 +41,34 @@ X = np.ones(3)
 
 def test_a_declared_reason_is_told_once_with_the_line() -> None:
     executor = irtool.compile(irtool.parse(nested(MAX_DEPTH + 1), "deep.ir"))
-    with pytest.warns(fallbacks.FallbackWarning, match=r"^deep.ir:\d+:\d+: note: .* more than 16 blocks stand in each other") as told:
+    with pytest.warns(fallbacks.FallbackWarning, match=r"^deep.ir:\d+:\d+: note: .* more than 40 blocks, or 16 loops, stand") as told:
         for _ in range(4):
             np.testing.assert_array_equal(executor(X, np.array(1))[0], -X)
     assert len(told) == 1
+
+
+def test_branches_at_the_limit_and_loops_at_theirs_have_plans() -> None:
+    whole = nested(MAX_DEPTH - MAX_LOOPS).replace("%y : Tensor = aten::neg(%x)", loops(MAX_LOOPS))
+    graphs = irtool.parse(nested(MAX_DEPTH)).graphs + irtool.parse(whole).graphs
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for graph in graphs:
+            executor = irtool.compile(graph, native=False)
+            for flag in (0, 1, 1):
+                np.testing.assert_array_equal(executor(X, np.array(flag))[0], irtool.run(graph, [X, np.array(flag)], interpret=True)[0])
+    with pytest.warns(fallbacks.FallbackWarning, match="16 loops, stand in each other"):
+        irtool.compile(irtool.parse(nested(1).replace("%y : Tensor = aten::neg(%x)", loops(MAX_LOOPS + 1))), native=False)(X, np.array(1))
+
+
+def loops(depth: int) -> str:
+    """Loops in loops, in the place of a node of `nested`."""
+    lines, end = ["%two : int = prim::Constant[value=2]()", "%one : int = prim::Constant[value=1]()"], []
+    for level in range(depth):
+        name = "y" if not level else f"y{level}"
+        lines += [f"%{name} : Tensor = prim::Loop({'%two' if level < 3 else '%one'}, %c, %{'x' if not level else f'a{level - 1}'})",
+                  f"block0(%i{level} : int, %a{level} : Tensor):"]
+        end.append([f"%c{level} : bool = aten::Bool(%t)", f"-> (%c{level}, %{f'y{level + 1}' if level < depth - 1 else 'm'})"])
+    return "\n".join([*lines, f"%m : Tensor = aten::mul(%a{depth - 1}, %two)", *[line for each in reversed(end) for line in each]])
 
 
 def test_the_command_line_tells_it(tmp_path: object, capsys: pytest.CaptureFixture[str]) -> None:

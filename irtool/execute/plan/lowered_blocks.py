@@ -38,8 +38,10 @@ from irtool.ir.effects import IF_KINDS, LOOP_KINDS, node_may_write
 from irtool.ir.graph import Block, Node, Value
 from irtool.ops.symbols.array_layout import Meta, fresh_meta
 
-MAX_DEPTH = 16
-"""The depth of nested blocks in a plan: CPython allows 20 nested loops in one function."""
+MAX_DEPTH = 40
+"""The depth of nested blocks in a plan: CPython allows 100 levels of indentation."""
+MAX_LOOPS = 16
+"""Of these, loops: CPython allows 20 in each other in one function."""
 MAX_CALLS = 60_000
 """Calls in a plan; a graph that needs more is interpreted."""
 FUSION_GROUP = "prim::FusionGroup"
@@ -56,6 +58,7 @@ class Blocks(ABC):
         self.lists: dict[Value, RoundList] = {}     # filled by loops
         self.loose: set[Value] = set()      # tensors whose shapes change in place
         self.depth = 0
+        self.loops = 0      # of these
         self.at: Node | None = None         # which node is being lowered
         self.opened = 0     # how many loops around the node are tried as loops in C: in them groups are lowered node by node
 
@@ -99,8 +102,8 @@ class Blocks(ABC):
     def inside(self) -> None:
         """One block deeper."""
         self.depth += 1
-        if self.depth > MAX_DEPTH:
-            raise NotLowered(f"more than {MAX_DEPTH} blocks stand in each other")
+        if self.depth > MAX_DEPTH or self.loops > MAX_LOOPS:
+            raise NotLowered(f"more than {MAX_DEPTH} blocks, or {MAX_LOOPS} loops, stand in each other")
 
     def branch(self, node: Node, into: Lowered) -> None:
         """prim::If. A condition that is known leaves one block."""
@@ -169,6 +172,7 @@ class Blocks(ABC):
         limit, _, *start = items = [self.env[value] for value in node.inputs]
         if len(block.inputs) != len(start) + 1 or len(block.outputs) != len(start) + 1 or len(node.outputs) != len(start):
             raise NotLowered("a loop of another form")
+        self.loops += 1
         self.inside()
         first = 0
         if isinstance(limit, Known) and type(limit.value) is int and limit.value > 1 and begins_undefined(node, start):
@@ -183,12 +187,12 @@ class Blocks(ABC):
         except NotNative as reason:
             if not self.opened and any(each.kind == FUSION_GROUP for each in block.walk()):
                 loop = self.repeated(node, items, first)
-            self.depth -= 1
+            self.depth, self.loops = self.depth - 1, self.loops - 1
             into.instructions.append(loop)
             self.program.loops.append((node, f"loop in Python: {reason}"))
             self.env.update(zip(node.outputs, loop.carried, strict=True))
             return
-        self.depth -= 1
+        self.depth, self.loops = self.depth - 1, self.loops - 1
         self.program.loops.append((node, f"native loop: {native.reason}"))
         outs = [self.variable(variable.meta) for variable in loop.carried]
         work: list[Variable] = []
