@@ -11,7 +11,7 @@ from irtool.ir.effects import IF_KINDS
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.numbering import node_key
 from irtool.ir.rewrite import become_constant, inline_block, replace_node
-from irtool.ir.types import INT, DictType, ListType, Type, contiguous_strides, spell, tensor_type
+from irtool.ir.types import INT, DictType, ListType, TensorType, Type, contiguous_strides, spell, tensor_type
 from irtool.ops.folding import evaluate, is_foldable
 
 
@@ -93,7 +93,7 @@ class Propagation:
             literal = self.spell(results[0], node.output.type)
             if literal is None:        # a list of tensors has no text, but results computed from it may
                 self.known[node.outputs[0]] = results[0]
-            else:
+            elif isinstance(node.output.type, TensorType) == isinstance(literal[1], TensorType):     # users may need the type that is wrong
                 become_constant(node, *literal)
                 self.known[node.outputs[0]] = results[0]
                 self.changed = True
