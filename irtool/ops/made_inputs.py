@@ -30,7 +30,8 @@ def input_sets(graph: Graph, seed: int = 0, dtypes: Sequence[str] = ("float32",)
     for shape in SHAPES[:1] if says_shapes else SHAPES:
         for index, draw in enumerate((ordinary, positive, corners)):
             random = np.random.default_rng((seed, index, len(shape)))
-            yield [made(value.type, shape, draw, random, index, dtypes[place % len(dtypes)]) for place, value in enumerate(graph.inputs)]
+            yield [value_of(value.type, shape, draw, random, index, dtypes[place % len(dtypes)])
+                   for place, value in enumerate(graph.inputs)]
 
 
 def is_complete(type: Type) -> bool:
@@ -43,19 +44,19 @@ def is_complete(type: Type) -> bool:
 Draw = Callable[[np.random.Generator, tuple[int, ...], Any], Any]
 
 
-def made(type: Type, shape: tuple[int, ...], draw: Draw, random: np.random.Generator, index: int, dtype: str) -> Any:
+def value_of(type: Type, shape: tuple[int, ...], draw: Draw, random: np.random.Generator, index: int, dtype: str) -> Any:
     """A value of a type; the index-th kind of number; a tensor whose type says no dtype has this one. Raises NoInputs."""
     if isinstance(type, TensorType):
         sizes = shape if type.shape is None else tuple([3 if size is None else size for size in type.shape])
         return draw(random, sizes, dtype_of(CODES[type.dtype or dtype]))
     if isinstance(type, OptionalType):
-        return made(type.element, shape, draw, random, index, dtype)
+        return value_of(type.element, shape, draw, random, index, dtype)
     if isinstance(type, ListType):
-        return [made(type.element, shape, draw, random, index, dtype) for _ in range(2)]
+        return [value_of(type.element, shape, draw, random, index, dtype) for _ in range(2)]
     if isinstance(type, TupleType):
-        return tuple([made(each, shape, draw, random, index, dtype) for each in type.elements])
+        return tuple([value_of(each, shape, draw, random, index, dtype) for each in type.elements])
     if isinstance(type, DictType):
-        return {key: made(type.value_type, shape, draw, random, index, dtype) for key in ("a", "b") if type.key_type.key == "str"}
+        return {key: value_of(type.value_type, shape, draw, random, index, dtype) for key in ("a", "b") if type.key_type.key == "str"}
     values = NUMBERS.get(str(type.key))
     if values is None:
         raise NoInputs(f"no value can be made of the type {type}")

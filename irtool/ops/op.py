@@ -179,9 +179,9 @@ class Op:
         """What is stated of `other`'s overloads holds of one's own, in order, where nothing else is stated."""
         for facet in facets:
             stated, known = getattr(self, facet), getattr(other, facet)
-            for own, name in zip(self.names, other.names, strict=False):
+            for ours, name in zip(self.names, other.names, strict=False):
                 if name in known:
-                    stated.setdefault(own, known[name])
+                    stated.setdefault(ours, known[name])
 
     def __repr__(self) -> str:
         return f"<Op {', '.join(self.names)}>"
