@@ -10,7 +10,7 @@ FUZZ ?= --seconds 600
 HOUSE ?=
 BIN := $(VENV)/bin
 
-.PHONY: help venv demo test oracle check accept bench fuzz lines tables errors man house clean conformance
+.PHONY: help venv demo test oracle cluster check accept bench fuzz lines tables errors man house clean conformance
 .DEFAULT_GOAL := help
 
 help: ## this text
@@ -39,6 +39,10 @@ $(VENV)/installed-oracle: pyproject.toml setup.py | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[test,oracle]'
 	@touch $@ $(VENV)/installed $(VENV)/installed-test
 
+$(VENV)/installed-cluster: pyproject.toml setup.py | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[test,cluster]'
+	@touch $@ $(VENV)/installed $(VENV)/installed-test
+
 $(VENV)/installed-bench: pyproject.toml setup.py | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[dev,bench]'
 	@touch $@ $(VENV)/installed $(VENV)/installed-test $(VENV)/installed-dev
@@ -54,6 +58,9 @@ test: $(VENV)/installed-test ## all tests that need no torch (PYTEST='-x tests/t
 
 oracle: $(VENV)/installed-oracle ## the tests that compare with torch, which is installed into .venv
 	$(BIN)/python -m pytest -m oracle $(PYTEST)
+
+cluster: $(VENV)/installed-cluster ## the tests on Dask workers, which are installed into .venv
+	$(BIN)/python -m pytest -m cluster
 
 check: $(VENV)/installed-dev ## what a change must pass: ruff, mypy --strict, lines, tests, those with torch too where it is installed
 	$(BIN)/ruff check .

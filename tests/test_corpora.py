@@ -1,22 +1,28 @@
 """Many files by one command: real processes, real crashes; what one case does costs no other."""
 from __future__ import annotations
 
+import copy
 import io
 import json
+import operator
 import os
+import pickle
+import re
 import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as xml
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+import irtool
+from irtool import jit
 from irtool.cli.main import main
+from irtool.ir import clone_graph
 
-Run = Callable[..., tuple[int, str, str]]
 GRAPH = "graph(%x : Float(3)):\n  %1 : Float(3) = aten::{op}(%x)\n  %2 : Float(3) = aten::{op}(%x)\n  %3 : Float(3) = aten::add(%1, %2)\n" \
         "  return (%3)\n"
 NOT_WELL = """
@@ -170,3 +176,61 @@ def test_ctrl_c_ends_the_processes_and_the_rest_is_resumed(tmp_path: Path) -> No
     assert result.returncode == 1 and result.stdout.startswith("9 cases: 5 ok, 2 failed, 1 crashed, 1 took too long")
     assert (tmp_path / "done").read_text().splitlines()[:len(before)] == before
     assert len({json.loads(line)["key"] for line in (tmp_path / "done").read_text().splitlines()}) == 9
+
+
+# -- what spreads work over processes pickles objects
+@jit
+def doubled(x: Any) -> Any:
+    return x * 2
+
+
+def copied(value: Any) -> Any:
+    return pickle.loads(pickle.dumps(value))
+
+
+def test_graphs_pickle_letter_for_letter() -> None:
+    """The expect files have every dialect, comments and layouts; a graph of many nodes is no deep recursion."""
+    count = 0
+    for path in sorted(Path(__file__).parent.glob("expect/**/*.ir")):
+        for text in re.split(r"(?m)^# (?:-----?.*|====.*)$", path.read_text()):
+            try:
+                module = irtool.parse(text)
+            except irtool.Error:
+                continue
+            again = copied(module)
+            assert str(again) == str(module) and str(copy.deepcopy(module)) == str(module)
+            for graph, twin in zip(module.graphs, again.graphs, strict=True):
+                assert twin.dialect is graph.dialect and all(a.type is b.type for a, b in zip(graph.values(), twin.values(), strict=True))
+                assert [len(value.uses) for value in twin.values()] == [len(value.uses) for value in graph.values()]
+                assert str(clone_graph(twin)) == str(clone_graph(graph))
+                count += 1
+    assert count > 400
+    long = irtool.parse("graph(%v0 : Float(3)):\n" + "".join(f"  %v{i + 1} : Float(3) = aten::neg(%v{i})\n" for i in range(20_000))
+                        + "  return (%v20000)\n")
+    assert str(copied(long)) == str(long)
+
+
+def test_what_runs_pickles() -> None:
+    """Joblib, concurrent.futures and Dask arrays hand such objects to other processes."""
+    graph = irtool.parse(GRAPH.format(op="neg")).graphs[0]
+    x = np.float32([1, 2, 3])
+    for each in (irtool.Executor(graph), irtool.jit(graph), doubled, irtool.jit(operator.neg)):
+        expected = each(x)
+        np.testing.assert_array_equal(copied(each)(x), expected)
+    assert copied(doubled) is doubled
+    for error in (irtool.Error("a", code="E0101"), pytest.raises(irtool.ParseError, irtool.parse, "graph(").value,
+                  pytest.raises(irtool.PipelineError, irtool.PassManager, ["dcee"]).value,
+                  pytest.raises(irtool.Error, irtool.run, graph, [x, x]).value):
+        again = copied(error)
+        assert (type(again), str(again), again.code) == (type(error), str(error), error.code)
+
+
+@pytest.mark.cluster
+def test_dask_arrays_take_what_runs() -> None:
+    pytest.importorskip("dask", reason="needs pip install 'irtool[cluster]'")
+    import dask.array
+
+    square = irtool.jit(irtool.parse("graph(%x : Float(*)):\n  %1 : Float(*) = aten::mul(%x, %x)\n  return (%1)\n").graphs[0])
+    x = np.arange(6, dtype=np.float32)
+    blocks = dask.array.from_array(x, chunks=2).map_blocks(lambda block: np.asarray(square(block)), dtype=np.float32)
+    np.testing.assert_array_equal(blocks.compute(scheduler="processes"), x * x)

@@ -129,6 +129,10 @@ class Executor:
         self.interpreting: Executor | None = None
         self._lock = Lock()
 
+    def __reduce__(self) -> Any:
+        """Pickled as its graph and options: plans are made again where it runs."""
+        return type(self), (self.graph, self.options)
+
     # -- for users
     def __call__(self, *inputs: Any, seed: int = 0) -> list[Any]:
         """Run on NumPy arrays and Python values, one per input; gives one value per output, as `irtool.run` does.

@@ -11,6 +11,7 @@ is traced. Under a layer (inside grad, vmap, trace) the Python function itself i
 """
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import update_wrapper
 from threading import RLock
@@ -48,6 +49,11 @@ class Jitted:
         self.why = ""                   # why the last call was traced
         self._lock = RLock()
         update_wrapper(self, function)
+
+    def __reduce__(self) -> Any:
+        """Pickled by name where `@jit` has put it in the function's place, else with the function; it is traced again where it runs."""
+        module, name = sys.modules.get(self.__module__), getattr(self, "__qualname__", "")
+        return name if getattr(module, name, None) is self else (jit, (self.function,))
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """The function's result; arguments are written as the function writes them. Raises the function's errors; RunError if it returns

@@ -19,6 +19,9 @@ class JittedGraph:
         self.function = function_of(self.executor.graph)
         self.__name__ = self.function.__name__
 
+    def __reduce__(self) -> Any:
+        return JittedGraph, (self.executor.graph,)
+
     def __call__(self, *args: Any, **named: Any) -> Any:
         """The graph's output, a tuple of them when there are several; arguments by position or by the names of the inputs."""
         if current() is not BACKEND:

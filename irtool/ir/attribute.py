@@ -34,6 +34,8 @@ class _Unparsed:
     def __repr__(self) -> str:
         return "UNPARSED"
 
+    __reduce__ = __repr__       # pickled as the name of the only one
+
 
 UNPARSED: object = _Unparsed()
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import irtool.ir.graph_pickles  # noqa: F401  # graphs pickle
 from irtool.ir.attribute import Attribute
 from irtool.ir.graph import NO_ATTRIBUTES, Block, Graph, Node, Value
 from irtool.ir.types import TupleType, Type

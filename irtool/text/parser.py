@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 
+import irtool.ir.graph_pickles  # noqa: F401  # graphs pickle
 from irtool.ir.attribute import Attribute
 from irtool.ir.collector import Building
 from irtool.ir.errors import Error, ParseError
