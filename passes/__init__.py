@@ -103,12 +103,14 @@ def annotation(function: Callable[..., Any], name: str) -> str:
 AREAS: dict[str, tuple[str, ...]] = {
     "names": ("canonicalize",),
     "constants": ("constant-pooling", "constant-propagation", "freeze"),
-    "redundancy": ("cse", "dce", "peephole"),
-    "operators": ("rewrite", "canonicalize-ops", "check-inplace", "decompose-ops", "batch-mm", "fold-batch-norm"),
+    "redundancy": ("cse", "dce", "peephole", "peephole-list-idioms"),
+    "operators": ("rewrite", "canonicalize-ops", "check-inplace", "decompose-ops", "batch-mm", "fuse-addmm", "fuse-linear",
+                  "fold-batch-norm"),
     "structure": ("inline", "loop-unrolling", "constant-loop-unrolling", "lower-tuples"),
-    "types": ("propagate-shapes", "fold-ranks", "erase-number-types", "erase-shapes"),
+    "types": ("propagate-shapes", "fold-ranks", "erase-number-types", "erase-shapes", "erase-non-input-shapes",
+              "refine-tuple-types", "integer-value-refinement"),
     "gradients": ("remove-expands", "decompose-addmm", "propagate-requires-grad", "create-autodiff-subgraphs", "inline-autodiff-subgraphs"),
-    "execution": ("functionalize", "lists-by-index", "sums-early", "fuse"),
+    "execution": ("functionalize", "remove-inplace", "remove-mutation", "lists-by-index", "sums-early", "fuse"),
     "transformations": ("vmap", "lower-custom-vjp", "differentiate", "specialize-undef", "lower-grad-of", "pack-gradient",
                         "unpack-gradient"),
 }
@@ -119,6 +121,10 @@ PASSES: tuple[Pass, ...] = tuple(Pass(name) for names in AREAS.values() for name
 
 BY_NAME: dict[str, Pass] = {entry.name: entry for entry in PASSES}
 """Every pass by name, those of users (`add_pass`), which have no area, at the end."""
+
+
+ALIASES = {"specialize-autogradzero": "specialize-undef"}
+"""Names that torch has for passes of ours."""
 
 
 # -- passes of users
@@ -167,6 +173,7 @@ def is_pass(function: object) -> bool:
 
 def pass_called(name: str) -> Pass | None:
     """A pass by name; the entry points of other packages are asked, too. Raises Error where one cannot be imported."""
+    name = ALIASES.get(name, name)
     if name not in BY_NAME:
         from irtool.ir.extensions import entry_points, imported
 

@@ -47,8 +47,13 @@ def peephole(graph: Graph, no_shapes: bool = False) -> bool:
           %8 : Tensor = aten::tanh(%7)
           return (%8)
     """
+    return simplify(graph, RULES if no_shapes else {**RULES, **SHAPE_RULES})
+
+
+def simplify(graph: Graph, rules: dict[str, Rule]) -> bool:
+    """Apply rules, by kind, as long as one changes the graph; then dead code goes. Returns whether anything changed."""
     changed = False
-    while (simplifier := Simplifier(graph, not no_shapes)).run():
+    while (simplifier := Simplifier(graph, rules)).run():
         changed = True
         remove_dead_nodes(graph)
         if not simplifier.has_aliases:
@@ -59,11 +64,11 @@ def peephole(graph: Graph, no_shapes: bool = False) -> bool:
 class Simplifier:
     """The walk over the graph, and the two edits that rules make: `replace` a result by a value, `fold` a node to a constant."""
 
-    def __init__(self, graph: Graph, shapes: bool) -> None:
+    def __init__(self, graph: Graph, rules: dict[str, Rule]) -> None:
         self.graph = graph
         self.sweep = Sweep(graph)
         self.changed = False
-        self.rules = {**RULES, **SHAPE_RULES} if shapes else RULES
+        self.rules = rules
         self._aliases: Aliases | None = None
         self._loose: set[Value] | None = None
         self._places: dict[Node, dict[int | float | str, int | None]] = {}
@@ -479,7 +484,17 @@ def _sum_or_join(at: Simplifier, node: Node) -> None:
         _integer_sum(at, node)
 
 
+LIST_RULES: dict[str, Rule] = {
+    "aten::len": _length,
+    "aten::__getitem__": _element,
+    "prim::ListUnpack": _unpack,
+    "aten::slice": _slice_list,
+    "aten::add": _join_lists,
+}
+"""Simplifications of lists and dicts, by kind."""
+
 RULES: dict[str, Rule] = {
+    **LIST_RULES,
     **dict.fromkeys(("aten::Float", "aten::Int", "aten::FloatImplicit", "aten::IntImplicit", "aten::ScalarImplicit", "prim::TensorToNum"),
                     _conversion),
     "aten::t": _transpose,
@@ -494,10 +509,6 @@ RULES: dict[str, Rule] = {
     "aten::sub": _arithmetic(_integer_sum, None),
     "aten::mul": _arithmetic(_integer_product, None),
     "aten::floordiv": _arithmetic(_integer_product, None),
-    "aten::len": _length,
-    "aten::__getitem__": _element,
-    "prim::ListUnpack": _unpack,
-    "aten::slice": _slice_list,
     "aten::dim": _convolution_dimensions,
 }
 """Simplifications that need no shapes, by kind."""

@@ -11,14 +11,14 @@ from irtool.analysis.overlaps import may_overlap
 from irtool.autodiff.formula_graphs import has_own_formula
 from irtool.ir.builder import Builder
 from irtool.ir.constants import constant, is_constant
-from irtool.ir.dtypes import dtype_code
+from irtool.ir.dtypes import dtype_code, is_float_dtype
 from irtool.ir.effects import IF_KINDS, node_may_write
 from irtool.ir.graph import RETURN, Block, Graph, Node, Value
 from irtool.ir.places import place_of
 from irtool.ir.schema import schema_of, schemas
 from irtool.ir.structure_kinds import CONTAINERS, LIST_RESHAPING_KINDS
 from irtool.ir.types import TENSOR, ListType, TensorType, spell
-from irtool.ops.facts import BOOL, facts_of_node
+from irtool.ops.facts import BOOL, KEEPS, facts_of_node
 from irtool.ops.size_facts import OVERLAPPING_VIEWS
 from irtool.partial.items import holds_tensor
 
@@ -39,9 +39,13 @@ def exact_dtypes() -> Iterator[None]:
 def without_writes(graph: Graph, wanted: Iterable[Node] | None = None) -> None:
     """Replace `relu_(x)` by `relu(x)` where no reader can tell, in inner blocks too. wanted: the nodes to replace (None: all)."""
     nodes = [node for node in (graph.walk() if wanted is None else wanted) if is_rewritable(node)]
-    if not nodes:
-        return
-    containers_late(graph.block)
+    if nodes:
+        containers_late(graph.block)
+        replace_writes(graph, nodes)
+
+
+def replace_writes(graph: Graph, nodes: Sequence[Node]) -> None:
+    """As `without_writes` for the rewritable nodes `nodes`, where containers stay in their places."""
     without_writes_in_order(graph, nodes)
     aliases, is_exact = Aliases(graph), True
     for node in nodes:
@@ -135,6 +139,9 @@ def in_its_dtype(graph: Graph, node: Node, target: Value) -> Value:
     `exact_dtypes`) may differ."""
     result = node.output
     type = target.type
+    if isinstance(type, TensorType) and is_float_dtype(type.dtype or "") and facts_of_node(node).result == KEEPS and all(
+            [value.type.dtype == type.dtype for value in node.inputs if isinstance(value.type, TensorType)]):
+        return result
     if isinstance(type, TensorType) and type.dtype != "bool" and facts_of_node(node).result == BOOL:
         return Builder(graph).after(node).call("aten::type_as", result, target, type=spell(type, graph.dialect))
     if _is_exact.get() and isinstance(type, TensorType) and any(

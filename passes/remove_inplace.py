@@ -1,0 +1,38 @@
+"""In-place arithmetic as arithmetic that does not write."""
+from __future__ import annotations
+
+from irtool.ir.graph import Graph
+from irtool.passes.remove_mutation import MutationRemover
+
+KINDS = frozenset(f"aten::{name}_" for name in ("add", "sub", "mul", "div", "masked_fill", "fill", "zero"))
+
+
+def remove_inplace(graph: Graph) -> bool:
+    """Make `add_`, `sub_`, `mul_`, `div_`, `masked_fill_`, `fill_` and `zero_` the operators that do not write, where no reader can tell.
+
+    What writes into memory of an input, of a constant or of a tensor that others read later stays.
+
+    before:
+        graph(%x : Tensor,
+              %one : int):
+          %2 : Tensor = aten::exp(%x)
+          %3 : Tensor = aten::tanh(%2)
+          %4 : Tensor = aten::add_(%2, %x, %one)
+          %5 : Tensor = aten::mul(%2, %3)
+          return (%5)
+
+    after:
+        graph(%x : Tensor,
+              %one : int):
+          %2 : Tensor = aten::exp(%x)
+          %3 : Tensor = aten::tanh(%2)
+          %4 : Tensor = aten::add(%2, %x, %one)
+          %5 : Tensor = aten::mul(%4, %3)
+          return (%5)
+    """
+    from irtool.autodiff.in_place import is_rewritable, replace_writes  # it compiles formulas, which naming a pass need not
+
+    writers = [node for node in graph.walk() if node.kind in KINDS and is_rewritable(node)]
+    MutationRemover(graph, writers).run()
+    replace_writes(graph, [node for node in writers if node.kind in KINDS])
+    return any(node.kind not in KINDS for node in writers)
