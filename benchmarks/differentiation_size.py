@@ -25,8 +25,8 @@ import numpy as np
 import irtool
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.autodiff.reverse import differentiate_graph
+from irtool.ir.edits import flatten_values
 from irtool.ir.graph import Graph
-from irtool.ir.rewrite import flatten_values
 from irtool.ir.types import TensorType, contiguous_strides, tensor_type
 from irtool.testing.pair_size import Figures, pair_size, saved_bytes
 
@@ -125,7 +125,7 @@ def text_of(name: str) -> str:
 
 def annotate(graph: Graph, inputs: Sequence[np.ndarray]) -> None:
     """Give every tensor the complete type that it has in a run."""
-    from irtool.ir.rewrite import clone_graph
+    from irtool.ir.edits import clone_graph
 
     probe = clone_graph(graph)
     tensors = [[value for value in each.values() if isinstance(value.type, TensorType)] for each in (graph, probe)]

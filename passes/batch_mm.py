@@ -4,9 +4,9 @@ from __future__ import annotations
 from irtool.ir.attribute import Attribute
 from irtool.ir.builder import Builder
 from irtool.ir.constants import constant
+from irtool.ir.edits import replace_node
 from irtool.ir.effects import has_side_effects, may_write
 from irtool.ir.graph import Block, Graph, Node, Value
-from irtool.ir.rewrite import replace_node
 from irtool.passes import BY_NAME
 
 TREE = 4

@@ -7,10 +7,10 @@ from irtool.analysis.memory_classes import is_mutable
 from irtool.ir.attribute import Attribute, TensorLiteral
 from irtool.ir.builder import Builder, type_of
 from irtool.ir.constants import CONSTANT_KINDS, NOT_CONSTANT, constant
+from irtool.ir.edits import become_constant, inline_block, replace_node
 from irtool.ir.effects import IF_KINDS
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.numbering import node_key
-from irtool.ir.rewrite import become_constant, inline_block, replace_node
 from irtool.ir.types import INT, DictType, ListType, TensorType, Type, contiguous_strides, spell, tensor_type
 from irtool.ops.folding import evaluate, is_foldable
 

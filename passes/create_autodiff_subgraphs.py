@@ -10,10 +10,10 @@ from irtool.autodiff.formula_graphs import has_gradient
 from irtool.ir.attribute import Attribute
 from irtool.ir.constants import CONSTANT_KINDS, constant, is_constant
 from irtool.ir.dialect import Dialect
+from irtool.ir.edits import clone_block, clone_node, inline_graph, replace_node
 from irtool.ir.effects import FRESH, category_of
 from irtool.ir.errors import PassError
 from irtool.ir.graph import Block, Graph, Node, Value
-from irtool.ir.rewrite import clone_block, clone_node, inline_graph, replace_node
 from irtool.ir.schema import schema_of
 from irtool.ir.structure_kinds import GROUPED_PRIMS
 from irtool.ir.types import ListType

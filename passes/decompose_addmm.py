@@ -4,8 +4,8 @@ from __future__ import annotations
 from irtool.ir import types
 from irtool.ir.builder import Builder
 from irtool.ir.constants import constant
+from irtool.ir.edits import replace_node
 from irtool.ir.graph import Graph, Node, Value
-from irtool.ir.rewrite import replace_node
 from irtool.ir.schema import Literal, node_argument
 from irtool.ir.types import spell
 

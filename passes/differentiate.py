@@ -7,12 +7,12 @@ from irtool.autodiff.refusals import refuse_omitted
 from irtool.autodiff.reverse import differentiate_graph, holds_tensors
 from irtool.autodiff.versions import in_versions
 from irtool.interpret import located
+from irtool.ir.edits import clone_graph
 from irtool.ir.effects import node_may_write
 from irtool.ir.errors import PassError
 from irtool.ir.graph import Graph
 from irtool.ir.module import Module
 from irtool.ir.pair import DEFINED, GradientPair, pairs
-from irtool.ir.rewrite import clone_graph
 from irtool.ir.schema import schema_of
 from irtool.ir.source import Diagnostic
 from irtool.ir.types import TensorType, TupleType, TypeVar

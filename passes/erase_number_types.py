@@ -4,8 +4,8 @@ from __future__ import annotations
 from irtool.ir.attribute import Attribute, TensorLiteral
 from irtool.ir.constants import CONSTANT_KINDS, constant
 from irtool.ir.dialect import Dialect
+from irtool.ir.edits import replace_node
 from irtool.ir.graph import Block, Graph, Node, Value
-from irtool.ir.rewrite import replace_node
 from irtool.ir.types import TensorType, Type, spell, tensor_type
 from irtool.ops.size_facts import NUMBER_CONVERSIONS
 

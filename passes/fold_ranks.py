@@ -4,8 +4,8 @@ from __future__ import annotations
 from irtool.analysis.shape_changes import Changes, changes_shapes
 from irtool.ir import types
 from irtool.ir.attribute import Attribute
+from irtool.ir.edits import become_constant
 from irtool.ir.graph import Graph, Node
-from irtool.ir.rewrite import become_constant
 from irtool.ir.types import TensorType
 
 

@@ -1,8 +1,8 @@
 """Functionalisation: writes into tensors become new values."""
 from __future__ import annotations
 
+from irtool.ir.edits import clone_node
 from irtool.ir.graph import Graph
-from irtool.ir.rewrite import clone_node
 
 
 def functionalize(graph: Graph) -> bool:

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 
 from irtool.interpret import located
 from irtool.ir.constants import CONSTANT_KINDS
+from irtool.ir.edits import clone_graph, inline_graph, replace_node
 from irtool.ir.effects import GROUP_KINDS
 from irtool.ir.errors import PassError
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.module import Module
 from irtool.ir.packed import owns_gradient
-from irtool.ir.rewrite import clone_graph, inline_graph, replace_node
 from irtool.ir.verify_types import STRICT_DIALECTS, flows
 from irtool.torchscript.class_definitions import ClassDefinition
 from irtool.torchscript.library import Library

@@ -2,9 +2,9 @@
 from __future__ import annotations
 
 from irtool.ir.constants import CONSTANT_KINDS
+from irtool.ir.edits import inline_graph, replace_node
 from irtool.ir.graph import Graph, Node
 from irtool.ir.packed import owns_gradient
-from irtool.ir.rewrite import inline_graph, replace_node
 from irtool.ir.structure_kinds import GROUP_KINDS
 
 

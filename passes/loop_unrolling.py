@@ -5,9 +5,9 @@ from irtool.analysis.liveness import remove_dead_nodes
 from irtool.ir import types
 from irtool.ir.builder import Builder
 from irtool.ir.constants import constant
+from irtool.ir.edits import clone_node, replace_node
 from irtool.ir.effects import LOOP_KINDS
 from irtool.ir.graph import Block, Graph, Node, Value
-from irtool.ir.rewrite import clone_node, replace_node
 from irtool.ir.structure_kinds import PROFILE_KINDS
 
 FACTOR = 8

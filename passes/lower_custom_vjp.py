@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 from irtool.ir.custom import CUSTOM_VJP, custom_parts
+from irtool.ir.edits import inline_graph, replace_node
 from irtool.ir.graph import Graph
-from irtool.ir.rewrite import inline_graph, replace_node
 
 
 def lower_custom_vjp(graph: Graph) -> bool:

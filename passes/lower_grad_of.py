@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from irtool.ir import types
 from irtool.ir.builder import Builder
+from irtool.ir.edits import clone_block, replace_node
 from irtool.ir.graph import Graph
-from irtool.ir.rewrite import clone_block, replace_node
 from irtool.ir.types import TensorType, spell
 from irtool.partial.items import holds_tensor
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.ir.builder import Builder
 from irtool.ir.constants import NOT_CONSTANT, constant, is_constant
+from irtool.ir.edits import replace_node, replace_output
 from irtool.ir.effects import LOOP_KINDS
 from irtool.ir.errors import PassError
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.pair import is_in_pair
-from irtool.ir.rewrite import replace_node, replace_output
 from irtool.ir.source import Diagnostic
 from irtool.ir.structure_kinds import TUPLE_FORWARDING
 from irtool.ir.types import TupleType

@@ -11,9 +11,9 @@ from irtool.ir.attribute import Attribute, TensorLiteral
 from irtool.ir.builder import Builder, type_of
 from irtool.ir.constants import CONSTANT_KINDS, NOT_CONSTANT, constant, is_none
 from irtool.ir.dtypes import dtype_code, is_complex_dtype, is_float_dtype
+from irtool.ir.edits import become_constant
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.replacing_walk import Sweep
-from irtool.ir.rewrite import become_constant
 from irtool.ir.schema import Literal, node_argument
 from irtool.ir.structure_kinds import UNDEFINED_KINDS
 from irtool.ir.types import INT, ListType, OptionalType, TensorType, Type, UnionType, is_subtype, list_of, parse_type, same

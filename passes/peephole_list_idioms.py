@@ -4,8 +4,8 @@ from __future__ import annotations
 from irtool.analysis.alias import Aliases
 from irtool.analysis.refinements import Refinements
 from irtool.ir.attribute import Attribute
+from irtool.ir.edits import become_constant
 from irtool.ir.graph import Graph, Node, Value
-from irtool.ir.rewrite import become_constant
 from irtool.ir.types import INT, ListType
 from irtool.passes.peephole import LIST_RULES, simplify
 

@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 from irtool.ir.constants import constant
+from irtool.ir.edits import replace_node
 from irtool.ir.graph import Graph, Value
-from irtool.ir.rewrite import replace_node
 from irtool.ir.schema import Literal, node_argument
 from irtool.ops.facts import facts_of_node
 

@@ -53,17 +53,17 @@ class MutationRemover:
         """Look at all blocks. Returns whether the graph changed."""
         if self.writers or self.lists:
             self.sweep(self.graph.block)
-        for made, elements in self.elements.items():
-            made.node.set_inputs(elements)
+        for target, elements in self.elements.items():
+            target.node.set_inputs(elements)
         return self.changed
 
     def sweep(self, block: Block) -> None:
         """Replace the changes of what the block, or one inside it, makes, as far as nobody reads it before the change."""
         read = self.read
         for node in list(block):
-            made = node.inputs[0] if node.inputs else None
-            is_own = made is not None and made.node.owner is block and made not in read
-            if is_own and made is not None and (self.in_list(node, made) or self.in_tensor(node, made)):
+            target = node.inputs[0] if node.inputs else None
+            is_own = target is not None and target.node.owner is block and target not in read
+            if is_own and target is not None and (self.in_list(node, target) or self.in_tensor(node, target)):
                 read.update(node.inputs[1:])
                 continue
             for inner in node.blocks:
@@ -71,30 +71,30 @@ class MutationRemover:
             read.update(node.inputs)
         read.update(block.outputs)
 
-    def in_list(self, node: Node, made: Value) -> bool:
+    def in_list(self, node: Node, target: Value) -> bool:
         """Put what the node changes in a new list into the list. Returns whether it did."""
-        if not self.lists or made.node.kind != "prim::ListConstruct":
+        if not self.lists or target.node.kind != "prim::ListConstruct":
             return False
-        elements = self.elements.get(made) or list(made.node.inputs)
+        elements = self.elements.get(target) or list(target.node.inputs)
         if not change(node, elements):
             return False
-        self.elements[made] = elements
-        made.node.move_before(node)
+        self.elements[target] = elements
+        target.node.move_before(node)
         for value in node.outputs:
-            value.replace_all_uses_with(made)
+            value.replace_all_uses_with(target)
         node.remove()
         self.changed = True
         return True
 
-    def in_tensor(self, node: Node, made: Value) -> bool:
+    def in_tensor(self, node: Node, target: Value) -> bool:
         """Make an in-place operator on a new tensor the operator that does not write. Returns whether it did."""
         from irtool.autodiff.in_place import in_its_dtype, stop_writing
 
-        if node not in self.writers or not self.is_owned(made):
+        if node not in self.writers or not self.is_owned(target):
             return False
         stop_writing(node)
-        readers = [use for use in [*made.uses, *node.output.uses] if use[0] is not node]
-        result = in_its_dtype(self.graph, node, made)
+        readers = [use for use in [*target.uses, *node.output.uses] if use[0] is not node]
+        result = in_its_dtype(self.graph, node, target)
         for user, slot in readers:
             user.replace_input(slot, result)
         self.owned[result] = self.changed = True

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from irtool.analysis.alias import Aliases
 from irtool.analysis.liveness import remove_dead_nodes
+from irtool.ir.edits import clone_node
 from irtool.ir.errors import Error
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.replacing_walk import Sweep
-from irtool.ir.rewrite import clone_node
 from irtool.ir.types import TensorType
 from irtool.torchscript.rewrite_rules import STANDARD, RewriteRule, read_rules
 

@@ -7,11 +7,11 @@ from irtool.analysis.definedness import UNKNOWN as UNKNOWN_STATE
 from irtool.analysis.definedness import Definedness
 from irtool.ir import types
 from irtool.ir.builder import Builder
+from irtool.ir.edits import inline_block, replace_node
 from irtool.ir.errors import Error, PassError
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.module import Module
 from irtool.ir.pair import DEFINED, GradientPair, pairs, read_numbers, set_defined
-from irtool.ir.rewrite import inline_block, replace_node
 from irtool.ir.shapes import contiguous
 from irtool.ir.structure_kinds import GRADIENT_KINDS
 from irtool.ir.types import ListType, TensorType, TupleType, Type, spell

@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 from irtool.dispatch.graph_batching import Blocks
+from irtool.ir.edits import clone_graph, clone_node
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS
 from irtool.ir.errors import PassError
 from irtool.ir.graph import Graph
-from irtool.ir.rewrite import clone_graph, clone_node
 from irtool.ir.types import TensorType
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from irtool.ir.edits import clone_graph
 from irtool.ir.graph import Graph
-from irtool.ir.rewrite import clone_graph
 from irtool.torchscript import compile_source
 
 FOLDER = Path(__file__).parent / "data" / "script"

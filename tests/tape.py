@@ -13,8 +13,8 @@ import numpy as np
 
 import irtool
 from irtool.autodiff.reverse import Reverse, differentiate_graph
+from irtool.ir.edits import clone_graph
 from irtool.ir.graph import Graph
-from irtool.ir.rewrite import clone_graph
 
 SUM = irtool.parse("graph(%a : Tensor, %b : Tensor):\n  %c : int = prim::Constant[value=1]()\n"
                    "  %d : Tensor = aten::add(%a, %b, %c)\n  return (%d)\n").graph()

@@ -16,9 +16,9 @@ from irtool.checking.reducing import reduced
 from irtool.checking.validation import Validation, ValidationError
 from irtool.ir.attribute import Attribute
 from irtool.ir.builder import Builder
+from irtool.ir.edits import clone_graph, inline_block
 from irtool.ir.graph import Graph, Node
 from irtool.ir.module import Module
-from irtool.ir.rewrite import clone_graph, inline_block
 from irtool.ir.types import parse_type
 from irtool.ops.made_inputs import input_sets
 from tests.random_graphs import Writer

@@ -11,9 +11,9 @@ import pytest
 import irtool
 from irtool import PassManager
 from irtool.autodiff.formula_graphs import closure_pairs
+from irtool.ir.edits import clone_graph
 from irtool.ir.module import Module
 from irtool.ir.pair import GradientPair, pair_violations, pairs
-from irtool.ir.rewrite import clone_graph
 from irtool.passes import PASSES
 from irtool.torchscript import compile_source
 

@@ -15,10 +15,10 @@ from irtool import PassManager
 from irtool.autodiff.reverse import differentiate_graph
 from irtool.execute.graph_gradients import prepared
 from irtool.interpret import run
+from irtool.ir.edits import clone_graph
 from irtool.ir.graph import Graph
 from irtool.ir.module import Module
 from irtool.ir.pair import pairs
-from irtool.ir.rewrite import clone_graph
 from irtool.ir.verify import verify
 from irtool.passes.lower_grad_of import lower_grad_of
 from irtool.passes.specialize_undef import Specializer

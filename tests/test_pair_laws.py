@@ -11,10 +11,10 @@ from irtool import PassManager
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.execute.graph_gradients import prepared
 from irtool.ir.constants import is_constant
+from irtool.ir.edits import clone_graph
 from irtool.ir.graph import Graph
 from irtool.ir.module import Module
 from irtool.ir.pair import GradientPair, pairs
-from irtool.ir.rewrite import clone_graph
 from irtool.torchscript.front import compile_source
 
 SOURCES = [*PROGRAMS.values(), *BRANCHES.values(), *[f"def f(x, y):\n    return {each} * 1.5\n" for each in OPERATORS]]

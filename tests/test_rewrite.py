@@ -10,9 +10,7 @@ from irtool.ir.attribute import Attribute, TensorLiteral
 from irtool.ir.builder import Builder, type_of
 from irtool.ir.constants import NOT_CONSTANT, constant, is_constant, is_none
 from irtool.ir.dialect import DIALECTS
-from irtool.ir.numbering import merge_equal_nodes
-from irtool.ir.replacing_walk import Sweep
-from irtool.ir.rewrite import (
+from irtool.ir.edits import (
     become_constant,
     clone_graph,
     clone_node,
@@ -23,6 +21,8 @@ from irtool.ir.rewrite import (
     replace_node,
     replace_output,
 )
+from irtool.ir.numbering import merge_equal_nodes
+from irtool.ir.replacing_walk import Sweep
 
 TEXT = """graph(%x : Tensor, %n : int, %c : bool):
   %one : int = prim::Constant[value=1]()

@@ -14,9 +14,9 @@ from irtool.archives.freezing import freeze
 from irtool.archives.lowering import Lowered, Place, UnknownInstance
 from irtool.archives.method_source import Method, Path
 from irtool.archives.module_writer import Held, write_methods
+from irtool.ir.edits import clone_graph
 from irtool.ir.errors import RunError, UnsupportedError, did_you_mean
 from irtool.ir.graph import Graph
-from irtool.ir.rewrite import clone_graph
 from irtool.ops.arrays import is_array
 from irtool.ops.structure import Object
 from irtool.torchscript.library import Library

@@ -14,12 +14,12 @@ from irtool.ir.arguments import check_graph, listed, positions
 from irtool.ir.attribute import Attribute
 from irtool.ir.builder import Builder
 from irtool.ir.defaults import DEFAULTS, spelled
+from irtool.ir.edits import clone_graph
 from irtool.ir.effects import node_may_write
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.graph import Graph, Value
 from irtool.ir.module import Module
 from irtool.ir.names import Names
-from irtool.ir.rewrite import clone_graph
 from irtool.ir.types import TENSOR, DictType, ListType, OptionalType, TupleType, Type
 from irtool.ops.arrays import element_strides, is_array
 from irtool.ops.folding import tensor_constant

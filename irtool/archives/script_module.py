@@ -13,9 +13,9 @@ from irtool.archives.module_call import CALL
 from irtool.archives.opening import opened
 from irtool.archives.replacing import Replaced
 from irtool.archives.state import Keys, convert, copy_of, load_state_dict
+from irtool.ir.edits import clone_graph
 from irtool.ir.errors import Error, NameMissing, RunError
 from irtool.ir.graph import Graph
-from irtool.ir.rewrite import clone_graph
 from irtool.ir.types import TensorType
 from irtool.ops.arrays import is_array
 from irtool.ops.structure import Object

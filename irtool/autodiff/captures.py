@@ -17,10 +17,10 @@ from irtool.ir import types
 from irtool.ir.attribute import Attribute
 from irtool.ir.builder import Builder
 from irtool.ir.constants import is_constant
+from irtool.ir.edits import clone_node
 from irtool.ir.effects import CHOICE_KINDS
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Block, Graph, Node, Value
-from irtool.ir.rewrite import clone_node
 from irtool.ir.types import ListType, OptionalType, TensorType, TupleType, Type, same, spell, tensor_type
 
 SOURCE = "prim::Uninitialized"

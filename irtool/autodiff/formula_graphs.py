@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from irtool.ir.edits import clone_graph
 from irtool.ir.effects import MUTATORS, facts_of, updates_statistics
 from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.module import Module
-from irtool.ir.rewrite import clone_graph
 from irtool.ir.schema import Schema, forgets_kinds, schema_of
 from irtool.ir.types import TensorType
 

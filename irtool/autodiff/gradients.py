@@ -22,9 +22,9 @@ from irtool.ir import types
 from irtool.ir.attribute import Attribute
 from irtool.ir.builder import Builder
 from irtool.ir.constants import is_constant
+from irtool.ir.edits import put_behind, replace_node
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Block, Graph, Node, Value
-from irtool.ir.rewrite import put_behind, replace_node
 from irtool.ir.types import ListType, TensorType, TupleType, Type, spell
 from irtool.partial.evaluate import Inliner
 from irtool.partial.items import NONE, Item, Items, elements

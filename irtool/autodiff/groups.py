@@ -1,10 +1,10 @@
 """Inlining the groups of a graph before it is differentiated, except groups that have a gradient of their own."""
 from __future__ import annotations
 
+from irtool.ir.edits import inline_graph, replace_node
 from irtool.ir.effects import GROUP_KINDS
 from irtool.ir.graph import Graph
 from irtool.ir.packed import owns_gradient
-from irtool.ir.rewrite import inline_graph, replace_node
 
 
 def open_groups(graph: Graph) -> None:

@@ -14,9 +14,9 @@ from irtool.autodiff.captures import Captures
 from irtool.autodiff.min_cut import min_cut
 from irtool.ir.constants import is_constant
 from irtool.ir.dtypes import CODES
+from irtool.ir.edits import clone_node
 from irtool.ir.effects import facts_of, node_may_write
 from irtool.ir.graph import Node, Value
-from irtool.ir.rewrite import clone_node
 from irtool.ir.structure_kinds import FREE_QUESTIONS
 from irtool.ir.types import ListType, TensorType
 from irtool.ops.facts import facts_of_node

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from irtool.autodiff.captures import Captures
 from irtool.ir.builder import Builder
+from irtool.ir.edits import replace_node
 from irtool.ir.graph import NO_ATTRIBUTES, Block, Node, Value
-from irtool.ir.rewrite import replace_node
 from irtool.ir.structure_kinds import SIZE_QUESTIONS
 
 

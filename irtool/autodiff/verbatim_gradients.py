@@ -12,11 +12,11 @@ from irtool.autodiff.reach import has_no_undefined
 from irtool.ir import types
 from irtool.ir.attribute import Attribute
 from irtool.ir.custom import CUSTOM_VJP, custom_parts, saved_values
+from irtool.ir.edits import clone_node
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.packed import Packed, packed_of
 from irtool.ir.pair import DEFINED
-from irtool.ir.rewrite import clone_node
 from irtool.partial.items import NONE, Item
 
 

@@ -13,9 +13,9 @@ from irtool.analysis.overlaps import may_overlap
 from irtool.autodiff.hidden_writes import is_writer
 from irtool.autodiff.in_place import containers_late, in_its_dtype
 from irtool.ir.builder import Builder
+from irtool.ir.edits import clone_graph, clone_node
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, MUTATORS
 from irtool.ir.graph import RETURN, Block, Graph, Node, Value
-from irtool.ir.rewrite import clone_graph, clone_node
 from irtool.ir.schema import schema_of, schemas
 from irtool.ir.structure_kinds import CONTAINERS
 from irtool.ir.types import TENSOR, TensorType, spell

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from difflib import SequenceMatcher, unified_diff
 
+from irtool.ir.edits import clone_graph
 from irtool.ir.graph import Block, Graph, Node, Value
-from irtool.ir.rewrite import clone_graph
 
 CONTEXT = 3
 """Lines of context around a change."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from irtool.analysis.liveness import remove_dead_nodes
+from irtool.ir.edits import clone_graph, inline_block
 from irtool.ir.graph import Graph, Node
-from irtool.ir.rewrite import clone_graph, inline_block
 from irtool.ir.types import TensorType, Type, spell, tensor_type
 from irtool.ir.verify import violations
 

@@ -13,7 +13,7 @@ from irtool.ir.source import Diagnostic
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from irtool.cli.console import Console
-    from irtool.corpora.cases import Case
+    from irtool.corpora.selection import Case
     from irtool.corpora.outcomes import Row
 
 MANY = "Many files"
@@ -35,7 +35,7 @@ WRITING = ("write_reproducer", "run_reproducer", "dump_dir", "save_intermediates
 
 def is_asked(words: Iterable[str], arguments: Arguments) -> bool:
     """Are there many files, or options that only they have?"""
-    from irtool.corpora.cases import is_many
+    from irtool.corpora.selection import is_many
 
     return any(flag in arguments.given for flag in (*FLAGS, "json")) or is_many(words)
 
@@ -55,7 +55,7 @@ def each_file(command: str, files: tuple[str, ...], arguments: Arguments, consol
 
     writes: False where the command writes back, or nothing.
     """
-    from irtool.corpora.cases import Case
+    from irtool.corpora.selection import Case
 
     folder = arguments.output if writes else None
     if folder == "-":
@@ -74,7 +74,7 @@ def each_case(command: str, folder: str, arguments: Arguments, console: Console)
     """A command that runs graphs, on each case of a folder. Raises UsageError."""
     from collections import Counter
 
-    from irtool.corpora.cases import Case, arrays_beside
+    from irtool.corpora.selection import Case, arrays_beside
 
     if arguments.inputs:
         raise UsageError(f"{folder} is a folder of cases, which have their inputs beside them: unexpected argument '{arguments.inputs}'",
@@ -98,7 +98,7 @@ def each_case(command: str, folder: str, arguments: Arguments, console: Console)
 
 def listed(words: Iterable[str], results: str | None) -> list[tuple[str, str]]:
     """`graph_files`; what the words do not name is a mistake of the command line. Raises UsageError."""
-    from irtool.corpora.cases import graph_files
+    from irtool.corpora.selection import graph_files
 
     if "-" in (words := list(words)):
         raise UsageError("standard input cannot be one of many files")

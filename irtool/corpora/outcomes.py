@@ -13,8 +13,8 @@ from itertools import islice
 from queue import SimpleQueue
 from typing import IO, Any
 
-from irtool.corpora.cases import Case
 from irtool.corpora.children import Answer, Request, end_all, isolated
+from irtool.corpora.selection import Case
 from irtool.ir.errors import Error
 
 AHEAD = 1000

@@ -15,12 +15,12 @@ from irtool.dispatch.stack import Boxed, current, is_floating
 from irtool.dispatch.trees import flatten
 from irtool.ir.arguments import check_function, signature
 from irtool.ir.defaults import defaults_of
+from irtool.ir.edits import clone_graph
 from irtool.ir.errors import RunError, UnsupportedError, did_you_mean
 from irtool.ir.graph import Graph, Value
 from irtool.ir.module import Module
 from irtool.ir.names import Names
 from irtool.ir.packed import packed_nodes
-from irtool.ir.rewrite import clone_graph
 from irtool.ir.rounded import warn_of_rounded
 from irtool.ir.types import ListType, OptionalType, TensorType, TupleType, Type
 from irtool.ops.arrays import as_array, dtype_named

@@ -6,10 +6,10 @@ from typing import NoReturn
 
 from irtool.ir.builder import Builder
 from irtool.ir.constants import constant, is_constant
+from irtool.ir.edits import Mapping, clone_node
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, facts_of, node_may_write
 from irtool.ir.errors import PassError
 from irtool.ir.graph import Block, Graph, Node, Value
-from irtool.ir.rewrite import Mapping, clone_node
 from irtool.ir.source import Diagnostic
 from irtool.ir.structure_kinds import CONSTRUCTS
 from irtool.ir.type_model import contiguous_strides

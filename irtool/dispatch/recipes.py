@@ -16,9 +16,9 @@ from irtool.dispatch.control_flow import DECIDES, LOGIC, Control, as_condition, 
 from irtool.dispatch.custom_functions import WHOLE, run_custom
 from irtool.interpret import Plan, walk
 from irtool.ir.custom import CUSTOM_VJP
+from irtool.ir.edits import clone_node
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Block, Graph, Node, Value
-from irtool.ir.rewrite import clone_node
 from irtool.ir.schema import Schema, forgets_kinds
 from irtool.ir.structure_kinds import HANDING_ON, NO_ELEMENTS_ASKED
 from irtool.ir.types import TensorType, TupleType

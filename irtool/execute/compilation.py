@@ -30,11 +30,11 @@ from irtool.ir.attribute import Attribute
 from irtool.ir.collector import Paused
 from irtool.ir.constants import CONSTANT_KINDS
 from irtool.ir.custom import CUSTOM_VJP
+from irtool.ir.edits import clone_graph, clone_node, inline_graph, replace_node
 from irtool.ir.effects import facts_of, node_may_write
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.packed import owns_gradient
-from irtool.ir.rewrite import clone_graph, clone_node, inline_graph, replace_node
 from irtool.ir.structure_kinds import CONSTRUCTS, GROUP_KINDS
 from irtool.ir.types import TensorType
 from irtool.ops.arrays import using

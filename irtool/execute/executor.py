@@ -50,10 +50,10 @@ from irtool.ir.arguments import (
     signature,
 )
 from irtool.ir.defaults import completed
+from irtool.ir.edits import clone_graph
 from irtool.ir.errors import Error, RunError
 from irtool.ir.graph import Graph
 from irtool.ir.module import Module
-from irtool.ir.rewrite import clone_graph
 from irtool.ir.rounded import warn_of_rounded
 from irtool.ir.verify import explanation
 from irtool.ops.arrays import seeded

@@ -11,9 +11,9 @@ from irtool.execute.plan.lower import WORTH_FUSING, calls_slow
 from irtool.execute.plan.memory import every
 from irtool.execute.plan.program import Call, Group, Item, Known, Program, Variable
 from irtool.ir.builder import Builder
+from irtool.ir.edits import clone_block, replace_node
 from irtool.ir.effects import node_may_write
 from irtool.ir.graph import Graph, Node, Value
-from irtool.ir.rewrite import clone_block, replace_node
 from irtool.ir.types import TensorType, spell, tensor_type
 from irtool.passes import BY_NAME
 from irtool.passes.fuse import may_be_fused

@@ -22,11 +22,11 @@ from irtool.execute.output_cotangents import as_seed, conjugate, distributed, pa
 from irtool.interpret import run
 from irtool.ir.arguments import ONE_PER_OUTPUT, check_graph, check_inputs, check_list, positions
 from irtool.ir.constants import constant, is_constant
+from irtool.ir.edits import clone_graph
 from irtool.ir.effects import MUTATORS
 from irtool.ir.errors import PassError, RunError, UnsupportedError
 from irtool.ir.graph import RETURN, Graph, Node, Value
 from irtool.ir.module import Module
-from irtool.ir.rewrite import clone_graph
 from irtool.ir.structure_kinds import CONSTRUCTS
 from irtool.ir.types import ListType, OptionalType, TupleType, Type
 from irtool.ops.arrays import here, is_array, namespace_for, namespace_of, using

@@ -16,9 +16,9 @@ from irtool.execute.plan.compiled import HARMLESS
 from irtool.execute.plan.memory import changes_list
 from irtool.interpret import all_nodes
 from irtool.ir.collector import Paused
+from irtool.ir.edits import clone_node, inline_graph, replace_node
 from irtool.ir.effects import facts_of, node_may_write, updates_statistics
 from irtool.ir.graph import Graph, Node, Value
-from irtool.ir.rewrite import clone_node, inline_graph, replace_node
 from irtool.ir.types import TENSOR, TensorType, Type, spell
 
 if TYPE_CHECKING:

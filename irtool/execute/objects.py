@@ -14,9 +14,9 @@ from irtool.execute.executor import Counters, Executor
 from irtool.execute.recorded import Recorded
 from irtool.interpret import all_nodes
 from irtool.ir.arguments import positions
+from irtool.ir.edits import clone_graph
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.graph import Graph, Value
-from irtool.ir.rewrite import clone_graph
 from irtool.ir.types import ClassType
 from irtool.ops.structure import attribute_name
 

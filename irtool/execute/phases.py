@@ -11,9 +11,9 @@ from functools import cache
 from irtool.execute.argument_spec import ArgumentSpec, specialize_inputs
 from irtool.ir.arguments import check_function
 from irtool.ir.constants import CONSTANT_KINDS
+from irtool.ir.edits import clone_graph
 from irtool.ir.errors import Error, PassError, VerifyError
 from irtool.ir.graph import PARAM, Graph
-from irtool.ir.rewrite import clone_graph
 from irtool.ir.source import Diagnostic
 from irtool.ir.types import TENSOR, TensorType, Type, spell, tensor_type
 from irtool.ir.verify import violations

@@ -27,8 +27,8 @@ from irtool.interpret import Observer
 from irtool.interpret import run as interpret
 from irtool.ir.attribute import Attribute
 from irtool.ir.builder import Builder
+from irtool.ir.edits import clone_block, clone_graph
 from irtool.ir.graph import Graph, Node, Value
-from irtool.ir.rewrite import clone_block, clone_graph
 from irtool.ir.types import BOOL, TENSOR, OptionalType, TensorType, TupleType, Type, spell, tensor_type
 from irtool.ops.structure import has_type
 

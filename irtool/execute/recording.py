@@ -18,10 +18,10 @@ from irtool.execute.views import Family, variables
 from irtool.interpret import walk
 from irtool.ir.constants import CONSTANT_KINDS
 from irtool.ir.dialect import Dialect
+from irtool.ir.edits import clone_node
 from irtool.ir.effects import STATISTICS, node_may_write
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.graph import Graph, Node, Value
-from irtool.ir.rewrite import clone_node
 from irtool.ir.schema import qualified, schema_of
 from irtool.ir.structure_kinds import MOVERS
 from irtool.ir.types import Type, TypeVar

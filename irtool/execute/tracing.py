@@ -9,9 +9,9 @@ import numpy as np
 from irtool.dispatch.stack import Boxed, current, elements_of
 from irtool.dispatch.tracer import Tracer, type_of
 from irtool.execute.phases import Phases
+from irtool.ir.edits import inline_graph
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Value
-from irtool.ir.rewrite import inline_graph
 from irtool.ir.schema import MISSING, Argument
 from irtool.ops.nested_tensors import map_tensors, tensors_in
 from irtool.ops.tensor import Tensor

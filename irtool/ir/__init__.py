@@ -7,11 +7,11 @@ if TYPE_CHECKING:
     from irtool.ir.builder import Builder
     from irtool.ir.constants import NOT_CONSTANT, constant, is_constant, is_none
     from irtool.ir.dialect import DIALECTS, Dialect
+    from irtool.ir.edits import clone_graph, clone_node, inline_block, inline_graph
     from irtool.ir.effects import has_side_effects, is_random, may_write
     from irtool.ir.errors import Error, ParseError, PassError, PipelineError, RunError, UnsupportedError, VerifyError
     from irtool.ir.graph import Block, Graph, Node, Use, Value
     from irtool.ir.module import Module
-    from irtool.ir.rewrite import clone_graph, clone_node, inline_block, inline_graph
     from irtool.ir.schema import Schema, node_argument, node_arguments, parse_schema, schema_of, schemas
     from irtool.ir.source import Diagnostic, SourceFile
     from irtool.ir.types import Type, parse_type
@@ -26,7 +26,7 @@ _HOMES = {
     "errors": "Error ParseError PassError PipelineError RunError UnsupportedError VerifyError",
     "graph": "Block Graph Node Use Value",
     "module": "Module",
-    "rewrite": "clone_graph clone_node inline_block inline_graph",
+    "edits": "clone_graph clone_node inline_block inline_graph",
     "schema": "Schema node_argument node_arguments parse_schema schema_of schemas",
     "source": "Diagnostic SourceFile",
     "types": "Type parse_type",

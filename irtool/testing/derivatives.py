@@ -9,8 +9,8 @@ from irtool.execute.graph_gradients import prepared
 from irtool.ir import types
 from irtool.ir.builder import Builder
 from irtool.ir.constants import constant, is_constant
+from irtool.ir.edits import clone_graph, inline_graph
 from irtool.ir.graph import Graph, Node, Value
-from irtool.ir.rewrite import clone_graph, inline_graph
 from irtool.ir.schema import node_arguments, schema_of
 from irtool.ir.types import ListType, OptionalType, TensorType, Type, spell, tensor_type
 from irtool.passes import BY_NAME

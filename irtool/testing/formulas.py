@@ -25,9 +25,9 @@ from irtool.interpret import run
 from irtool.ir import types
 from irtool.ir.builder import Builder
 from irtool.ir.dialect import LATEST
+from irtool.ir.edits import clone_graph
 from irtool.ir.errors import Error
 from irtool.ir.graph import Graph, Value
-from irtool.ir.rewrite import clone_graph
 from irtool.ir.schema import Schema, parse_schema, schema_of
 from irtool.ir.types import ListType, OptionalType, Type, spell, tensor_type
 from irtool.ops import OPS

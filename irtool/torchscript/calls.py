@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from irtool.ir import types
 from irtool.ir.attribute import Attribute
 from irtool.ir.constants import CONSTANT_KINDS, constant, is_constant
+from irtool.ir.edits import clone_node
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.numbering import attribute_keys
-from irtool.ir.rewrite import clone_node
 from irtool.ir.schema import MISSING, Argument, Schema
 from irtool.ir.types import ClassType, DictType, ListType, NamedTupleType, OptionalType, TupleType, Type
 from irtool.torchscript.annotations import annotation, dotted, signature, type_name, union

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from irtool.ir import types
 from irtool.ir.callers import warn_in_users_code
 from irtool.ir.constants import CONSTANT_KINDS
+from irtool.ir.edits import clone_graph, inline_graph, replace_node
 from irtool.ir.errors import Error
 from irtool.ir.graph import Graph, Node
-from irtool.ir.rewrite import clone_graph, inline_graph, replace_node
 from irtool.ir.types import Type
 
 CALL = "prim::CallFunction"

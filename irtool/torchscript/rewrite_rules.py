@@ -17,10 +17,10 @@ from typing import Any
 
 from irtool.ir.constants import NOT_CONSTANT, constant
 from irtool.ir.dtypes import dtype_code, is_complex_dtype, is_float_dtype
+from irtool.ir.edits import clone_graph
 from irtool.ir.effects import facts_of, node_may_write
 from irtool.ir.errors import Error
 from irtool.ir.graph import Graph, Node, Value
-from irtool.ir.rewrite import clone_graph
 from irtool.ir.types import TensorType, same
 from irtool.torchscript import compile_source
 

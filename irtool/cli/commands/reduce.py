@@ -33,7 +33,7 @@ def reduce(arguments: Arguments, console: Console) -> int:
     from irtool.checking.reducing import Reduction
     from irtool.cli.show.progress import Progress
     from irtool.cli.validating import read_verified
-    from irtool.ir.rewrite import clone_graph
+    from irtool.ir.edits import clone_graph
 
     if bool(arguments.test) == bool(arguments.passes):
         raise UsageError("give --test CMD, or --passes: one of them says what a bad graph is", code="E0804")

@@ -15,10 +15,10 @@ from irtool.accepted_values import accept, copied, delivered
 from irtool.execute.device.cupy_kernels import KernelGroup
 from irtool.interpret import Plan as BlockPlan
 from irtool.interpret import Walk, all_nodes, plan_block
+from irtool.ir.edits import clone_graph
 from irtool.ir.effects import node_may_write
 from irtool.ir.errors import RunError
 from irtool.ir.graph import Block, Graph, Node
-from irtool.ir.rewrite import clone_graph
 from irtool.ops.arrays import seeded, using
 from irtool.ops.device import backend as backend_called
 from irtool.ops.node_calls import call_node
