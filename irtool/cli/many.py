@@ -13,8 +13,8 @@ from irtool.ir.source import Diagnostic
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from irtool.cli.console import Console
-    from irtool.corpora.selection import Case
     from irtool.corpora.outcomes import Row
+    from irtool.corpora.selection import Case
 
 MANY = "Many files"
 json_option = option("--json", is_flag=True, group=MANY, help="print how each case ended as JSON")
