@@ -133,9 +133,9 @@ def test_a_failure_writes_no_output(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("words, code, message", [
     (["opt", "missing.ir"], 2, "error: missing.ir: no such file or directory"),
-    (["opt", "."], 2, "error: .: is a directory"),
+    (["opt", "."], 2, "error: the results of many files go to a folder: irtool opt ... -o DIR"),
     (["opt", "-o", "no/such/place.ir", "-"], 2, "error: cannot write no/such/place.ir: no such file or directory"),
-    (["opt", "a.ir", "b.ir"], 2, "error: unexpected argument 'b.ir'"),
+    (["opt", "a.ir", "b.ir"], 2, "error: the results of many files go to a folder: irtool opt ... -o DIR"),
     (["opt", "--pases=dce"], 2, "error: no such option: --pases (did you mean '--passes'?)"),
     (["opt", "--passes"], 2, "error: --passes needs a value: --passes=PIPELINE"),
     (["opt", "--passes=dce,"], 2, "<passes>:1:4: error: empty pass name; remove the comma"),

@@ -133,7 +133,7 @@ def test_wrong_pipelines(pipeline: str, column: int, message: str, tmp_path: Pat
 
 @pytest.mark.parametrize("name, code, message", [
     ("missing.ir", 2, "no such file or directory"),
-    ("folder", 2, "is a directory"),
+    ("folder", 2, "the results of many files go to a folder"),
     ("locked.ir", 2, "permission denied"),
     ("nul\0name", 2, "null byte"),
     ("x" * 5000, 2, "name too long"),
