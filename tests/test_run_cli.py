@@ -13,6 +13,7 @@ import pytest
 
 from irtool.cli.main import main
 from irtool.interop.npz import Archive, decode, encode
+from tests.test_verify import BAD
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 CHAIN = "graph(%x : Float(4)):\n" + "".join(
@@ -244,7 +245,7 @@ class TestWhatToRun:
 
     def test_an_operator_nobody_has(self) -> None:
         done = run("-", "--input", "x=1xf32=0", text="graph(%x : Tensor):\n  %1 : Tensor = aten::no_such_op(%x)\n  return (%1)\n")
-        assert done.code == 1 and "aten::no_such_op" in done.err and done.err.startswith("<stdin>:2:3: error:")
+        assert done.code == 1 and "aten::no_such_op" in done.err and done.err.startswith("<stdin>:2:17: error:")
 
 
 class TestBadInputs:
@@ -348,3 +349,16 @@ def test_an_empty_name_is_no_name(tmp_path: Path, capsys: pytest.CaptureFixture[
     for flag in ("--expect", "--graph", "--constants", "--cotangents", "--save-intermediates", "-o"):
         assert main(["run", str(tmp_path / "g.ir"), "-i", "x=1.0", f"{flag}="]) == 2
         assert "needs a value" in capsys.readouterr().err
+
+
+class TestInvalidGraphs:
+    @pytest.mark.parametrize("command", ["run", "grad", "gradcheck", "plan"])
+    def test_commands_that_run_report_what_opt_reports(self, command: str) -> None:
+        for line, _ in BAD:
+            text = f"graph(%x : Tensor, %s : str, %p : (int, int, int)):\n  {line}\n  return (%x)\n"
+            reports = []
+            for words in (["opt"], [command, "-", "--input", "x=1xf32=0"]):
+                out, err = io.StringIO(), io.StringIO()
+                assert main(words, stdin=io.BytesIO(text.encode()), stdout=out, stderr=err) == 1
+                reports.append((out.getvalue(), err.getvalue()))
+            assert reports[0] == reports[1] and reports[0][0] == ""

@@ -263,8 +263,10 @@ def in_our_words(error: click.UsageError, ctx: click.Context) -> UsageError:
     options = {flag: each for each in ctx.command.params if isinstance(each, Option) for flag in (*each.opts, *each.secondary_opts)}
     if isinstance(error, click.NoSuchOption):
         flag = error.option_name
-        return UsageError(f"no such option: {flag}{did_you_mean(flag, [*options, *ctx.help_option_names]) if len(flag) > 3 else ''}",
-                          code="E0803")
+        hint = did_you_mean(flag, [*options, *ctx.help_option_names]) if len(flag) > 3 else ""
+        if "--passes" in options and is_pipeline_name(flag.lstrip("-")):
+            hint = f" (did you mean '--passes={flag.lstrip('-')}'?)"
+        return UsageError(f"no such option: {flag}{hint}", code="E0803")
     if isinstance(error, click.BadOptionUsage):
         option = options.get(error.option_name)
         takes_value = option is not None and not option.is_flag
@@ -275,6 +277,14 @@ def in_our_words(error: click.UsageError, ctx: click.Context) -> UsageError:
     if isinstance(error, click.BadParameter) and isinstance(error.param, Option):
         return UsageError(f"{error.param.long_flag}: {error.message}", code="E0805")
     return UsageError(error.message)
+
+
+def is_pipeline_name(word: str) -> bool:
+    """Is it the name of a pass or of a preset?"""
+    from irtool.passes import pass_called
+    from irtool.pipelines import PRESETS
+
+    return word in PRESETS or pass_called(word) is not None
 
 
 def prepare(console: Any, words: Sequence[str]) -> None:

@@ -54,7 +54,10 @@ NEEDED = "unless the only output is one number, gradients need vjp0, vjp1, ... a
 
 # -- the graph
 def read_module(arguments: Arguments, console: Console) -> Module:
-    """The file's graphs, with the constants in the file beside it. For commands that have `input_options`."""
+    """The file's graphs, with the constants in the file beside it. For commands that have `input_options`.
+
+    Raises VerifyError where what is run, the graph of `--graph` or all, violates an invariant.
+    """
     from irtool.cli.source_places import parse_source
 
     source = console.read(arguments.file)
@@ -67,10 +70,22 @@ def read_module(arguments: Arguments, console: Console) -> Module:
         take(module, source, arguments.file, console, is_needed=True)
     if arguments.load_state:
         module = with_state(module, source, arguments, console)
+    verify(module, arguments.graph)
     say_what_is_rounded(module, console)
     for warning in module.warnings:
         console.report(warning)
     return module
+
+
+def verify(module: Module, graph: str | None = None) -> None:
+    """Raises VerifyError with all violations in a module, or only in its graph of this name, without its pair."""
+    from irtool.ir.errors import VerifyError
+    from irtool.ir.verify import violations
+    from irtool.passmanager import violations as with_pairs
+
+    problems = violations(module.graph(graph)) if graph else with_pairs(module)
+    if problems:
+        raise VerifyError(diagnostics=problems)
 
 
 def with_state(module: Module, source: SourceFile, arguments: Arguments, console: Console) -> Module:

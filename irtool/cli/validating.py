@@ -54,16 +54,14 @@ def say_what_was_not_run(checked: Validation, console: Console) -> None:
 def read_verified(path: str, console: Console) -> tuple[SourceFile, Module]:
     """A file's graphs, with the constants beside it. Raises Error where they are wrong."""
     from irtool.cli.constants_file import take
+    from irtool.cli.inputs import verify
     from irtool.cli.source_places import parse_source
-    from irtool.ir.errors import Error, VerifyError
-    from irtool.passmanager import violations
+    from irtool.ir.errors import Error
 
     source = console.read(path)
     module = parse_source(source)
     take(module, source, path, console, is_needed=False)
     if not module.graphs:
         raise Error(f"{source.name}: no graph in this file", code="E0102")
-    problems = violations(module)
-    if problems:
-        raise VerifyError(diagnostics=problems)
+    verify(module)
     return source, module

@@ -6,7 +6,7 @@ from irtool.cli.console import write_whole
 from irtool.cli.constants_file import keep, take
 from irtool.cli.converters import at_least
 from irtool.cli.exit_errors import InternalError, UsageError
-from irtool.cli.inputs import load_weights, say_what_is_rounded, state_loaded
+from irtool.cli.inputs import load_weights, say_what_is_rounded, state_loaded, verify
 from irtool.cli.interrupt import raise_interrupt
 from irtool.cli.many import each_file, is_asked, json_option, many_options
 from irtool.cli.opener import ArchiveSource, is_archive_name
@@ -389,15 +389,6 @@ def alone(module: Module, name: str) -> Module:
     graph = module.graph(name)
     graph.metadata = {}
     return Module([graph], module.filename)
-
-
-def verify(module: Module) -> None:
-    """Raises VerifyError with all violations in the input."""
-    from irtool.passmanager import violations
-
-    problems = violations(module)
-    if problems:
-        raise VerifyError(diagnostics=problems)
 
 
 def check_roundtrip(module: Module, what: str) -> None:
