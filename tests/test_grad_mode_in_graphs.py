@@ -21,6 +21,8 @@ PROGRAMS = {
     "a branch": ("with torch.no_grad():\n    if bool(x.sum() > 1):\n        y = x.exp()\n    else:\n        y = x.sin()\n"
                  "return y.log() * x", [1.0, 2.0, 0.5]),
     "a result from inside": ("with torch.no_grad():\n    if bool(x.sum() > 1):\n        return x * x\nreturn x * 2", [0.0, 0.0, 0.0]),
+    "a shape that nothing reads": ("z = x.reshape(1, 3) * 1\nw = z + x\nwith torch.no_grad():\n    z.squeeze_(0)\nreturn w[0] * x",
+                                   [4.0, 8.0, 2.0]),
     "is_grad_enabled": ("p = torch.is_grad_enabled()\ntorch.set_grad_enabled(False)\ny = x * 2\ntorch.set_grad_enabled(p)\nreturn y * x",
                         [2.0, 4.0, 1.0]),
 }

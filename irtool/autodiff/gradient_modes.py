@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irtool.analysis.alias import Aliases
 from irtool.analysis.shape_changes import changes_shapes
+from irtool.autodiff.hidden_writes import read_after
 from irtool.autodiff.reach import holds_tensors
 from irtool.autodiff.refusals import at_node
 from irtool.ir.builder import Builder
@@ -168,10 +170,15 @@ class Settling:
                 return
         if any(isinstance(inner, TypeVar) for argument in schema.arguments for inner in parts(argument.type)):
             return      # operators on lists and dicts of anything only move elements
-        if changes_shapes(node) or lists and (schema.is_mutable or not all(isinstance(each.type, TensorType)
+        if changes_shapes(node) and self.is_read_later(node) or lists and (schema.is_mutable or not all(isinstance(each.type, TensorType)
                                                                            for each in node.outputs)):
             raise Unsettled(node, "it runs where gradients are off")
         self.quiet.append(node)
+
+    def is_read_later(self, node: Node) -> bool:
+        """May a later node read the memory that a node writes into?"""
+        aliases = Aliases(self.graph)
+        return aliases.is_wild(node.inputs[0]) or any(read_after(value, node) for value in aliases.names_of(node.inputs[0]))
 
     def write(self) -> None:
         """Rewrite the graph: detach the operands of the operators noted, and remove the switches."""
