@@ -22,6 +22,7 @@ FORMULAS = sorted(name for name, op in OPS.items() if name in op.formulas)
 ROUGH = {
     "single precision has no differences to take": "_cast_Float _cast_Half",
     "rows of padding have no gradient, others are scaled, by design": "embedding",
+    "rounding counts as the identity": "fake_quantize_per_tensor_affine",
     "torch's gradient is not the slope": "as_strided_scatter",
     "the losses it is given belong to its other operands: at order 2 of the loss they do": "_ctc_loss_backward _ctc_loss_backward.Tensor",
     "a tensor stands for what is waited for": "wait prim::awaitable_nowait prim::awaitable_wait",
