@@ -159,9 +159,9 @@ def test_ctrl_c_ends_the_processes_and_the_rest_is_resumed(tmp_path: Path) -> No
     make_cases(tmp_path / "cases")
     words = [sys.executable, "-m", "irtool", "run", "cases", "--load", "cases/load.py", "--jobs", "1", "--resume", "done", "--timeout"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    default = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); from irtool.cli.main import main; sys.exit(main())"
-    interruptible = [sys.executable, "-c", default, *words[3:], "100"]      # processes in the background are often started without
-    process = subprocess.Popen(interruptible, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True)
+    interruptible = ("import signal, sys\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"    # often ignored in the background
+                     "from irtool.cli.main import main\nsys.exit(main())")
+    process = subprocess.Popen([sys.executable, "-c", interruptible, *words[3:], "100"], cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None
         for line in process.stderr:
