@@ -161,7 +161,8 @@ def test_ctrl_c_ends_the_processes_and_the_rest_is_resumed(tmp_path: Path) -> No
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     interruptible = ("import signal, sys\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"    # often ignored in the background
                      "from irtool.cli.main import main\nsys.exit(main())")
-    process = subprocess.Popen([sys.executable, "-c", interruptible, *words[3:], "100"], cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen([sys.executable, "-c", interruptible, *words[3:], "100"], cwd=tmp_path, env=environment,
+                               stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None
         for line in process.stderr:
