@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 
 
 class PassRecord:
-    """The effect of one pass on one module. Times are in ns: `self_ns` in the pass, `total_ns` with verification and reports."""
+    """The effect of one pass on one module. Times are in ns: `self_ns` in the pass, `total_ns` with verification and reports, which
+    began at `start_ns` of `time.perf_counter_ns`."""
 
-    __slots__ = ("index", "step", "ops_before", "ops_after", "changed", "self_ns", "total_ns")
+    __slots__ = ("index", "step", "ops_before", "ops_after", "changed", "start_ns", "self_ns", "total_ns")
 
     def __init__(self, index: int, step: Step) -> None:
         self.index = index          # 1-based position in the pipeline
@@ -36,6 +37,7 @@ class PassRecord:
         self.ops_before = 0
         self.ops_after = 0
         self.changed = False
+        self.start_ns = perf_counter_ns()
         self.self_ns = 0
         self.total_ns = 0
 
@@ -110,7 +112,6 @@ class PassManager:
             raise PassError(f"expected a Module or a Graph, got {type(module).__name__}")
         for index, step in enumerate(self.steps, 1):
             record = PassRecord(index, step)
-            start = perf_counter_ns()
             if observer is not None:
                 observer.before(record, module)
                 record.ops_before = count_ops(module)
@@ -119,7 +120,7 @@ class PassManager:
                 self._reread(module, record)
             if observer is not None:
                 record.ops_after = count_ops(module)
-                record.total_ns = perf_counter_ns() - start
+                record.total_ns = perf_counter_ns() - record.start_ns
                 observer.after(record, module)
         return module
 

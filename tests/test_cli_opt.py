@@ -286,6 +286,19 @@ def test_a_folder_of_dumps() -> None:
     assert irtool_("opt", "--passes=dce", "--dump-dir=file", text=GOOD).code == 2
 
 
+def test_printed_ir_elides_long_constants_and_the_result_has_them() -> None:
+    text = 'graph():\n  %s : str = prim::Constant[value="{}"]()\n  %e : int = prim::Constant[value=1]()\n  return (%s)\n'
+    long, short = text.format("]()" + "x" * 2000), text.format("x" * 90)
+    for passes in ("--print-before-all", "--print-changed", "--print-changed=full"):
+        result = irtool_("opt", "-q", "--passes=dce", passes, text=long)
+        assert "x" * 2000 in result.out and "x" not in result.err and "[<2005 characters>]()" in result.err
+        assert "x" * 2000 in irtool_("opt", "-q", "--passes=dce", passes, "--print-limit=0", text=long).err
+        assert "x" * 90 in irtool_("opt", "-q", "--passes=dce", passes, text=short).err
+        assert "x" not in irtool_("opt", "-q", "--passes=dce", passes, "--print-limit=91", text=short).err
+    shown = irtool_("opt", "-q", "--passes=dce", "--print-after-all", text=long).err
+    assert irtool_("opt", text=shown).code == 1         # what is left out is not taken for the value
+
+
 def test_timings() -> None:
     result = irtool_("opt", "-q", "--passes=cse,dce", "--time-passes=json", text=GOOD)
     report = json.loads(result.err)
@@ -293,6 +306,9 @@ def test_timings() -> None:
     assert [row["pass"] for row in report["passes"]] == ["cse", "dce"]
     assert set(report["passes"][0]) == {"pass", "index", "self_ns", "total_ns", "ops_before", "ops_after", "changed"}
     assert all(isinstance(row["self_ns"], int) and row["total_ns"] >= row["self_ns"] > 0 for row in report["passes"])
+    events = json.loads(irtool_("opt", "-q", "--passes=cse,dce", "--time-passes=chrome", text=GOOD).err)["traceEvents"]
+    assert [event["name"] for event in events] == ["cse", "dce"]
+    assert events[0]["ts"] + events[0]["dur"] <= events[1]["ts"]
     table = irtool_("opt", "-q", "--passes=cse,dce", "--time-passes", text=GOOD).err.splitlines()
     assert len(table) == 4
     assert table[1].endswith("6 -> 4  01 cse")

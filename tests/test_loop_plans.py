@@ -144,3 +144,24 @@ def test_df_is_made_of_calls() -> None:
     memory = joined.code.plan.memory
     assert memory.peak <= 1.1 * memory.live
 
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_intervals_of_a_run_are_nested_as_the_instructions_are(threads: int) -> None:
+    text = """graph(%x : Tensor, %n : int):
+  %true : bool = prim::Constant[value=1]()
+  %a : Tensor = aten::exp(%x)
+  %h : Tensor = prim::Loop(%n, %true, %x)
+    block0(%i : int, %y : Tensor):
+      %m : Tensor = aten::mm(%y, %a)
+      %z : Tensor = aten::tanh(%m)
+      -> (%true, %z)
+  return (%h)
+"""
+    plan = Plan(irtool.parse(text).graph(), native=False, threads=threads)
+    rows = plan.intervals([np.ones((400, 400)), 7])
+    assert all(start <= end for _, start, end, _ in rows)
+    ((start, end),) = [(start, end) for node, start, end, _ in rows if node.kind == "prim::Loop"]
+    inner = [(each[1], each[2]) for each in rows if each[0].kind == "aten::tanh"]
+    assert len(inner) == 7 and all(start <= first <= last <= end for first, last in inner)
+    assert [each[0].kind for each in sorted(rows, key=lambda row: row[1])][0] == "aten::exp"

@@ -50,8 +50,11 @@ The graphs are printed to standard output, everything about passes to standard e
 @option("--print-after-all", is_flag=True, group=PRINTING, help="print the IR after each pass")
 @option("--print-changed", metavar="FORM", type=Choice("diff", "full", "quiet"), bare="diff", group=PRINTING,
         help="print what each pass changed; quiet: a diff, and nothing for passes without effect")
+@option("--print-limit", metavar="N", type=Converted(at_least(0)), default=1000, group=PRINTING,
+        help="printed IR shows no constant of more characters than this, the result does (1000; 0: all)")
 @option("--dump-dir", metavar="DIR", group=PRINTING, help="write the IR after each pass, and index.json, to this folder")
-@option("--time-passes", metavar="FORM", type=Choice("text", "json"), bare="text", group=PRINTING, help="print time and size per pass")
+@option("--time-passes", metavar="FORM", type=Choice("text", "json", "chrome"), bare="text", group=PRINTING,
+        help="print time and size per pass; chrome: for chrome://tracing")
 @option("--dump-pipeline", is_flag=True, group=PRINTING, help="print the pipeline with the value of every option")
 @option("--verify-each/--no-verify-each", default=True, group=DEBUGGING, help="verify the input, and the graphs after each pass")
 @option("--verify-roundtrip", is_flag=True, group=DEBUGGING, help="check that the output, parsed and printed again, is the same text")

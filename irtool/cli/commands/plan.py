@@ -41,6 +41,7 @@ Inputs of equal dtypes and ranks share a plan: sizes and values are not in the s
 @option("--print-after-all", is_flag=True, group=PRINTING, help="print the program of the plan after each pass on it")
 @option("--source", is_flag=True, group=PRINTING, help="print the compiled function")
 @option("--memory", is_flag=True, group=PRINTING, help="print the memory that the plan needs")
+@option("--chrome-trace", is_flag=True, group=PRINTING, help="run the plan, and print when each instruction ran, for chrome://tracing")
 @option("--state", is_flag=True, group=PRINTING, help="print all plans, recursively, as JSON")
 @plan_options
 def plan(arguments: Arguments, console: Console) -> int:
@@ -58,6 +59,9 @@ def plan(arguments: Arguments, console: Console) -> int:
     options = options_of(arguments, lambda name, graph: phases.append((name, str(graph))) if arguments.phases else None)
     executor = new_executor(target, options)
     values = values_of(target, arguments, console)
+    if arguments.chrome_trace:
+        console.out(traced_run(executor, values, arguments) + "\n")
+        return 0
     wrt = flagged(target, arguments, values)
     if executor.profile is not None:
         profiled_runs(executor, values, wrt, arguments, console)
@@ -82,6 +86,21 @@ def plan(arguments: Arguments, console: Console) -> int:
 
         console.out(json.dumps({"schema": 1, **debug_state(executor)}, indent=1) + "\n")
     return 0
+
+
+def traced_run(executor: Executor, values: list[Any], arguments: Arguments) -> str:
+    """The trace of one run of the plan without gradients. Raises UsageError where nothing is compiled for NumPy."""
+    from irtool.cli.show.chrome_trace import plan_trace
+    from irtool.execute.fallbacks import NotLowered, why
+    from irtool.execute.plan.compiled import Plan
+
+    code = executor.plan_for(*values).code.plan
+    if not isinstance(code, Plan):
+        raise UsageError("--chrome-trace is for plans on NumPy; with --no-optimize or another backend there is none")
+    try:
+        return plan_trace(code.intervals(values, arguments.seed))
+    except NotLowered as reason:
+        raise UsageError(why(reason, executor.graph)) from None
 
 
 def profiled_runs(executor: Executor, values: list[Any], wrt: list[int], arguments: Arguments, console: Console) -> None:

@@ -5,6 +5,7 @@ Reports go to the message stream. Every line that is not IR is a `#` comment, so
 from __future__ import annotations
 
 import os
+import re
 
 from irtool.cli.console import encoded, reason, write_whole
 from irtool.cli.exit_errors import UsageError
@@ -12,12 +13,18 @@ from irtool.passmanager import Observer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from irtool.cli.command import Arguments
     from irtool.cli.console import Console
     from irtool.cli.show.progress import Progress
     from irtool.ir.module import Module
     from irtool.passmanager import PassRecord
     from irtool.pipelines import Step
+
+
+LONG_CONSTANT = re.compile(r"(.* = (?:prim::)?Constant\[)value=(.*)(\]\(\).*)$")
+"""The line of a constant: what stands before `value=`, the value, and what stands behind. What is printed instead cannot be read as IR."""
 
 
 class Bisection:
@@ -92,7 +99,15 @@ class Reports(Observer):
             self._write("index.json", json.dumps({"schema": 1, "input": "00_input.ir", "passes": rows}, indent=1) + "\n")
 
     def _print_ir(self, when: str, record: PassRecord, text: str) -> None:
+        text = "\n".join(self._elided(text.split("\n")))
         self.console.show_ir(f"# IR {when} {record.step.name} ({record.index} of {self.total})\n{text}")
+
+    def _elided(self, lines: Iterable[str]) -> Iterator[str]:
+        """Lines of IR, or of a diff, without the values of constants that are longer than `--print-limit`."""
+        limit = self.arguments.print_limit
+        for line in lines:
+            match = LONG_CONSTANT.match(line) if limit and len(line) > limit else None
+            yield line if match is None or len(match[2]) <= limit else f"{match[1]}<{len(match[2])} characters>{match[3]}"
 
     def _print_change(self, record: PassRecord, old: str) -> None:
         form = self.arguments.print_changed
@@ -106,7 +121,7 @@ class Reports(Observer):
 
             lines = unified_diff(old.split("\n"), self.text.split("\n"), "before", "after", lineterm="")
             self.console.err(f"# IR after {record.step.name} ({record.index} of {self.total}), as a diff")
-            self.console.show_diff(lines)
+            self.console.show_diff(self._elided(lines))
 
     def _dump(self, name: str) -> None:
         self._write(name, self.text)
@@ -136,7 +151,11 @@ def dump_name(record: PassRecord) -> str:
 
 
 def timing(records: list[PassRecord], form: str) -> str:
-    """The report of `--time-passes`: a table, or one JSON object."""
+    """The report of `--time-passes`: a table, one JSON object, or a trace for Chrome."""
+    if form == "chrome":
+        from irtool.cli.show.chrome_trace import passes_trace
+
+        return passes_trace(records)
     if form == "json":
         import json
 

@@ -30,7 +30,7 @@ from irtool.execute.plan.plan_passes import Making, rewrite
 from irtool.execute.plan.program import Known, Program
 from irtool.execute.plan.program_listing import listing
 from irtool.execute.plan.python_source import Changed, Source
-from irtool.execute.plan.slots import SlotProgram
+from irtool.execute.plan.slots import Interval, SlotProgram
 from irtool.execute.thread_pool import Failed
 from irtool.interpret import all_nodes, located, run
 from irtool.ir.collector import Paused
@@ -282,6 +282,19 @@ class Plan:
         texts: list[tuple[str, str]] = []
         Variant(self.graph, facts, False, self.fusion, self.written).lowered(True, lambda name, each: texts.append((name, listing(each))))
         return texts
+
+    def intervals(self, inputs: Sequence[Any], seed: int | None = 0) -> list[Interval]:
+        """When each instruction ran, in one run on such inputs: the second, unless the graph has side effects. Raises NotLowered, or the
+        error of a node."""
+        values = self.accepted(inputs)
+        variant = Variant(self.graph, [as_meta(each) or self.known(each) for each in values], False, self.fusion, self.written)
+        intervals: list[Interval] = []
+        variant.program, memory = variant.lowered(True)
+        variant.runner = Runner(Workspace(memory), SlotProgram(variant.program, memory, intervals=intervals))
+        for _ in range(2 if self.repeatable else 1):
+            intervals.clear()
+            self.once(variant, copied(values, self.written) if self.writes else values, seed)
+        return intervals
 
     def forget(self) -> None:
         """Free the functions made so far, and their memory."""

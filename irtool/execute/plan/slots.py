@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from threading import get_ident
+from time import perf_counter_ns
 from typing import Any
 
 import numpy as np
@@ -24,16 +26,20 @@ from irtool.ops.symbols.array_layout import Meta, meta_of
 Slots = list[Any]
 Action = Callable[[Slots], None]
 Row = tuple[Any, int, int, int]
+Interval = tuple[Node, int, int, int]
+"""A node, the start and the end of one of its instructions in ns, and the thread that ran it."""
 
 
 class SlotProgram:
-    """A program ready to run. observed: the facts of results of visits, if they were the same in all runs."""
+    """A program ready to run. observed: the facts of results of visits, if they were the same in all runs. intervals: if it is a list,
+    every run adds when each instruction ran; the table of several ufuncs is then one instruction each."""
 
-    def __init__(self, program: Program, memory: MemoryPlan, observe: bool = False) -> None:
+    def __init__(self, program: Program, memory: MemoryPlan, observe: bool = False, intervals: list[Interval] | None = None) -> None:
         self.program = program
         self.memory = memory
         self.written = set(memory.over.values())    # operands whose slots results take over
         self.observe = observe
+        self.intervals = intervals
         self.observed: dict[Node, list[Meta | None]] = {}
         self.numbers: dict[Variable, int] = {}
         self.first: Slots = []                      # constants, and None
@@ -119,7 +125,7 @@ class SlotProgram:
 
         def flush() -> None:
             if rows:
-                actions.append(table(tuple(rows), tuple(nodes)))
+                actions.append(self.timed(table(tuple(rows), tuple(nodes)), nodes[0]))
                 rows.clear()
                 nodes.clear()
 
@@ -130,12 +136,14 @@ class SlotProgram:
             if row is not None:
                 rows.append(row)
                 nodes.append(instruction.node)
+                if self.intervals is not None:
+                    flush()
             elif isinstance(instruction, Wait):
                 flush()
                 actions.append(waiting(self.tasks[instruction.started]))
             else:
                 flush()
-                action = guarded(self.action(instruction), instruction.node)
+                action = self.timed(guarded(self.action(instruction), instruction.node), instruction.node)
                 task = self.tasks.get(instruction) if isinstance(instruction, Call | Visit) else None
                 actions.append(action if task is None else starting(self.start, task, action))
             done = dying.get(id(instruction), ())
@@ -145,6 +153,18 @@ class SlotProgram:
                 actions.append(forget(dead))
         flush()
         return actions
+
+    def timed(self, action: Action, node: Node) -> Action:
+        """An action that also notes when it ran, if that is asked for."""
+        intervals = self.intervals
+        if intervals is None:
+            return action
+
+        def act(slots: Slots) -> None:
+            start = perf_counter_ns()
+            action(slots)
+            intervals.append((node, start, perf_counter_ns(), get_ident()))
+        return act
 
     def is_freed(self, variable: Variable) -> bool:
         """Does emptying the slot of a variable free memory?"""
