@@ -185,10 +185,14 @@ class Sweep:
             self.set(value, type)
 
     def expanded(self, node: Node, facts: Facts) -> Facts:
-        """Insert `expand` nodes that bring the operands to one shape; returns the new facts."""
+        """Insert `expand` nodes that bring the operands to one shape; returns the new facts.
+
+        A tensor without dimensions that has another dtype stays: its dtype counts less in the promotion, and would count in full.
+        """
         shapes = [type.shape for type in facts.types[:2]]
         sizes = broadcast([shape for shape in shapes if shape is not None])
-        if sizes is None or all(shape == sizes for shape in shapes):
+        is_mixed = () in shapes and facts.types[0].dtype != facts.types[1].dtype
+        if sizes is None or is_mixed or all(shape == sizes for shape in shapes):
             return facts
         build = Builder(self.graph).before(node)
         for slot, type in enumerate(facts.types[:2]):

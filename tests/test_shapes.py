@@ -1,18 +1,22 @@
 """What shape propagation says of an operator's results is true of them, however much is known of the operands."""
 from __future__ import annotations
 
+import itertools
 import random
 
 import numpy as np
 import pytest
 
+from irtool.analysis.shape_sizes import EXPANDED
 from irtool.interpret import run
+from irtool.ir.edits import clone_graph
 from irtool.ir.schema import parse_schema
 from irtool.ir.shapes import pointwise_strides
 from irtool.ir.types import TensorType, tensor_type
 from irtool.ops import OPS
 from irtool.passes.propagate_shapes import propagate_shapes
 from irtool.testing.formulas import call_graph
+from irtool.text.parser import parse
 from tests.laws import family, over, overload_samples
 
 
@@ -53,6 +57,22 @@ def test_what_is_said_is_true(name, call):
         results = results or run(graph, [each.copy() for each in inputs], seed=3)
         for value, result in zip(graph.outputs, results, strict=True):
             assert not untrue(value.type, result), f"{known} known: {value.type}, and it is {result.dtype}{list(result.shape)}"
+
+
+@pytest.mark.parametrize("kind", sorted(name.partition(".")[0] for name in EXPANDED))
+def test_results_are_the_same_after_operands_are_expanded(kind):
+    for dtypes in itertools.product(("uint8", "int32", "int64", "float32"), repeat=2):
+        for shapes in (((), (1,)), ((), (2, 3)), ((1,), (2, 3))):
+            operands = [np.full(shape, value, np.int64).astype(dtype) for shape, value, dtype in zip(shapes, (7, 261), dtypes, strict=True)]
+            graph = parse(f"graph(%x : Tensor, %y : Tensor):\n  %1 : Tensor = {kind}(%x, %y)\n  return (%1)").graph()
+            for order in (operands, operands[::-1]):
+                for value, operand in zip(graph.inputs, order, strict=True):
+                    value.type = KNOWN["all"](operand)
+                propagated = clone_graph(graph)
+                propagate_shapes(propagated)
+                (want,), (got,) = run(graph, order), run(propagated, order)
+                assert got.dtype == want.dtype and np.array_equal(got, want), f"{order}\n{propagated}"
+                assert not untrue(propagated.outputs[0].type, got), str(propagated)
 
 
 def layout(draw):
