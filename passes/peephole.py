@@ -10,12 +10,13 @@ from irtool.analysis.undefined_values import may_be_undefined
 from irtool.ir.attribute import Attribute, TensorLiteral
 from irtool.ir.builder import Builder, type_of
 from irtool.ir.constants import CONSTANT_KINDS, NOT_CONSTANT, constant, is_none
-from irtool.ir.dtypes import dtype_code, is_complex_dtype, is_float_dtype
+from irtool.ir.dtypes import is_complex_dtype, is_float_dtype
 from irtool.ir.edits import become_constant
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.replacing_walk import Sweep
 from irtool.ir.schema import Literal, node_argument
 from irtool.ir.structure_kinds import UNDEFINED_KINDS
+from irtool.ir.type_answers import ANSWERS, answer
 from irtool.ir.types import INT, ListType, OptionalType, TensorType, Type, UnionType, is_subtype, list_of, parse_type, same
 
 NONE_TYPES = frozenset((parse_type("NoneType"), parse_type("None")))
@@ -350,12 +351,13 @@ def _tensor(at: Simplifier, node: Node) -> TensorType | None:
     return value.type if value is not None and isinstance(value.type, TensorType) and value not in at.loose else None
 
 
-def _dimensions(at: Simplifier, node: Node) -> None:
-    """dim() of a tensor of known rank, or of a convolution's result."""
+def _answered(at: Simplifier, node: Node) -> None:
+    """What the type of a tensor says about it: `dim()`, `size()`, `dtype`, ..."""
     type = _tensor(at, node)
-    if type is not None and type.rank is not None:
-        at.fold(node, type.rank)
-    else:
+    value = NOT_CONSTANT if type is None else answer(node.kind, type, [constant(each) for each in node.inputs[1:]])
+    if value is not NOT_CONSTANT and not (isinstance(value, list) and at.aliases.is_written_itself(node.output)):
+        at.fold(node, value, list_of(INT) if isinstance(value, list) else node.output.type if isinstance(value, str) else None)
+    elif node.kind == "aten::dim":
         _convolution_dimensions(at, node)
 
 
@@ -367,53 +369,6 @@ def _convolution_dimensions(at: Simplifier, node: Node) -> None:
     rank = _CONVOLUTIONS.get(node.inputs[0].node.kind) if node.inputs else None
     if rank is not None and not at.aliases.is_written(node.inputs[0]):
         at.fold(node, rank)
-
-
-def _sizes(at: Simplifier, node: Node) -> None:
-    """size() of a tensor of known shape, or one size of it."""
-    known = _tensor(at, node)
-    if known is None or known.sizes is None:
-        return
-    if len(node.inputs) == 1 and known.shape is not None:
-        if not at.aliases.is_written_itself(node.output):
-            at.fold(node, list(known.shape), list_of(INT))
-    elif len(node.inputs) == 2:
-        dim = constant(node.inputs[1])
-        if type(dim) is int and -len(known.sizes) <= dim < len(known.sizes):
-            size = known.sizes[dim]
-            if size is not None:
-                at.fold(node, size)
-
-
-def _dtype(at: Simplifier, node: Node) -> None:
-    """The dtype of a tensor of known dtype."""
-    type = _tensor(at, node)
-    code = dtype_code(type.dtype) if type is not None else None
-    if code is not None:
-        at.fold(node, code)
-
-
-def _device(at: Simplifier, node: Node) -> None:
-    """The device of a tensor of known device."""
-    type = _tensor(at, node)
-    if type is not None and type.device is not None:
-        at.fold(node, type.device, node.output.type)
-
-
-def _on_device(word: str) -> Rule:
-    def rule(at: Simplifier, node: Node) -> None:
-        type = _tensor(at, node)
-        if type is not None and type.device is not None:
-            at.fold(node, type.device.partition(":")[0] == word)
-    return rule
-
-
-def _dtype_class(test: Callable[[str], bool]) -> Rule:
-    def rule(at: Simplifier, node: Node) -> None:
-        type = _tensor(at, node)
-        if type is not None and type.dtype is not None:
-            at.fold(node, test(type.dtype))
-    return rule
 
 
 def _expand(at: Simplifier, node: Node) -> None:
@@ -515,14 +470,7 @@ RULES: dict[str, Rule] = {
 
 SHAPE_RULES: dict[str, Rule] = {
     "aten::len": _rank_or_length,
-    "aten::dim": _dimensions,
-    "aten::size": _sizes,
-    "prim::dtype": _dtype,
-    "prim::device": _device,
-    "prim::is_cuda": _on_device("cuda"),
-    "prim::is_cpu": _on_device("cpu"),
-    "aten::is_floating_point": _dtype_class(is_float_dtype),
-    "aten::is_complex": _dtype_class(is_complex_dtype),
+    **dict.fromkeys(ANSWERS, _answered),
     "aten::expand": _expand,
     "aten::type_as": _type_as,
     "aten::mul": _arithmetic(_integer_product, _neutral(("other", 1))),

@@ -10,8 +10,9 @@ from irtool.ir.attribute import Attribute, TensorLiteral
 from irtool.ir.errors import Error
 from irtool.ir.module import Module
 from irtool.ir.tensor_dump import literal_of
-from irtool.text.convert import convert, renumber
+from irtool.text.dialect_conversion import convert
 from irtool.text.parser import parse
+from irtool.text.tidy import renumber
 
 TEXT = """\
 graph(%x : Tensor):

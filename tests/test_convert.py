@@ -11,8 +11,9 @@ from irtool.ir.errors import Error
 from irtool.ir.graph import Graph
 from irtool.ir.module import Module
 from irtool.ir.types import spell
-from irtool.text.convert import convert, qualified, renumber, tidy
+from irtool.text.dialect_conversion import convert, qualified
 from irtool.text.parser import parse
+from irtool.text.tidy import renumber, tidy
 from tests.corpus import CORPUS, TEXTS, origin
 from tests.laws import over
 

@@ -18,7 +18,7 @@ import pytest
 from irtool.cli.main import main
 from irtool.ir.errors import Error
 from irtool.ir.verify import verify
-from irtool.text.convert import convert
+from irtool.text.dialect_conversion import convert
 from irtool.text.parser import parse
 
 TEXTS = {       # `@` marks a place

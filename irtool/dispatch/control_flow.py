@@ -16,11 +16,10 @@ from irtool.interpret import Rounds, Step, Walk
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, facts_of, node_may_write
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import PARAM, Block, Node, Value
+from irtool.ops.size_facts import ON_TENSORS
 from irtool.ops.tensor import Tensor
 
 Apply = Callable[..., Any]
-LOGIC = {"aten::__not__": "aten::logical_not", "aten::__and__": "aten::logical_and", "aten::__or__": "aten::logical_or"}
-"""Operators on bools -> the same on tensors."""
 MOST_ROUNDS = 1 << 16
 """That a trace writes down one by one, in a graph's loops that no tensor decides."""
 DECIDES = ("aten::Bool", "aten::is_nonzero")
@@ -39,7 +38,7 @@ def only_controls(value: Value) -> bool:
     """Is a bool used only as a condition of branches and loops, or in operators on bools of which the same is true?"""
     for user, _ in value.uses:
         is_result = user.kind == "prim::Return" and user.owner_block.owning_node is not None
-        if not (user.kind in IF_KINDS or user.kind in LOOP_KINDS or is_result or user.kind in LOGIC and only_controls(user.output)):
+        if not (user.kind in IF_KINDS or user.kind in LOOP_KINDS or is_result or user.kind in ON_TENSORS and only_controls(user.output)):
             return False
     return True
 
@@ -53,7 +52,7 @@ def as_condition(value: Any, apply: Apply) -> Any:
 
 def logic(kind: str, values: Sequence[Any], apply: Apply) -> Any:
     """The result, a 0-d bool tensor, of an operator on bools some of which are undecided."""
-    return apply(LOGIC[kind], [truth(value, apply) for value in values])
+    return apply(ON_TENSORS[kind], [truth(value, apply) for value in values])
 
 
 def truth(value: Any, apply: Apply) -> Any:
@@ -181,5 +180,5 @@ def said(value: Any) -> str:
     return "a tensor" if isinstance(value, Tensor) else repr(value)[:40]
 
 
-__all__ = ["Control", "DECIDES", "LOGIC", "as_condition", "either", "holds_anywhere", "is_undecided", "logic",
+__all__ = ["Control", "DECIDES", "as_condition", "either", "holds_anywhere", "is_undecided", "logic",
            "merged", "only_controls", "truth"]

@@ -30,6 +30,7 @@ from irtool.ops.size_facts import (
     COUNTED_BY_SIZES,
     DTYPE_QUESTIONS,
     MEMORY_MOVERS,
+    NUMBER_KINDS,
     PLACE_NUMBERS,
     SIZE_LISTS,
     SIZE_NUMBERS,
@@ -44,9 +45,6 @@ MOST_ELEMENTS = 256
 DIVISIONS = (operator.truediv, operator.floordiv, operator.mod)
 LARGEST = 1 << 62
 """Whole numbers beyond this are not computed in a graph, whose ints have 64 bits."""
-NUMBERS = {"aten::item": None, "aten::Int": int, "aten::Float": float, "aten::ScalarImplicit": None, "aten::IntImplicit": int,
-           "aten::FloatImplicit": float}
-"""Operators that convert a tensor to a number -> the class of the number."""
 PYTHON_NUMBERS = frozenset(("int", "float", "bool", "Scalar"))
 """Types of arguments that accept a tensor of one element instead of a number."""
 
@@ -255,7 +253,7 @@ class Follower(Tracer):
         if kind in SIZE_QUESTIONS or kind in DTYPE_QUESTIONS or result is None or isinstance(result, str):
             return result
         operands = [self.operand(arg) for arg in args]
-        if kind in NUMBERS and type(result) in (int, float):
+        if (kind == "aten::item" or kind in NUMBER_KINDS) and type(result) in (int, float):
             kind = "aten::Int" if isinstance(result, int) else "aten::Float"
             return Number(self, result, self.build.node(kind, operands[:1], output_types=[type_of_number(result)]).output)
         if isinstance(result, bool | int | float | complex):

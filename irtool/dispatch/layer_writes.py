@@ -26,15 +26,13 @@ from irtool.ops.call import overload
 from irtool.ops.checks import OVERLAP
 from irtool.ops.nested_tensors import map_tensors, tensors_in
 from irtool.ops.overload import THROUGH, refuse_dtype, refuse_parts
-from irtool.ops.size_facts import CERTAIN_VIEWS
+from irtool.ops.size_facts import CERTAIN_VIEWS, VIEWS_AS
 from irtool.ops.tensor import Tensor, next_birth
 
 SILENT = ("aten::detach", "aten::data")
 """Operators whose result shares the memory of a tensor, but not its gradient: a value written into the result is a constant."""
 WITHOUT_WRITE = {f"aten::__i{name}__": f"aten::__{name}__" for name in "and or xor lshift rshift".split()}
 """Kinds that write though their names do not end in `_` -> the kinds that compute the same without writing."""
-VIEWS_AS = {"aten::expand_as": "aten::expand", "aten::view_as": "aten::reshape", "aten::reshape_as": "aten::reshape"}
-"""Views in the sizes of another tensor -> the same views by sizes."""
 FILLS = ("aten::zero_", "aten::fill_.Scalar")
 """Overloads that write one number everywhere, and so may write into elements that share a place in memory."""
 
@@ -49,7 +47,8 @@ class View:
         self.name = "aten::reshape" if name == "aten::view" else name      # a new whole may have other strides
         self.rest = [list(each) if isinstance(each, list) else each for each in rest]
         if name in VIEWS_AS:        # the other tensor matters only by its sizes
-            self.name, self.rest = VIEWS_AS[name], [rest[0].shape, *([False] if name == "aten::expand_as" else [])]
+            self.name, more = VIEWS_AS[name]
+            self.rest = [rest[0].shape, *more]
         self.place = place
 
     def of(self, whole: Any, layer: Layer) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from irtool.autodiff.formula_graphs import Formula, formula_of, is_unsteady
-from irtool.dispatch.control_flow import DECIDES, LOGIC, Control, as_condition, is_undecided, logic, only_controls
+from irtool.dispatch.control_flow import DECIDES, Control, as_condition, is_undecided, logic, only_controls
 from irtool.dispatch.custom_functions import WHOLE, run_custom
 from irtool.interpret import Plan, walk
 from irtool.ir.custom import CUSTOM_VJP
@@ -27,6 +27,7 @@ from irtool.ops.arrays import dtype_of
 from irtool.ops.call import overload
 from irtool.ops.nested_tensors import map_tensors, tensors_in
 from irtool.ops.node_calls import call_node, plan_for
+from irtool.ops.size_facts import ON_TENSORS
 from irtool.ops.tensor import Tensor, wrapped
 
 Apply = Callable[..., Any]
@@ -154,7 +155,7 @@ def caller(apply: Apply) -> Callable[[Node, list[Any]], Sequence[Any]]:
         kind = node.kind
         if kind in DECIDES and is_undecided(values[0]) and only_controls(node.output):
             return (as_condition(values[0], apply),)
-        if kind in LOGIC and any(map(is_undecided, values)) and node.output.type.text == "bool":
+        if kind in ON_TENSORS and any(map(is_undecided, values)) and node.output.type.text == "bool":
             return (logic(kind, values, apply),)
         if kind == "prim::AutogradAdd":
             return (added(values[0], values[1], apply),)

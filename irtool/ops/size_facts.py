@@ -35,8 +35,12 @@ DECIDING = aten("Bool Int Float item is_nonzero equal allclose ScalarImplicit In
 """Operators that turn a tensor's elements into what Python decides by."""
 CERTAIN_VIEWS = aten("as_strided view_as_complex view_as_real")
 """Views that never copy, although a batch of them may have to: a write into the result reaches the operand."""
+VIEWS_AS = {"aten::expand_as": ("aten::expand", [False]), "aten::view_as": ("aten::reshape", []), "aten::reshape_as": ("aten::reshape", [])}
+"""Views in the sizes of another tensor -> the same views by sizes, and what follows the sizes."""
 OVERLAPPING_VIEWS = aten("expand expand_as broadcast_to broadcast_tensors as_strided unfold meshgrid")
 """Views of which several elements may be one place in memory: a write into one element is a write into all of them."""
+ON_TENSORS = {f"aten::__{word}__": f"aten::logical_{word}" for word in ("not", "and", "or")}
+"""Operators on bools -> the same on tensors."""
 NOT_LOGGED = aten("size dim numel is_complex is_floating_point")
 """Questions that a logger does not print."""
 CUBIC = aten("inverse cholesky svd qr det slogdet logdet pinverse matrix_exp lstsq")

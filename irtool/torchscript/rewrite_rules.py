@@ -5,7 +5,8 @@
         return x * 1, x
 
 Parameters stand for any value of their type; one that occurs twice for the same value. Asserts are decided by types: of dtypes
-(`is_floating_point`, `is_complex`, `dtype`), numbers of dimensions (`dim`) and sizes (`size`). Files of rules are compiled, never executed.
+(`is_floating_point`, `is_complex`, `dtype`), devices, numbers of dimensions (`dim`) and sizes (`size`). Files of rules are compiled, never
+executed.
 """
 from __future__ import annotations
 
@@ -16,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from irtool.ir.constants import NOT_CONSTANT, constant
-from irtool.ir.dtypes import dtype_code, is_complex_dtype, is_float_dtype
 from irtool.ir.edits import clone_graph
 from irtool.ir.effects import facts_of, node_may_write
 from irtool.ir.errors import Error
 from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.type_answers import ANSWERS, answer
 from irtool.ir.types import TensorType, same
 from irtool.torchscript import compile_source
 
@@ -179,32 +180,14 @@ def fact(value: Value, bindings: dict[Value, Value]) -> object:
         return constant(bindings[value])
     tensor = bindings.get(node.inputs[0]) if node.inputs else None
     type = tensor.type if tensor is not None else None
-    if isinstance(type, TensorType) and node.kind in QUESTIONS:
-        return QUESTIONS[node.kind](type, [fact(each, bindings) for each in node.inputs[1:]])
+    if isinstance(type, TensorType) and node.kind in ANSWERS:
+        return answer(node.kind, type, [fact(each, bindings) for each in node.inputs[1:]])
     operands = [fact(each, bindings) for each in node.inputs]
     if NOT_CONSTANT in operands:
         return NOT_CONSTANT
     if node.kind in ("aten::eq", "aten::ne"):
         return (operands[0] == operands[1]) is (node.kind == "aten::eq")
     return not operands[0] if node.kind == "aten::__not__" else NOT_CONSTANT
-
-
-def _size(type: TensorType, operands: list[object]) -> object:
-    index = operands[0] if operands else None
-    sizes = type.shape
-    if sizes is None or not isinstance(index, int) or not -len(sizes) <= index < len(sizes) or sizes[index] is None:
-        return NOT_CONSTANT
-    return sizes[index]
-
-
-QUESTIONS = {
-    "aten::is_floating_point": lambda type, _: NOT_CONSTANT if type.dtype is None else is_float_dtype(type.dtype),
-    "aten::is_complex": lambda type, _: NOT_CONSTANT if type.dtype is None else is_complex_dtype(type.dtype),
-    "prim::dtype": lambda type, _: NOT_CONSTANT if type.dtype is None else dtype_code(type.dtype),
-    "aten::dim": lambda type, _: NOT_CONSTANT if type.rank is None else type.rank,
-    "aten::size": _size,
-}
-"""What can be asked of the type of a tensor."""
 
 
 # -- files

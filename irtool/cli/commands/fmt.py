@@ -54,7 +54,8 @@ def fmt(arguments: Arguments, console: Console) -> int:
 def formatted(source: SourceFile, path: str, arguments: Arguments, console: Console) -> str:
     """The formatted text of the file at `path`. Raises ParseError; Error if the dialect cannot express the graph."""
     from irtool.cli.source_places import parse_source
-    from irtool.text.convert import convert, renumber, tidy
+    from irtool.text.dialect_conversion import convert
+    from irtool.text.tidy import renumber, tidy
 
     module = parse_source(source)
     taken = None if arguments.constants else take(module, source, path, console, is_needed=False)

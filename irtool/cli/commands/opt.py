@@ -200,7 +200,7 @@ class Job:
         for warning in module.warnings:
             self.console.report(warning)
         if arguments.syntax:
-            from irtool.text.convert import convert
+            from irtool.text.dialect_conversion import convert
 
             convert(module, arguments.syntax)
         if taken is not None:

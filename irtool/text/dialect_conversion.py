@@ -16,8 +16,8 @@ from irtool.ir.scalars import words_of
 from irtool.ir.schema import is_tensor_like, schema_of
 from irtool.ir.types import NONE, OptionalType, Type, parse_type, same, spell
 from irtool.text.argument_form import arguments_to_attributes, arguments_to_operands
-from irtool.text.layout import Layout
 from irtool.text.old_meaning import modernize
+from irtool.text.tidy import keep_comments, name_apart, owned_graphs
 
 PRIM_WORDS = frozenset((
     "Constant", "If", "Loop", "Undefined", "FusionGroup", "GraphExecutor", "Eval", "ReplaceIfUndef", "TupleConstruct", "TupleUnpack",
@@ -55,56 +55,8 @@ def convert_graph(graph: Graph, target: Dialect) -> None:
     graphs = [graph]
     while graphs:
         one = graphs.pop()
-        graphs += _owned_graphs(one)
+        graphs += owned_graphs(one)
         _Conversion(one, target).run()
-
-
-def tidy(graph: Graph) -> None:
-    """Forget how the text was laid out, but for comments, blank lines between statements and stages: it prints canonically.
-
-    What is written by hand may use a name twice; with types it must not.
-    """
-    graphs = [graph]
-    while graphs:
-        one = graphs.pop()
-        name_apart(one, one.dialect)
-        keep_comments(one)
-        graphs += _owned_graphs(one)
-
-
-def _owned_graphs(graph: Graph) -> list[Graph]:
-    """The graphs that nodes of this graph own."""
-    return [owned for node in graph.walk() if node.attributes for owned in node.graphs.values()]
-
-
-def renumber(graph: Graph) -> bool:
-    """Unnamed values become 0, 1, ... in order of definition; given names stay. Subgraphs too. Did any change?"""
-    changed = False
-    graphs = [graph]
-    while graphs:
-        one = graphs.pop()
-        count = 0
-        for value in one.values():
-            if value.has_id_name:
-                changed |= value.name != str(count)
-                value.name = str(count)
-                count += 1
-        one.forget_names()
-        graphs += _owned_graphs(one)
-    return changed
-
-
-def name_apart(graph: Graph, target: Dialect) -> None:
-    """Constants that stood among the operands become nodes like others; a name used twice by hand becomes two."""
-    known: set[str] = set()
-    for value in graph.values():
-        if not value.name:
-            if target.literal_operands:
-                continue
-            value.name = graph.fresh_id()
-        elif value.name in known:
-            value.name = graph.fresh_id() if value.has_id_name else graph.fresh_name(value.name)
-        known.add(value.name)
 
 
 class _Conversion:
@@ -255,29 +207,6 @@ class _Conversion:
         """Scopes go where there were none; source comments stay, they are comments."""
         if node.tail and not self.target.scopes and ", scope: " in node.tail:
             node.tail = f" # {node.source}" if node.source else ""
-
-
-def keep_comments(graph: Graph) -> None:
-    """Of how the text looked, comments and blank lines stay, and stages where the dialect has them."""
-    layout = graph.layout
-    if not isinstance(layout, Layout):
-        return
-    entries: dict[Node, tuple[str, str, str]] = {}
-    for part, (lead, canonical, raw) in layout.entries.items():
-        if part.kind.startswith("^") and raw.replace("[]", "", 1) == canonical:     # `^f[]()(%x)` of 2.x
-            entries[part] = (lead, canonical, raw)
-        elif lead.strip():
-            entries[part] = (lead, "", "")
-    layout.entries = entries
-    if not graph.dialect.stages:
-        layout.stages = {}
-        layout.input_stages = {}
-    layout.has_flat_uses = layout.has_flat_uses and graph.dialect.uses_lists
-    if graph.dialect.typed:
-        layout.groups = {}
-        layout.is_listing = False
-    if not layout:
-        graph.layout = None
 
 
 OLD_NAMES = {"fusion_group": "prim::FusionGroup"}

@@ -1,0 +1,34 @@
+"""What the type of a tensor answers about the tensor: its dtype, device, number of dimensions and sizes."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from irtool.ir.constants import NOT_CONSTANT
+from irtool.ir.dtypes import dtype_code, is_complex_dtype, is_float_dtype
+from irtool.ir.types import TensorType
+
+
+def answer(kind: str, type: TensorType, operands: Sequence[object] = ()) -> object:
+    """The result of an operator of ANSWERS on a tensor of a type; NOT_CONSTANT if the type leaves it open. operands: the other operands."""
+    result = ANSWERS[kind](type, *operands)
+    return NOT_CONSTANT if result is None else result
+
+
+def _size(type: TensorType, dim: object = None) -> object:
+    sizes = type.sizes
+    if dim is None or sizes is None:
+        return None if type.shape is None else list(type.shape)
+    return sizes[dim] if isinstance(dim, int) and not isinstance(dim, bool) and -len(sizes) <= dim < len(sizes) else None
+
+
+ANSWERS: dict[str, Callable[..., object]] = {
+    "aten::dim": lambda type: type.rank,
+    "aten::size": _size,
+    "prim::dtype": lambda type: dtype_code(type.dtype),
+    "aten::is_floating_point": lambda type: type.dtype and is_float_dtype(type.dtype),
+    "aten::is_complex": lambda type: type.dtype and is_complex_dtype(type.dtype),
+    "prim::device": lambda type: type.device,
+    "prim::is_cuda": lambda type: type.device and type.device.startswith("cuda"),
+    "prim::is_cpu": lambda type: type.device and type.device.startswith("cpu"),
+}
+"""Kind -> what a type says, of a tensor and of other operands; None: nothing."""

@@ -1,0 +1,77 @@
+"""A graph's text without the layout it was read with: canonical form, numbers of values, names used once, comments."""
+from __future__ import annotations
+
+from irtool.ir.dialect import Dialect
+from irtool.ir.graph import Graph, Node
+from irtool.text.layout import Layout
+
+
+def tidy(graph: Graph) -> None:
+    """Forget how the text was laid out, but for comments, blank lines between statements and stages: it prints canonically.
+
+    What is written by hand may use a name twice; with types it must not.
+    """
+    graphs = [graph]
+    while graphs:
+        one = graphs.pop()
+        name_apart(one, one.dialect)
+        keep_comments(one)
+        graphs += owned_graphs(one)
+
+
+def owned_graphs(graph: Graph) -> list[Graph]:
+    """The graphs that nodes of this graph own."""
+    return [owned for node in graph.walk() if node.attributes for owned in node.graphs.values()]
+
+
+def renumber(graph: Graph) -> bool:
+    """Unnamed values become 0, 1, ... in order of definition; given names stay. Subgraphs too. Did any change?"""
+    changed = False
+    graphs = [graph]
+    while graphs:
+        one = graphs.pop()
+        count = 0
+        for value in one.values():
+            if value.has_id_name:
+                changed |= value.name != str(count)
+                value.name = str(count)
+                count += 1
+        one.forget_names()
+        graphs += owned_graphs(one)
+    return changed
+
+
+def name_apart(graph: Graph, target: Dialect) -> None:
+    """Constants that stood among the operands become nodes like others; a name used twice by hand becomes two."""
+    known: set[str] = set()
+    for value in graph.values():
+        if not value.name:
+            if target.literal_operands:
+                continue
+            value.name = graph.fresh_id()
+        elif value.name in known:
+            value.name = graph.fresh_id() if value.has_id_name else graph.fresh_name(value.name)
+        known.add(value.name)
+
+
+def keep_comments(graph: Graph) -> None:
+    """Of how the text looked, comments and blank lines stay, and stages where the dialect has them."""
+    layout = graph.layout
+    if not isinstance(layout, Layout):
+        return
+    entries: dict[Node, tuple[str, str, str]] = {}
+    for part, (lead, canonical, raw) in layout.entries.items():
+        if part.kind.startswith("^") and raw.replace("[]", "", 1) == canonical:     # `^f[]()(%x)` of 2.x
+            entries[part] = (lead, canonical, raw)
+        elif lead.strip():
+            entries[part] = (lead, "", "")
+    layout.entries = entries
+    if not graph.dialect.stages:
+        layout.stages = {}
+        layout.input_stages = {}
+    layout.has_flat_uses = layout.has_flat_uses and graph.dialect.uses_lists
+    if graph.dialect.typed:
+        layout.groups = {}
+        layout.is_listing = False
+    if not layout:
+        graph.layout = None
