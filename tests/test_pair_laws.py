@@ -1,6 +1,8 @@
 """What every gradient pair keeps to: nothing dead, nothing captured twice, no constants captured, sizes rather than tensors."""
 from __future__ import annotations
 
+import re
+
 import pytest
 from test_higher_orders import OPERATORS
 from test_higher_orders import PROGRAMS as BRANCHES
@@ -55,3 +57,22 @@ def test_pairs(source: str, form: str) -> None:
     alone = Module([pair.df])
     alone.graph().metadata = {}
     check(differentiated(irtool.parse(str(alone)).graph(), form), 2)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_nodes_of_df_come_from_nodes_of_f(source: str) -> None:
+    """Each region has scope, source comment and line of the node that it is the gradient of, and on request names the node."""
+    text = str(prepared(compile_source(source).graph()))
+    lines = {name: number for number, line in enumerate(text.split("\n"), 1) for name in re.findall(r"%\S+(?= :[^=]* = )", line)}
+    kept, named = (PassManager(f"differentiate{{{option}}}").run(irtool.parse(text, filename="f.ir")) for option in ("", "origins"))
+    assert str(kept.graphs[0]) == str(named.graphs[0]) and kept.graphs[1].source is kept.graphs[0].source
+    regions = [[node for node in module.graphs[1].walk() if node.kind == "prim::GradOf"] for module in (kept, named)]
+    assert not regions[1] or any(region.tail for region in regions[1])
+    for plain, region in zip(*regions, strict=True):
+        if not region.tail:     # sums the gradients of all rounds of a loop
+            continue
+        word, _, place = region.source.partition(", ")
+        name = word.removeprefix("from ")
+        assert (place, region.scope, region.line) == (plain.source, plain.scope, plain.line) and word != name
+        assert name not in lines or region.line == lines[name]
+        assert {(node.source, node.line) for node in region.blocks[0] if node.kind != "prim::Constant"} <= {(region.source, region.line)}

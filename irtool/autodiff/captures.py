@@ -38,6 +38,7 @@ class Captures:
         self.dtypes = dict(dtypes)
         self.df = Graph(f.dialect)
         self.df.is_reverse = True
+        self.df.source = f.source
         self.build = Builder(self.df)
         self.facts: dict[Value, Type] = {}
         """Value -> a type more precise than the value's own that is known to hold."""

@@ -225,10 +225,10 @@ class Gradients:
         if value in captures.saved_lists:
             inner, round = captures.saved_lists[value]
             type = captures.gradient_type(inner.type)
-            region = Builder(self.df).after(round.top).node(
+            region = self.build.another().after(round.top).node(
                 "prim::GradOf", (incoming,), {"name": Attribute.of("aten::append", self.df.dialect)}, (type,))
             body = region.add_block()
-            item = Builder(self.df).at_end(body).node("aten::__getitem__", (incoming, round.index), output_types=(type,))
+            item = self.build.another().at_end(body).node("aten::__getitem__", (incoming, round.index), output_types=(type,))
             body.add_output(item.output)
             round.last = region
             self._hand_in(inner, region.output)
@@ -237,7 +237,7 @@ class Gradients:
         assert old is not None
         behind = incoming.node if old.is_block_input and incoming.node.owner is old.node.owner else old.node
         type = old.type if isinstance(old.type, ListType | TupleType) else self.tensor
-        total = Builder(self.df).after(behind).node("prim::AutogradAdd", (incoming, incoming), output_types=(type,)).output
+        total = self.build.another().after(behind).node("prim::AutogradAdd", (incoming, incoming), output_types=(type,)).output
         put_behind(total.node, 1, old)
 
     def in_df(self, value: Value) -> Value | None:

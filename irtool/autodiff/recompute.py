@@ -170,7 +170,6 @@ def compute_again(captures: Captures, again: set[Value]) -> None:
             node.move_before(before)
             return captures.at_top.pop(value)
         copy = clone_node(value.node, {each: in_df[each] for each in value.node.inputs}).insert_before(before)
-        copy.tail, copy.line = "", 0
         for old, new in zip(value.node.outputs, copy.outputs, strict=True):
             new.name = captures.df.fresh_id()
             if old in again:

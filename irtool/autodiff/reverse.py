@@ -50,13 +50,14 @@ class Reverse:
 
 
 def differentiate_graph(graph: Graph, flags: Sequence[bool], modern: bool, trust_types: bool = False,
-                        dtypes: Mapping[Value, str] | None = None, least: bool = False) -> Reverse:
+                        dtypes: Mapping[Value, str] | None = None, least: bool = False, origins: bool = False) -> Reverse:
     """Differentiate `graph` with respect to the inputs whose flag is set. The graph is changed: it becomes f.
 
     modern: make today's form of a pair; else that of 2018 (`GradOf` has an output per operand, df also lists inputs without gradient).
     trust_types: values whose type says `requires_grad=0` need no gradient.
     dtypes: dtypes of values that their types do not say; if an operator promoted an operand, df converts the gradient back.
     least: df recomputes elementwise results where that saves bytes between f and df.
+    origins: comments in df name the node of f that each node comes from.
     Raises UnsupportedError, at the node's line, for an operator without a gradient.
     """
     refuse_omitted(graph, "differentiate")
@@ -69,11 +70,11 @@ def differentiate_graph(graph: Graph, flags: Sequence[bool], modern: bool, trust
             inputs = set(graph.inputs)
             without_writes(graph, [node for node in writers if node.output in needs or node.inputs[0] not in inputs])
         read_saved(graph)
-        return reverse_of(Gradients(graph, flags, modern, trust_types, dtypes or {}), least)
+        return reverse_of(Gradients(graph, flags, modern, trust_types, dtypes or {}), least, origins)
 
 
-def reverse_of(grads: Gradients, least: bool) -> Reverse:
-    """The pair of a prepared graph; `least` as for `differentiate_graph`."""
+def reverse_of(grads: Gradients, least: bool, origins: bool) -> Reverse:
+    """The pair of a prepared graph; `least` and `origins` as for `differentiate_graph`."""
     f, df, captures = grads.f, grads.df, grads.captures
     refuse_shared(f, grads.needs, grads.changes)
     refuse_untyped(f, grads.needs, f.outputs, f.block.return_node)
@@ -82,7 +83,7 @@ def reverse_of(grads: Gradients, least: bool) -> Reverse:
         if value in grads.needs:
             grads.add(value, grads.take_output(value, index))
     refuse_writes(f, grads.needs)
-    Sweep(grads, BLOCK_HANDLERS, HANDLERS, reverse_operator).walk(f.block)
+    Sweep(grads, BLOCK_HANDLERS, HANDLERS, reverse_operator, origins).walk(f.block)
     output_vjps: list[int] = []
     gradients: list[Value] = []
     grads.build.at_end(df.block)

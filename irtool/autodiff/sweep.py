@@ -22,7 +22,7 @@ class Sweep:
     """The gradients so far, and the handlers."""
 
     def __init__(self, grads: Gradients, block_handlers: Mapping[str, Callable[[Sweep, Node], None]], handlers: Mapping[str, Handler],
-                 formula: Handler) -> None:
+                 formula: Handler, origins: bool) -> None:
         self.grads = grads
         self.block_handlers = block_handlers
         """Kind of a node with blocks -> its handler."""
@@ -30,6 +30,8 @@ class Sweep:
         """Kind of any other node -> its handler; `ReverseSubgraph` -> the handler of nodes that have a gradient of their own."""
         self.formula = formula
         """The handler of all other nodes."""
+        self.origins = origins
+        """Do comments in df name the nodes of f?"""
 
     def walk(self, block: Block) -> None:
         """Differentiate the nodes of a block of f, last one first."""
@@ -43,13 +45,20 @@ class Sweep:
                 self.visit(node)
 
     def visit(self, node: Node) -> None:
-        """Hand the gradients of a node's results, and of the lists that it changes, to its operands. Raises errors at the node's line."""
+        """Hand the gradients of a node's results, and of the lists that it changes, to its operands. Raises errors at the node's line.
+
+        New nodes of df have the node's line, scope and source comment; those for a node that replaces another, the other's.
+        """
         grads = self.grads
         if not any(value in grads.current for value in (*node.outputs, *grads.changes.at.get(node, ()))):
             return
         refuse_untyped(grads.f, grads.needs, node.outputs, node)
         grads.resume()
+        build = grads.build
+        outer = build.tail, build.line
         try:
+            if node.line or node.tail:
+                build.tail, build.line = origin(node) if self.origins else node.tail, node.line
             block_handler = self.block_handlers.get(node.kind) if node.blocks else None
             if block_handler is not None:
                 block_handler(self, node)
@@ -60,3 +69,13 @@ class Sweep:
             self.visit_all(handler(grads, node) or ())
         except Error as error:
             raise at_node(grads.f, error, node) from None
+        finally:
+            build.tail, build.line = outer
+
+
+def origin(node: Node) -> str:
+    """The scope of a node, and a comment with its name and the place of its source: `, scope: A # from %3, model.py:1:2`. No line of the
+    text: it is another after each pass."""
+    scope, _, source = node.tail.partition(" # ")
+    name = f"%{node.outputs[0].name}" if node.outputs else node.kind
+    return f"{scope} # from {name}{', ' if source else ''}{source}"

@@ -89,7 +89,8 @@ def put_verbatim(grads: Gradients, node: Node, backward: Graph, results: Sequenc
         grads.captures.note(mapping[parameter], result)
     mapping.update(zip(backward.inputs[len(results):], captured, strict=True))
     for each in backward.block:
-        clone_node(each, mapping, body, grads.df)
+        copy = clone_node(each, mapping, body, grads.df)
+        copy.tail, copy.line = copy.tail or grads.build.tail, grads.build.line
     grads.build.at_end(body)
     outputs = []
     for target, answer in zip(targets, backward.outputs, strict=True):

@@ -31,7 +31,7 @@ NOTHING: dict[str, object] = {"bool": False, "int": 0, "float": 0.0, "str": ""}
 class Builder:
     """Makes nodes in a graph at an insertion point, at first the end of the graph."""
 
-    __slots__ = ("graph", "dialect", "_next", "tail")
+    __slots__ = ("graph", "dialect", "_next", "tail", "line")
 
     def __init__(self, graph: Graph) -> None:
         if not isinstance(graph, Graph):
@@ -41,6 +41,14 @@ class Builder:
         self._next: Node = graph.block.return_node
         self.tail = ""
         """Scope and source comment of new nodes; empty by default."""
+        self.line = 0
+        """The line of new nodes in the text of the graph's `source`; 0: none."""
+
+    def another(self) -> Builder:
+        """A builder for another place of the graph, whose nodes have the same scope, source comment and line."""
+        build = Builder(self.graph)
+        build.tail, build.line = self.tail, self.line
+        return build
 
     # -- where
     @property
@@ -75,7 +83,7 @@ class Builder:
         node = Node(kind, inputs, NO_SCALARS if kind[:1] == "^" and not attributes else attributes)
         for type in output_types:
             node.add_output(self.graph.fresh_id(), type)
-        node.tail = self.tail
+        node.tail, node.line = self.tail, self.line
         return node.insert_before(self._next)
 
     def constant(self, value: object, type: Type | None = None) -> Value:

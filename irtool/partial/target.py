@@ -38,7 +38,7 @@ class Target:
         guard = guard_around(self.build.block, value)
         sizes = self.sizes.get((value, guard))
         if sizes is None:
-            build = Builder(self.graph)
+            build = self.build.another()
             if guard is not None:
                 build.at_start(guard)
             elif value.is_block_input:
