@@ -1,7 +1,7 @@
 """Local simplifications."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from irtool.analysis.alias import Aliases
 from irtool.analysis.liveness import remove_dead_nodes
@@ -48,18 +48,29 @@ def peephole(graph: Graph, no_shapes: bool = False) -> bool:
           %8 : Tensor = aten::tanh(%7)
           return (%8)
     """
-    return simplify(graph, RULES if no_shapes else {**RULES, **SHAPE_RULES})
+    return simplify(graph, [{**rules, **({} if no_shapes else by_shapes)} for rules, by_shapes in STAGES])
 
 
-def simplify(graph: Graph, rules: dict[str, Rule]) -> bool:
-    """Apply rules, by kind, as long as one changes the graph; then dead code goes. Returns whether anything changed."""
-    changed = False
-    while (simplifier := Simplifier(graph, rules)).run():
-        changed = True
-        remove_dead_nodes(graph)
-        if not simplifier.has_aliases:
-            break       # else repeat: fewer values may share memory now
-    return changed
+peephole.repeats = "of a tensor that only the removal of a cast shows, a second run may fold sizes, as torch's does"  # type: ignore[attr-defined]
+
+
+def simplify(graph: Graph, stages: Iterable[dict[str, Rule]]) -> bool:
+    """Apply the rules of each stage, by kind, in one walk; then dead code goes. Returns whether anything changed."""
+    kinds = {node.kind for node in graph.walk()}
+    changed = nothing_as_constants(graph)
+    for rules in stages:
+        if not kinds.isdisjoint(rules):
+            changed = Simplifier(graph, rules).run() or changed
+    return remove_dead_nodes(graph) or changed
+
+
+def nothing_as_constants(graph: Graph) -> bool:
+    """Let the readers of results of type None read a constant. Returns whether there are any."""
+    values = [value for node in graph.walk() if node.kind not in CONSTANT_KINDS and node.kind != "prim::Closure"
+              for value in node.outputs if value.type in NONE_TYPES and value.uses]
+    for value in values:
+        value.replace_all_uses_with(Builder(graph).before(value.node).constant(None))
+    return bool(values)
 
 
 class Simplifier:
@@ -82,11 +93,6 @@ class Simplifier:
         return self._loose
 
     @property
-    def has_aliases(self) -> bool:
-        """Has a rule used the alias analysis?"""
-        return self._aliases is not None
-
-    @property
     def aliases(self) -> Aliases:
         """The alias analysis of the graph as it was at the start."""
         if self._aliases is None:
@@ -106,15 +112,12 @@ class Simplifier:
         return self._places[construct]
 
     def run(self) -> bool:
+        """Visit all nodes. Returns whether anything changed."""
         rules = self.rules.get
-        sweep, nones = self.sweep, NONE_TYPES
-        for node in sweep:
+        for node in self.sweep:
             rule = rules(node.kind)
             if rule is not None and node.inputs and node.outputs:
                 rule(self, node)
-            for value in node.outputs:
-                if value.type in nones and value.uses and node.kind not in CONSTANT_KINDS and node.kind != "prim::Closure":
-                    self.replace(value, Builder(self.graph).before(node).constant(None))
         return self.changed
 
     def replace(self, old: Value, new: Value) -> None:
@@ -253,16 +256,6 @@ def _integer_product(at: Simplifier, node: Node) -> None:
         at.replace(node.output, node.inputs[0])
 
 
-def _arithmetic(integers: Rule, tensors: Rule | None) -> Rule:
-    def rule(at: Simplifier, node: Node) -> None:
-        if isinstance(node.inputs[0].type, TensorType) if node.inputs else False:
-            if tensors is not None:
-                tensors(at, node)
-        else:
-            integers(at, node)
-    return rule
-
-
 # ---------------------------------------------------------------- lists and dicts
 def _elements(at: Simplifier, value: Value) -> tuple[Value, ...] | None:
     """The elements of a list that the graph constructs and nobody changes."""
@@ -283,7 +276,7 @@ def _length(at: Simplifier, node: Node) -> None:
             at.fold(node, len(set(keys)))
 
 
-def _rank_or_length(at: Simplifier, node: Node) -> None:
+def _rank(at: Simplifier, node: Node) -> None:
     """len(x.size()) is the number of dimensions, if the list has no aliases."""
     source = node.inputs[0].node
     type = _tensor(at, source)
@@ -291,8 +284,6 @@ def _rank_or_length(at: Simplifier, node: Node) -> None:
             not at.aliases.is_written_itself(node.inputs[0])) and (
             len(node.inputs[0].uses) == 1):
         at.fold(node, type.rank)
-    else:
-        _length(at, node)
 
 
 def _element(at: Simplifier, node: Node) -> None:
@@ -357,8 +348,6 @@ def _answered(at: Simplifier, node: Node) -> None:
     value = NOT_CONSTANT if type is None else answer(node.kind, type, [constant(each) for each in node.inputs[1:]])
     if value is not NOT_CONSTANT and not (isinstance(value, list) and at.aliases.is_written_itself(node.output)):
         at.fold(node, value, list_of(INT) if isinstance(value, list) else node.output.type if isinstance(value, str) else None)
-    elif node.kind == "aten::dim":
-        _convolution_dimensions(at, node)
 
 
 _CONVOLUTIONS = {"aten::conv1d": 3, "aten::conv2d": 4, "aten::conv3d": 5}
@@ -432,13 +421,6 @@ def _number(node: Node, name: str) -> int | float | None:
 
 
 
-def _sum_or_join(at: Simplifier, node: Node) -> None:
-    if node.inputs and isinstance(node.inputs[0].type, ListType):
-        _join_lists(at, node)
-    else:
-        _integer_sum(at, node)
-
-
 LIST_RULES: dict[str, Rule] = {
     "aten::len": _length,
     "aten::__getitem__": _element,
@@ -448,34 +430,36 @@ LIST_RULES: dict[str, Rule] = {
 }
 """Simplifications of lists and dicts, by kind."""
 
-RULES: dict[str, Rule] = {
-    **LIST_RULES,
-    **dict.fromkeys(("aten::Float", "aten::Int", "aten::FloatImplicit", "aten::IntImplicit", "aten::ScalarImplicit", "prim::TensorToNum"),
-                    _conversion),
-    "aten::t": _transpose,
-    "aten::_grad_sum_to_size": _sum_to_size,
-    "aten::__is__": _is_none,
-    "aten::__isnot__": _is_none,
-    "prim::unchecked_unwrap_optional": _unwrap,
-    "aten::_unwrap_optional": _unwrap,
-    "prim::unchecked_cast": _unchecked_cast,
-    "prim::If": _branch,
-    "aten::add": _arithmetic(_sum_or_join, None),
-    "aten::sub": _arithmetic(_integer_sum, None),
-    "aten::mul": _arithmetic(_integer_product, None),
-    "aten::floordiv": _arithmetic(_integer_product, None),
-    "aten::dim": _convolution_dimensions,
-}
-"""Simplifications that need no shapes, by kind."""
-
-SHAPE_RULES: dict[str, Rule] = {
-    "aten::len": _rank_or_length,
-    **dict.fromkeys(ANSWERS, _answered),
-    "aten::expand": _expand,
-    "aten::type_as": _type_as,
-    "aten::mul": _arithmetic(_integer_product, _neutral(("other", 1))),
-    "aten::div": _arithmetic(lambda at, node: None, _neutral(("other", 1))),
-    "aten::sub": _arithmetic(_integer_sum, _neutral(("other", 0), ("alpha", 1))),
-    "aten::add": _arithmetic(_sum_or_join, _neutral(("other", 0), ("alpha", 1))),
-}
-"""Simplifications that rely on what tensor types say."""
+STAGES: tuple[tuple[dict[str, Rule], dict[str, Rule]], ...] = (
+    ({
+        **dict.fromkeys(("aten::Float", "aten::Int", "aten::FloatImplicit", "aten::IntImplicit", "aten::ScalarImplicit",
+                         "prim::TensorToNum"), _conversion),
+        "aten::t": _transpose,
+        "aten::_grad_sum_to_size": _sum_to_size,
+    }, {
+        "aten::len": _rank,
+        **dict.fromkeys(ANSWERS, _answered),
+        "aten::expand": _expand,
+        "aten::type_as": _type_as,
+    }),
+    (LIST_RULES, {}),
+    ({"aten::dim": _convolution_dimensions}, {
+        "aten::mul": _neutral(("other", 1)),
+        "aten::div": _neutral(("other", 1)),
+        "aten::sub": _neutral(("other", 0), ("alpha", 1)),
+        "aten::add": _neutral(("other", 0), ("alpha", 1)),
+    }),
+    ({
+        "aten::__is__": _is_none,
+        "aten::__isnot__": _is_none,
+        "prim::unchecked_unwrap_optional": _unwrap,
+        "aten::_unwrap_optional": _unwrap,
+        "prim::unchecked_cast": _unchecked_cast,
+        "prim::If": _branch,
+        "aten::add": _integer_sum,
+        "aten::sub": _integer_sum,
+        "aten::mul": _integer_product,
+        "aten::floordiv": _integer_product,
+    }, {}),
+)
+"""Rules by kind, and rules that rely on what tensor types say, in the order of torch's walks: tensors, lists, memory, scalars."""

@@ -30,7 +30,7 @@ def peephole_list_idioms(graph: Graph, refine_list_len: bool = False) -> bool:
           %5 : int = aten::mul(%b, %4)
           return (%5)
     """
-    changed = simplify(graph, LIST_RULES)
+    changed = simplify(graph, [LIST_RULES])
     return refine_list_lengths(graph) or changed if refine_list_len else changed
 
 
