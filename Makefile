@@ -10,7 +10,7 @@ FUZZ ?= --seconds 600
 HOUSE ?=
 BIN := $(VENV)/bin
 
-.PHONY: help venv demo test oracle cluster check accept bench fuzz lines tables errors man house clean conformance
+.PHONY: help venv demo test oracle cluster browser check accept bench fuzz lines tables errors man house clean conformance
 .DEFAULT_GOAL := help
 
 help: ## this text
@@ -43,6 +43,10 @@ $(VENV)/installed-cluster: pyproject.toml setup.py | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[test,cluster]'
 	@touch $@ $(VENV)/installed $(VENV)/installed-test
 
+$(VENV)/installed-browser: pyproject.toml setup.py | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[browser]'
+	@touch $@ $(VENV)/installed $(VENV)/installed-test
+
 $(VENV)/installed-bench: pyproject.toml setup.py | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[dev,bench]'
 	@touch $@ $(VENV)/installed $(VENV)/installed-test $(VENV)/installed-dev
@@ -61,6 +65,9 @@ oracle: $(VENV)/installed-oracle ## the tests that compare with torch, which is 
 
 cluster: $(VENV)/installed-cluster ## the tests on Dask workers, which are installed into .venv
 	$(BIN)/python -m pytest -m cluster
+
+browser: $(VENV)/installed-browser ## the tests of pages in headless Chromium (apt-get install chromium)
+	$(BIN)/python -m pytest -m browser
 
 check: $(VENV)/installed-dev ## what a change must pass: ruff, mypy --strict, lines, tests, those with torch too where it is installed
 	$(BIN)/ruff check .

@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
+from shutil import which
 from typing import Any
 
 import pytest
@@ -43,15 +44,17 @@ def process_as_it_was(request: pytest.FixtureRequest) -> Iterator[None]:
 
 # -- what did not run
 COMPARES = "compare with torch (make oracle)"
+BROWSES = "open pages in Chromium (make browser)"
 LEFT_OUT = pytest.StashKey[int]()
 """How many tests marked `oracle` the command line leaves out."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    if find_spec("torch") is None:
-        for item in items:
-            if item.get_closest_marker("oracle"):
-                item.add_marker(pytest.mark.skip(reason=COMPARES))
+    has_browser = which("chromium") is not None and find_spec("playwright") is not None
+    for mark, is_there, reason in (("oracle", find_spec("torch") is not None, COMPARES), ("browser", has_browser, BROWSES)):
+        for item in [] if is_there else items:
+            if item.get_closest_marker(mark):
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:

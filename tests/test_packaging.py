@@ -16,7 +16,8 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
-IMPORTED_AS = {"cupy-cuda12x": "cupy", "pytest-xdist": "xdist"}
+IMPORTED_AS = {"cupy-cuda12x": "cupy", "pytest-xdist": "xdist", "fast-sugiyama": "fast_sugiyama",
+               "axe-playwright-python": "axe_playwright_python"}
 NO_SOURCES = (".*", "build", "dist", "shared", "*.egg-info", "__pycache__", "irtool-crash-*.ir")
 SOURCES = ("*.py", "Makefile", ".ci/run")
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from irtool.cli.constants_file import Taken, take
 from irtool.cli.exit_errors import UsageError
-from irtool.cli.opener import ArchiveSource, method_of
+from irtool.cli.opener import ArchiveSource, method_of, python_at
 from irtool.ir.errors import Error
 
 TYPE_CHECKING = False
@@ -53,21 +53,28 @@ NEEDED = "unless the only output is one number, gradients need vjp0, vjp1, ... a
 
 
 # -- the graph
-def read_module(arguments: Arguments, console: Console) -> Module:
+def read_module(arguments: Arguments, console: Console, is_needed: bool = True) -> Module:
     """The file's graphs, with the constants in the file beside it. For commands that have `input_options`.
 
-    Raises VerifyError where what is run, the graph of `--graph` or all, violates an invariant.
+    is_needed: without the arrays of constants, refuse. Raises VerifyError where what is run, the graph of `--graph` or all, violates an
+    invariant.
     """
     from irtool.cli.source_places import parse_source
 
-    source = console.read(arguments.file)
-    module = parse_source(source)
+    python = python_at(arguments.file)
+    source = console.read(arguments.file if python is None else python[0])
+    if python is not None:
+        from irtool.torchscript import compile_source
+
+        module = compile_source(source.text, python[1], source.name)
+    else:
+        module = parse_source(source)
     if arguments.constants:
         from irtool.cli.constants_file import attach_constants
 
         attach_constants(module, arguments.constants, console)
     else:
-        take(module, source, arguments.file, console, is_needed=True)
+        take(module, source, source.name if python else arguments.file, console, is_needed)
     if arguments.load_state:
         module = with_state(module, source, arguments, console)
     verify(module, arguments.graph)

@@ -1,4 +1,5 @@
-"""FILE arguments may name a TorchScript archive instead of IR text, `model.pt` or `model.pt:method`; the first bytes tell which it is."""
+"""FILE arguments may name other files than IR text: a TorchScript archive, `model.pt` or `model.pt:method`, which its first bytes tell;
+TorchScript source, `model.py` or `model.py:function`, which its name tells."""
 from __future__ import annotations
 
 import os
@@ -63,6 +64,17 @@ def archive_at(path: str) -> tuple[str, str] | None:
         return None
     except (OSError, ValueError):
         return None
+
+
+def python_at(path: str) -> tuple[str, str | None] | None:
+    """The file of Python source that a FILE of the command line names, and the function (None: all); None if it names no such file.
+
+    `FILE.py:FUNCTION` names a function, unless a file of that whole name exists.
+    """
+    file, colon, function = path.rpartition(":")
+    if colon and file.endswith(".py") and function.isidentifier() and not os.path.exists(path):
+        return file, function
+    return (path, None) if path.endswith(".py") else None
 
 
 def read_archive(file: str, method: str, data: bytes | None = None) -> ArchiveSource:

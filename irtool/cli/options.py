@@ -48,9 +48,11 @@ input_options = together(
 )
 wrt_option = option("--wrt", metavar="0,2", type=Converted(converters.positions_or_names), group=INPUTS,
                     help="positions or names of inputs to differentiate for (default: all floating-point tensors)")
+cotangents_option = option("--cotangents", metavar="FILE.npz", group=INPUTS,
+                           help="cotangents of the outputs, vjp0, vjp1, ...; or among the inputs")
 pair_options = together(
     option("--pair", metavar="NAME", group=INPUTS, help="read only this gradient pair of the file, by the name of its forward graph"),
-    option("--cotangents", metavar="FILE.npz", group=INPUTS, help="cotangents of the outputs, vjp0, vjp1, ...; or among the inputs"),
+    cotangents_option,
 )
 
 # -- how graphs are run

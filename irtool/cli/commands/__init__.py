@@ -9,6 +9,7 @@ GRAPHS, PYTHON, LISTS = "Work on a graph", "To and from Python", "Find out"
 
 COMMANDS = {    # name: (heading in help, summary)
     "opt": (GRAPHS, "run passes on IR text"),
+    "show": (GRAPHS, "look at a graph: a page, a picture, a tree"),
     "run": (GRAPHS, "run a graph on arrays"),
     "plan": (GRAPHS, "show the plan by which a graph runs"),
     "grad": (GRAPHS, "compute gradients of a graph's inputs"),

@@ -1,0 +1,46 @@
+"""Texts of files in SVG, HTML and JSON. Every text that is drawn or embedded goes through one of these functions, and nothing else does.
+
+Control characters, and marks that turn the direction of a line, are shown as `\\u202e`; so is whatever XML cannot contain.
+"""
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from irtool.ir.source import clean, quoted
+
+MARKUP = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;", ord('"'): "&quot;", ord("'"): "&#39;",
+          0xfffe: "\\ufffe", 0xffff: "\\uffff"}
+IN_SCRIPT = {ord(char): f"\\u{ord(char):04x}" for char in "<>&"}
+
+
+def markup(text: str) -> str:
+    """A text between tags, or between the quotes of an attribute, of HTML, XML and SVG."""
+    return quoted(text).translate(MARKUP)
+
+
+def cut(text: str, most: int) -> str:
+    """A text of at most about `most` characters, which says how many were left out."""
+    return text if len(text) <= most else f"{text[:most]}\u2026 ({len(text):,} characters)"
+
+
+def script_data(data: Any) -> str:
+    """JSON that can stand in a `<script type="application/json">`: no text of it ends the element."""
+    text = json.dumps(cleaned(data), ensure_ascii=False, separators=(",", ":"))
+    return text.translate(IN_SCRIPT)
+
+
+def cleaned(data: Any) -> Any:
+    """The same data with the texts in it made visible."""
+    if isinstance(data, str):
+        return clean(data)
+    if isinstance(data, list | tuple):
+        return [cleaned(each) for each in data]
+    if isinstance(data, dict):
+        return {clean(key): cleaned(each) for key, each in data.items()}
+    return data
+
+
+def dot_text(text: str) -> str:
+    """A text between the quotes of a DOT string."""
+    return quoted(text).replace("\\", "\\\\").replace('"', '\\"')

@@ -1,0 +1,81 @@
+"""A scene as SVG."""
+from __future__ import annotations
+
+from irtool.drawing.escaping import markup
+from irtool.drawing.scenes import HEADER, LINE, PADDING, Box, Line, Scene
+
+STYLE = """
+svg { font: 11px "DejaVu Sans Mono", Menlo, Consolas, monospace; background: #fff }
+text { fill: #1b2430; white-space: pre }
+.box rect { fill: #f4f7fb; stroke: #8397b0 } .input rect { fill: #e5f3ea; stroke: #5b9a72 } .result rect { fill: #f9ecdb; stroke: #c08a3e }
+.graph > rect { fill: #fff; stroke: #9a86c9 } .fold > rect { fill: #eee9fa; stroke: #7d65bd; stroke-width: 2 }
+.head { font-weight: bold } .quiet { fill: #56657a }
+path { fill: none; stroke: #8397b0; stroke-width: 1.2 } .capture { stroke: #c2574b; stroke-dasharray: 5 3 }
+"""
+"""Of a picture that is a file; pages have rules of their own."""
+MARGIN = 16.0
+SEPARATOR = "|"
+"""Between keys: no name or kind contains it."""
+
+
+def picture(scene: Scene, has_style: bool = True) -> str:
+    """The SVG of a scene. has_style: with its colours, for a file of its own."""
+    width, height = scene.width + 2 * MARGIN, scene.height + 2 * MARGIN
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}">']
+    if has_style:
+        out.append(f"<style>{STYLE}</style>")
+    draw(scene, MARGIN, MARGIN, out)
+    out.append("</svg>")
+    return "".join(out)
+
+
+def draw(scene: Scene, x: float, y: float, out: list[str]) -> None:
+    """Draw a scene whose corner is at this place."""
+    if scene.title:
+        out.append(text(scene.title, x, y + 11, "quiet"))
+    out.extend([curve(line, x, y) for line in scene.lines if not line.is_capture])
+    for box in scene.boxes:
+        draw_box(box, x + box.x, y + box.y, out)
+    out.extend([curve(line, x, y) for line in scene.lines if line.is_capture])      # over the boxes
+
+
+def draw_box(box: Box, x: float, y: float, out: list[str]) -> None:
+    """Draw a box with what is in it."""
+    opens = f' data-opens="{markup(box.opens)}"' if box.opens else ""
+    keys = markup(SEPARATOR.join([box.key, *box.members]))
+    out.append(f'<g class="box {box.kind}" data-keys="{keys}"{opens}>')
+    out.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{box.width:.1f}" height="{box.height:.1f}" rx="5"/>')
+    for i, row in enumerate(box.rows):
+        out.append(text(row, x + PADDING, y + LINE * (i + 1), "head" if i == 0 else "quiet" if row[:1] != "%" else ""))
+    if box.absent:
+        names = ", ".join([f"%{name}" for _, name in box.absent[:3]]) + (" \u2026" if len(box.absent) > 3 else "")
+        out.append(text(names, x, y - 3, "quiet absent"))
+    for scene in box.inner:
+        draw(scene, x + scene.x, y + scene.y, out)
+    out.append("</g>")
+
+
+def curve(line: Line, x: float, y: float) -> str:
+    """An edge as a smooth path: straight through layers, bent between them."""
+    points = [(x + px, y + py) for px, py in line.points]
+    parts = [f"M{points[0][0]:.1f} {points[0][1]:.1f}"]
+    if line.is_capture:
+        (x0, y0), (x1, y1) = points
+        bend = max(30.0, (x1 - x0) / 2)
+        parts.append(f"C{x0 + bend:.1f} {y0:.1f} {x1 - bend:.1f} {y1:.1f} {x1:.1f} {y1:.1f}")
+    else:
+        for i in range(1, len(points), 2):
+            (x0, y0), (x1, y1) = points[i - 1], points[i]
+            middle = (y0 + y1) / 2
+            parts.append(f"C{x0:.1f} {middle:.1f} {x1:.1f} {middle:.1f} {x1:.1f} {y1:.1f}")
+            if i + 1 < len(points):
+                parts.append(f"L{points[i + 1][0]:.1f} {points[i + 1][1]:.1f}")
+    return f'<path class="edge{" capture" if line.is_capture else ""}" data-value="{markup(line.key)}" d="{"".join(parts)}"/>'
+
+
+def text(words: str, x: float, y: float, kind: str) -> str:
+    """A line of text."""
+    return f'<text x="{x:.1f}" y="{y:.1f}"{f" class={chr(34)}{kind}{chr(34)}" if kind else ""}>{markup(words)}</text>'
+
+
+__all__ = ["HEADER", "STYLE", "picture"]

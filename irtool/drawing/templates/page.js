@@ -1,0 +1,345 @@
+
+"use strict";
+(function () {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const $ = (id) => document.getElementById(id);
+  const STATUSES = ["", "new", "changed", "moved", "gone"];
+  const FOLDED = 240;       // characters of a line that are shown at first
+  const SVG = "http://www.w3.org/2000/svg";
+  const state = { step: 0, scene: "", picked: "", view: null };
+  let version = null;       // the last step that changed something
+  let rows = [];            // {element, graph, key, names}
+  let boxes = new Map();    // key -> elements
+  let edges = new Map();    // key of a value -> paths
+  let matches = [], match = -1;
+
+  // -- elements
+  function make(name, kind, text) {
+    const element = document.createElement(name);
+    if (kind) element.className = kind;
+    if (text !== undefined) element.textContent = text;
+    return element;
+  }
+  function push(map, key, item) {
+    if (map.has(key)) map.get(key).push(item); else map.set(key, [item]);
+  }
+
+  // -- steps
+  function showStep(step) {
+    state.step = Math.max(0, Math.min(step, data.steps.length - 1));
+    let last = state.step;
+    while (!data.steps[last].changed) last--;
+    const here = data.steps[state.step];
+    $("step").value = state.step;
+    $("before").disabled = state.step === 0;
+    $("after").disabled = state.step === data.steps.length - 1;
+    const name = here.name + (here.changed ? "" : " (changed nothing)");
+    $("step").setAttribute("aria-valuetext", name);
+    $("step-name").textContent = name;
+    $("step-name").title = name;
+    const fresh = version !== data.steps[last];
+    version = data.steps[last];
+    const isQuiet = last !== state.step;
+    drawRows(isQuiet);
+    if (fresh) fillScenes();
+    showScene(version.scenes[state.scene] !== undefined ? state.scene : version.roots[0], true);
+    $("nan").hidden = firstNan() === undefined;
+  }
+  function fillScenes() {
+    const select = $("scene");
+    select.replaceChildren();
+    const names = version.roots.slice();
+    for (const name of Object.keys(version.scenes)) if (!names.includes(name)) names.push(name);
+    for (const name of names) {
+      const option = make("option", "", version.roots.includes(name) ? name : "\u00a0\u00a0" + name);
+      option.value = name;
+      select.append(option);
+    }
+  }
+
+  // -- text
+  const TOKEN = /(#.*$)|("(?:[^"\\]|\\.)*")|(%[\w.]+)|([A-Za-z_^]\w*::\w+|\^\w+)|(: [A-Z]\w*|: (?:int|float|bool|str|complex|number|None)\b)/g;
+  const KINDS = ["note", "string", "value", "kind", "type"];
+  function paint(element, text, graph) {
+    const names = [];
+    let end = 0;
+    for (const found of text.matchAll(TOKEN)) {
+      if (found.index > end) element.append(text.slice(end, found.index));
+      const kind = KINDS[found.slice(1).findIndex((each) => each !== undefined)];
+      const span = make("span", kind, found[0]);
+      if (kind === "value") {
+        span.dataset.key = graph + " " + found[0];
+        names.push(span);
+      }
+      element.append(span);
+      end = found.index + found[0].length;
+    }
+    element.append(text.slice(end));
+    return names;
+  }
+  function drawRows(isQuiet) {
+    const pane = $("text"), top = pane.scrollTop;
+    rows = [];
+    const all = document.createDocumentFragment();
+    for (const [text, graph, key, status] of version.rows) {
+      if (isQuiet && status === 4) continue;
+      const element = make("div", "row " + (isQuiet ? "" : STATUSES[status]) + (data.texts[text].length > FOLDED ? " long" : ""));
+      const row = { element, graph: data.texts[graph], key: data.texts[key], text: data.texts[text], names: [], isGone: status === 4 };
+      fill(row, row.text.length > FOLDED);
+      element.dataset.row = rows.length;
+      rows.push(row);
+      all.append(element);
+    }
+    pane.replaceChildren(all);
+    pane.scrollTop = top;
+  }
+  function fill(row, isFolded) {
+    row.element.replaceChildren();
+    row.names = paint(row.element, isFolded ? row.text.slice(0, FOLDED) : row.text, row.graph);
+    if (row.text.length > FOLDED) {
+      const button = make("button", "unfold", isFolded ? "\u2026 " + (row.text.length - FOLDED) + " more" : "less");
+      button.type = "button";
+      button.addEventListener("click", (event) => { event.stopPropagation(); fill(row, !isFolded); });
+      row.element.append(button);
+    }
+  }
+
+  // -- picture
+  function showScene(name, isKept) {
+    const isSame = state.scene === name;
+    state.scene = name;
+    $("scene").value = name;
+    $("up").disabled = parentOf(name) === undefined;
+    const parsed = new DOMParser().parseFromString(data.pictures[version.scenes[name]], "image/svg+xml").documentElement;
+    const svg = document.importNode(parsed, true);
+    svg.setAttribute("role", "img");
+    svg.setAttribute("aria-label", "Graph " + name);
+    boxes = new Map();
+    edges = new Map();
+    const statuses = new Map(rows.filter((row) => !row.isGone).map((row) => [row.key, row.element.classList]));
+    for (const box of svg.querySelectorAll(".box")) {
+      for (const key of box.dataset.keys.split("|")) {
+        push(boxes, key, box);
+        const status = statuses.get(key);
+        if (status) for (const each of STATUSES.slice(1, 4)) if (status.contains(each)) box.classList.add(each);
+        if ((version.values[key] || {}).nan) box.classList.add("nan");
+      }
+    }
+    for (const edge of svg.querySelectorAll(".edge")) push(edges, edge.dataset.value, edge);
+    $("picture").replaceChildren(svg);
+    if (!isSame || !isKept || !state.view) fit(); else setView(state.view);
+    mark();
+  }
+  function parentOf(name) {
+    if (version.parents[name] !== undefined) return version.parents[name];
+    return version.roots.includes(name) || name === version.roots[0] ? undefined : version.roots[0];
+  }
+  function size() {
+    const svg = $("picture").firstElementChild;
+    return [parseFloat(svg.getAttribute("width")), parseFloat(svg.getAttribute("height"))];
+  }
+  function setView(view) {
+    state.view = view;
+    $("picture").firstElementChild.setAttribute("viewBox", view.map((each) => each.toFixed(2)).join(" "));
+  }
+  function fit() {
+    const [width, height] = size(), pane = $("picture").getBoundingClientRect();
+    const wide = Math.max(width, pane.width), ratio = pane.height / Math.max(pane.width, 1);
+    if (height / ratio <= wide * 1.8) {           // all of it, if it can still be read
+      const all = Math.max(wide, height / ratio);
+      setView([(width - all) / 2, 0, all, all * ratio]);
+    } else {
+      setView([(width - wide) / 2, 0, wide, wide * ratio]);
+    }
+  }
+  function zoom(factor, at) {
+    const [x, y, width, height] = state.view, pane = $("picture").getBoundingClientRect();
+    const u = at ? (at.clientX - pane.left) / pane.width : 0.5, v = at ? (at.clientY - pane.top) / pane.height : 0.5;
+    setView([x + width * (1 - factor) * u, y + height * (1 - factor) * v, width * factor, height * factor]);
+  }
+  function reveal(box) {
+    const frame = box.querySelector("rect"), [x, y, width, height] = state.view;
+    const left = frame.x.baseVal.value, top = frame.y.baseVal.value;
+    if (left < x || top < y || left + frame.width.baseVal.value > x + width || top + 20 > y + height) {
+      setView([left + frame.width.baseVal.value / 2 - width / 2, top - height / 3, width, height]);
+    }
+  }
+
+  // -- selection
+  function near(key) {
+    for (const each of document.querySelectorAll(".near")) each.classList.remove("near");
+    if (!key) return;
+    for (const edge of edges.get(key) || []) edge.classList.add("near");
+    for (const box of boxes.get(key) || []) box.classList.add("near");
+    for (const row of rows) {
+      let reads = false;
+      for (const span of row.names) if (span.dataset.key === key) { span.classList.add("near"); reads = true; }
+      if (reads) for (const box of boxes.get(row.key) || []) box.classList.add("near");
+    }
+  }
+  function mark() {
+    for (const each of document.querySelectorAll(".picked")) each.classList.remove("picked");
+    for (const box of boxes.get(state.picked) || []) box.classList.add("picked");
+    for (const row of rows) if (row.key === state.picked) row.element.classList.add("picked");
+    near(state.picked);
+  }
+  function rowOf(key) {
+    return rows.find((row) => row.key === key && !row.isGone) || rows.find((row) => !row.isGone && row.names.some((span) => span.dataset.key === key));
+  }
+  function pick(key, from) {
+    state.picked = key;
+    mark();
+    const row = rowOf(key);
+    if (from !== "text" && row) row.element.scrollIntoView({ block: "nearest" });
+    const box = (boxes.get(key) || (row ? boxes.get(row.key) : undefined) || [])[0];
+    if (from !== "picture" && box) reveal(box);
+    tell(key, row);
+  }
+  function tell(key, row) {
+    const pane = $("details");
+    pane.replaceChildren();
+    if (!key) return;
+    if (row) {
+      const line = make("p"), code = make("code");
+      const text = row.text.trim();
+      paint(code, text.length > FOLDED * 4 ? text.slice(0, FOLDED * 4) + "\u2026" : text, row.graph);
+      line.append(code);
+      pane.append(line);
+    }
+    const facts = version.values[key];
+    if (!facts) return;
+    for (const text of facts.lines || []) pane.append(make("p", facts.nan && text.includes("nan") ? "trouble" : "", text));
+    if (facts.bars) pane.append(histogram(facts.bars, facts.range));
+  }
+  function histogram(bars, range) {
+    const svg = document.createElementNS(SVG, "svg"), most = Math.max(...bars, 1);
+    svg.setAttribute("viewBox", "0 0 180 48");
+    svg.setAttribute("role", "img");
+    svg.setAttribute("aria-label", "Histogram from " + range[0] + " to " + range[1]);
+    bars.forEach((count, i) => {
+      const bar = document.createElementNS(SVG, "rect"), tall = count ? Math.max(1, 46 * count / most) : 0;
+      const box = { x: i * 180 / bars.length, y: 48 - tall, width: 180 / bars.length - 1, height: tall };
+      for (const name in box) bar.setAttribute(name, box[name]);
+      svg.append(bar);
+    });
+    return svg;
+  }
+  function firstNan() {
+    return Object.keys(version.values).find((key) => version.values[key].nan);
+  }
+  function goToNan() {
+    const key = firstNan();
+    if (key !== undefined) show(key);
+  }
+  function show(key) {          // select, in the picture that shows it
+    if (!boxes.has(key)) {
+      const graph = (rowOf(key) || {}).graph;
+      if (graph !== undefined && version.scenes[graph] !== undefined) showScene(graph);
+    }
+    pick(key, "keys");
+  }
+  function open() {
+    const box = (boxes.get(state.picked) || []).find((each) => each.dataset.opens);
+    if (box) showScene(box.dataset.opens);
+  }
+  function up() {
+    const parent = parentOf(state.scene);
+    if (parent !== undefined) showScene(parent);
+  }
+
+  // -- find
+  function find() {
+    const words = $("find").value.toLowerCase();
+    matches = [];
+    match = -1;
+    for (const row of rows) {
+      const isMatch = words !== "" && row.text.toLowerCase().includes(words);
+      row.element.classList.toggle("matched", isMatch);
+      if (isMatch) matches.push(row);
+    }
+    $("found").textContent = words ? matches.length + " lines" : "";
+  }
+  function findNext() {
+    if (!matches.length) return;
+    match = (match + 1) % matches.length;
+    $("found").textContent = (match + 1) + " of " + matches.length;
+    matches[match].element.scrollIntoView({ block: "center" });
+    show(matches[match].key);
+  }
+  function move(by) {
+    const lines = rows.filter((row) => !row.isGone), at = lines.findIndex((row) => row.key === state.picked);
+    const row = lines[Math.max(0, Math.min(lines.length - 1, at + by))];
+    if (row) show(row.key);
+  }
+  function theme() {
+    document.documentElement.classList.toggle("dark");
+  }
+
+  // -- events
+  const actions = {
+    up, before: () => showStep(state.step - 1), after: () => showStep(state.step + 1), nan: goToNan, closer: () => zoom(0.8),
+    farther: () => zoom(1.25), fit, theme, help: () => $("keys").showModal(),
+  };
+  for (const id in actions) $(id).addEventListener("click", () => actions[id]());
+  $("step").addEventListener("input", () => showStep(Number($("step").value)));
+  $("scene").addEventListener("change", () => showScene($("scene").value));
+  $("find").addEventListener("input", find);
+  $("find").addEventListener("keydown", (event) => {
+    if (event.key === "Enter") findNext();
+    if (event.key === "Escape") { $("find").value = ""; find(); $("picture").focus(); }
+  });
+  const keys = {
+    ArrowLeft: actions.before, ArrowRight: actions.after, j: () => move(1), k: () => move(-1), o: open, u: up, n: goToNan, t: theme,
+    "+": actions.closer, "=": actions.closer, "-": actions.farther, 0: fit, "?": actions.help, Escape: () => pick("", "keys"),
+    "/": () => $("find").focus(),
+  };
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, dialog")) return;
+    if (Object.hasOwn(keys, event.key)) { event.preventDefault(); keys[event.key](); }
+  });
+  $("text").addEventListener("click", (event) => {
+    const span = event.target.closest(".value"), element = event.target.closest(".row");
+    if (!element) return;
+    const row = rows[Number(element.dataset.row)];
+    if (!boxes.has(row.key) && version.scenes[row.graph] !== undefined && !boxes.has(span ? span.dataset.key : "")) showScene(row.graph);
+    pick(span ? span.dataset.key : row.key, "text");
+  });
+  $("text").addEventListener("mouseover", (event) => {
+    const span = event.target.closest(".value");
+    if (span) near(span.dataset.key);
+  });
+  $("text").addEventListener("mouseleave", () => near(state.picked));
+  const picture = $("picture");
+  let drag = null;
+  picture.addEventListener("wheel", (event) => { event.preventDefault(); zoom(event.deltaY > 0 ? 1.15 : 0.87, event); }, { passive: false });
+  picture.addEventListener("pointerdown", (event) => { drag = { x: event.clientX, y: event.clientY, view: state.view, moved: false }; });
+  picture.addEventListener("pointermove", (event) => {
+    if (!drag) {
+      const edge = event.target.closest(".edge");
+      if (edge) near(edge.dataset.value);
+      return;
+    }
+    if (!event.buttons) { drag = null; return; }
+    const pane = picture.getBoundingClientRect(), dx = event.clientX - drag.x, dy = event.clientY - drag.y;
+    drag.moved = drag.moved || Math.abs(dx) + Math.abs(dy) > 4;
+    if (!drag.moved) return;
+    picture.classList.add("dragged");
+    setView([drag.view[0] - dx * drag.view[2] / pane.width, drag.view[1] - dy * drag.view[3] / pane.height, drag.view[2], drag.view[3]]);
+  });
+  picture.addEventListener("pointerup", (event) => {
+    const moved = drag && drag.moved;
+    drag = null;
+    picture.classList.remove("dragged");
+    if (moved) return;
+    const box = event.target.closest(".box"), edge = event.target.closest(".edge");
+    pick(box ? box.dataset.keys.split("|")[0] : edge ? edge.dataset.value : "", "picture");
+  });
+  picture.addEventListener("dblclick", open);
+  window.addEventListener("resize", () => { if (state.view) fit(); });
+
+  if (window.matchMedia("(prefers-color-scheme: dark)").matches) theme();
+  $("step").max = data.steps.length - 1;
+  $("stepper").hidden = data.steps.length === 1;
+  if (data.steps.length === 1) $("stepper").style.display = "none";
+  showStep(0);
+})();

@@ -1,0 +1,189 @@
+"""The pages of `irtool show` in headless Chromium: every control, accessibility, hostile texts (`make browser`)."""
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from irtool.cli.main import main
+from tests.test_show import EXAMPLES, HOSTILE, LOOP, chain, hostile_file
+
+pytestmark = pytest.mark.browser
+
+OPTIONS = {
+    "passes": [str(EXAMPLES / "lstm_cell.ir"), "--passes=O1"],
+    "gradient": [str(EXAMPLES / "lstm_cell.ir"), "--passes=differentiate"],
+    "values": [str(EXAMPLES / "mlp.ir"), "--inputs", str(EXAMPLES / "mlp_inputs.npz")],
+    "archive": [str(EXAMPLES / "model.pt")],
+    "loop": ["loop.ir", "--passes=loop-unrolling"],
+    "large": ["large.ir", "--passes=dce"],
+    "nan": ["nan.ir", "--input", "x=3xf32=1"],
+}
+NAN = "graph(%x : Tensor):\n  %a : Tensor = aten::neg(%x)\n  %b : Tensor = aten::log(%a)\n  return (%b)\n"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Headless Chromium of the system."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"] * (os.geteuid() == 0))
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def opened(browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
+    """Opens the page of a command line; at the end no script may have failed, been refused, or opened a dialog."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "loop.ir").write_text(LOOP)
+    (tmp_path / "large.ir").write_text(chain(1000, 5))
+    (tmp_path / "nan.ir").write_text(NAN)
+    problems: list[str] = []
+    pages: list[Any] = []
+
+    def open_page(*words: str, scheme: str = "light") -> Any:
+        assert main(["show", *words, "-o", str(tmp_path / "page.html")]) == 0
+        page = browser.new_page(viewport={"width": 1280, "height": 800}, color_scheme=scheme)
+        page.on("console", lambda message: problems.append(message.text))
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("dialog", lambda dialog: problems.append(f"dialog: {dialog.message}"))
+        page.on("request", lambda request: None if request.url.startswith("file:") else problems.append(request.url))
+        page.goto((tmp_path / "page.html").as_uri())
+        pages.append(page)
+        return page
+
+    yield open_page
+    for page in pages:
+        page.close()
+    assert not problems
+
+
+def text_of(page: Any, name: str) -> str:
+    """The text of an element."""
+    return str(page.inner_text(name))
+
+
+STICKS_OUT = """() => [...document.querySelectorAll("#picture .box > text:not(.absent)")].filter((text) => {
+  const frame = text.parentElement.querySelector("rect").getBBox(), words = text.getBBox();
+  return words.x < frame.x || words.x + words.width > frame.x + frame.width || words.y + words.height > frame.y + frame.height + 2;
+}).map((text) => text.textContent)"""
+OVERLAPS = """() => {
+  const parts = [...document.querySelectorAll("header > *")].filter((each) => each.offsetWidth).map((each) => each.getBoundingClientRect());
+  return parts.some((a, i) => parts.slice(0, i).some((b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom));
+}"""
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_every_control(name: str, opened: Callable[..., Any]) -> None:
+    page = opened(*OPTIONS[name])
+    assert not page.evaluate(STICKS_OUT) and not page.evaluate(OVERLAPS)
+    for _ in range(page.locator("#step").evaluate("each => Number(each.max)")):
+        page.click("#after")
+        assert text_of(page, "#step-name") != "as it was read"
+        assert not page.evaluate(STICKS_OUT)
+    if page.is_visible("#before"):
+        assert page.is_disabled("#after")
+        page.click("#before")
+    view = "() => document.querySelector('#picture svg').getAttribute('viewBox')"
+    page.click("#fit")
+    whole = page.evaluate(view)
+    page.click("#closer")
+    assert page.evaluate(view) != whole
+    page.click("#farther")
+    page.mouse.move(300, 400)
+    page.mouse.wheel(0, 200)
+    page.mouse.down()
+    page.mouse.move(340, 430)
+    page.mouse.up()
+    page.click("#fit")
+    assert page.evaluate(view) == whole
+    page.click("#theme")
+    assert page.evaluate("document.documentElement.classList.contains('dark')")
+    page.click("#theme")
+    page.click("#help")
+    assert page.is_visible("#keys")
+    page.click("#keys button")
+    assert not page.is_visible("#keys")
+    for option in page.locator("#scene option").all()[:8]:
+        page.select_option("#scene", option.get_attribute("value"))
+        assert page.locator("#picture svg .box").count() and not page.evaluate(STICKS_OUT)
+    page.fill("#find", "%")
+    assert text_of(page, "#found").endswith("lines")
+    page.press("#find", "Enter")
+    assert text_of(page, "#found").startswith("1 of")
+    page.press("#find", "Escape")
+    for key in ("ArrowRight", "ArrowLeft", "j", "j", "k", "o", "u", "n", "t", "t", "+", "-", "0", "Escape"):
+        page.keyboard.press(key)
+    page.emulate_media(media="print")
+    assert not page.is_visible("#theme") and page.is_visible("#text")
+
+
+def test_lines_and_boxes_are_linked(opened: Callable[..., Any]) -> None:
+    page = opened(*OPTIONS["values"])
+    page.click(".row:has-text('aten::relu') .value:first-child")
+    assert page.locator(".box.picked").get_attribute("data-keys") == "graph %hidden"
+    assert page.locator(".edge.near").count() == 1
+    assert "float32 (4, 16)" in text_of(page, "#details")
+    assert page.locator("#details svg rect").count() == 24
+    page.click(".box[data-keys='graph %8'] > rect")
+    assert "aten::addmm(%b2" in text_of(page, ".row.picked")
+    page.keyboard.press("Escape")
+    assert not page.locator(".picked").count()
+
+
+def test_what_a_pass_did_is_in_colour(opened: Callable[..., Any]) -> None:
+    page = opened(*OPTIONS["passes"])
+    while "constant-propagation" not in text_of(page, "#step-name"):
+        page.click("#after")
+    assert page.locator(".row.gone").count() == 1 and page.locator(".row.changed").count() == 2
+    page.click("#before")
+    assert not page.locator(".row.gone:has-text('%two')").count()
+
+
+def test_a_fold_opens(opened: Callable[..., Any]) -> None:
+    page = opened(*OPTIONS["large"])
+    assert page.locator("#picture .fold").count() == 5 and page.is_disabled("#up")
+    page.dblclick("#picture .fold >> nth=1")
+    assert page.locator("#scene").input_value() != "graph"
+    page.click("#up")
+    assert page.locator("#scene").input_value() == "graph"
+
+
+def test_the_first_nan(opened: Callable[..., Any]) -> None:
+    page = opened(*OPTIONS["nan"])
+    page.click("#nan")
+    assert page.locator(".box.picked").get_attribute("data-keys") == "graph %b"
+    assert "3 nan" in text_of(page, "#details .trouble")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", OPTIONS)
+def test_accessibility(name: str, scheme: str, opened: Callable[..., Any]) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    page = opened(*OPTIONS[name], scheme=scheme)
+    page.keyboard.press("j")
+    if page.is_visible("#after"):
+        page.click("#after")
+    found = Axe().run(page).response["violations"]
+    assert not [(each["id"], each["nodes"][0]["html"][:200]) for each in found if each["impact"] in ("serious", "critical")]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_texts_do_nothing(name: str, opened: Callable[..., Any], tmp_path: Path) -> None:
+    page = opened(str(hostile_file(name, tmp_path)))
+    for element in ("img", "b", "iframe", "#text script", "#picture script", "svg svg"):
+        assert not page.locator(element).count()
+    for unfold in page.locator(".unfold").all():
+        unfold.click()
+    page.keyboard.press("j")
+    if name in ("string", "scope", "comment"):
+        assert "<script>alert(1)</script>" in text_of(page, "#text")
+    if name == "turned":
+        assert "\\u202egnp.exe" in text_of(page, "#text")
