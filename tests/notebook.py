@@ -37,7 +37,7 @@ class Notebook:
     def forward(self, name, args, apply):
         return apply(name, args), None
 
-    def backward(self, name, args, results, saved, grads, apply, again=False):
+    def backward(self, name, args, results, saved, grads, apply, needed, again=False):
         (g,) = grads
         if name == "mul":
             return [apply("mul", [g, args[1]]), apply("mul", [g, args[0]])]

@@ -86,6 +86,20 @@ def test_a_tape_gives_the_gradients_of_differentiate(name, call):
 
 
 @over("name, call", LAST, family)
+def test_the_gradient_of_one_operand_is_that_among_those_of_all(name, call):
+    """A tape computes only the gradients that are needed: the backward half of a formula for some operands gives the bits of the whole."""
+    trial, inputs, cotangents = prepared(name, call)
+    if len(trial.wrt) < 2 or "(a!)" in OPS[name].schemas[OPS[name].names.index(name)]:
+        pytest.skip("one operand has a gradient, or it writes")
+    wanted = dict(zip(trial.wrt, by_tape(trial, inputs, cotangents), strict=True))
+    for place, expected in wanted.items():
+        trial.wrt = [place]
+        for one, other in zip(leaves_of(by_tape(trial, inputs, cotangents)), leaves_of([expected]), strict=True):
+            assert (one is None) == (other is None)
+            np.testing.assert_array_equal(unwrapped(one), unwrapped(other))
+
+
+@over("name, call", LAST, family)
 def test_batched_gradients_are_looped_gradients(name, call):
     if rule_of(name) is None or "!)" in OPS[name].schemas[OPS[name].names.index(name)]:
         pytest.skip("no batching rule, or it writes")

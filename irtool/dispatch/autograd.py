@@ -53,11 +53,13 @@ class Entry:
     def propagate(self, grads: list[Any], apply: Callable[..., Any]) -> Sequence[Any]:
         """The gradients of the operands, from those of the results; `apply` runs the operations."""
         tape = self.tape
-        if apply == tape.apply:
-            return tape.rules.backward(self.name, self.args, self.results, self.saved, grads, apply, again=True)    # type: ignore[no-any-return]
-        opened = [tape.opened(arg) for arg in self.args]
-        results = [tape.opened(each) for each in self.results]
-        return tape.rules.backward(self.name, opened, results, self.saved, grads, apply)    # type: ignore[no-any-return]
+        args, results = self.args, self.results
+        is_again = apply == tape.apply
+        inner = [tape.opened(arg) for arg in args]
+        needed = tuple([bool(tape.post_hooks) or one is not other for one, other in zip(args, inner, strict=True)])
+        if not is_again:
+            args, results = inner, [tape.opened(each) for each in results]
+        return tape.rules.backward(self.name, args, results, self.saved, grads, apply, needed, is_again)    # type: ignore[no-any-return]
 
 
 class QuickEntry(Entry):

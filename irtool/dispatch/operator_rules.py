@@ -58,13 +58,14 @@ class Library:
         return recipe.forward(args, apply)
 
     def backward(self, name: str, args: list[Any], results: list[Any], saved: Any, grads: list[Any], apply: Apply,
-                 again: bool = False) -> Sequence[Any]:
-        """One gradient per operand. again: recompute the saved values by `apply`, so that they can be differentiated in turn."""
+                 needed: tuple[bool, ...], again: bool = False) -> Sequence[Any]:
+        """One gradient per operand; None where it is not needed. again: recompute the saved values by `apply`, so that they can be
+        differentiated in turn."""
         recipe = recipes.recipe_of(name)
         assert recipe is not None
         if again:
             saved = recipe.saved(args, results, saved, apply)
-        return recipe.backward(args, results, saved, grads, apply)
+        return recipe.backward(args, results, saved, grads, apply, needed)
 
     def add(self, a: Any, b: Any, apply: Apply) -> Any:
         """The sum of two gradients."""

@@ -6,15 +6,17 @@ formula draws random numbers, its whole graph runs instead, since result and sav
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 
+from irtool.analysis.liveness import remove_dead_nodes
 from irtool.autodiff.formula_graphs import Formula, formula_of, is_unsteady
 from irtool.dispatch.control_flow import DECIDES, Control, as_condition, is_undecided, logic, only_controls
 from irtool.dispatch.custom_functions import WHOLE, run_custom
 from irtool.interpret import Plan, walk
+from irtool.ir.constants import CONSTANT_KINDS
 from irtool.ir.custom import CUSTOM_VJP
 from irtool.ir.edits import clone_node
 from irtool.ir.errors import UnsupportedError
@@ -31,64 +33,108 @@ from irtool.ops.size_facts import ON_TENSORS
 from irtool.ops.tensor import Tensor, wrapped
 
 Apply = Callable[..., Any]
+Way = Callable[[Apply, list[Any]], Sequence[Any]]
+"""What runs one node: a function of a layer's `apply` and the operands."""
+UNCHANGING = frozenset((int, float, bool, str, type(None)))
+
+
+class Half:
+    """The backward half of a formula for some of the operands: a graph from operands, results, saved values and gradients of results.
+
+    read: which of these, counted through, the graph has as inputs; places: for each operand the output of the graph that is its gradient,
+    None for no gradient; None instead of a list: the only output is a tuple of them all.
+    """
+
+    __slots__ = ("graph", "read", "places")
+
+    def __init__(self, recipe: Recipe, needed: Sequence[bool]) -> None:
+        formula = recipe.formula
+        self.graph = graph = Graph(formula.backward.dialect)
+        graph.source = formula.backward.source
+        saved = formula.context.node.inputs
+        sources = list(saved) if recipe.is_whole else [*formula.graph.inputs, *formula.results, *([] if recipe.is_later else recipe.extra)]
+        inputs = [graph.block.add_input(graph.fresh_id(), value.type) for value in (*sources, *formula.backward.inputs[1:])]
+        mapping = dict(zip(sources, inputs, strict=False))
+        if recipe.is_later:
+            _compute(formula, recipe.extra, mapping, graph)
+        mapping.update(zip(formula.backward.inputs[1:], inputs[len(sources):], strict=True))
+        context = formula.backward.inputs[0]
+        for node in formula.backward.block:
+            if context in node.inputs:
+                mapping.update((value, mapping[source]) for value, source in zip(node.outputs, saved, strict=True))
+            else:
+                clone_node(node, mapping, graph.block, graph)
+        output = formula.backward.outputs[0]
+        gradients = output.node.inputs if output.node.kind == "prim::TupleConstruct" else (output,)
+        is_tuple = isinstance(output.type, TupleType) and output.node.kind != "prim::TupleConstruct"
+        self.places: list[int | None] | None = None
+        if is_tuple:
+            graph.block.set_outputs([mapping[output]])
+        else:
+            wanted = [is_needed and value.type.key not in ("None", "NoneType") for is_needed, value in zip(needed, gradients, strict=True)]
+            self.places = [sum(wanted[:place]) if each else None for place, each in enumerate(wanted)]
+            graph.block.set_outputs([mapping[value] for value, each in zip(gradients, wanted, strict=True) if each])
+        remove_dead_nodes(graph)
+        self.read = [place for place, value in enumerate(inputs) if value.has_uses]
+        for place in reversed(range(len(inputs))):
+            if not inputs[place].has_uses:
+                graph.block.remove_input(place)
 
 
 class Recipe:
     """The gradient formula of one overload, prepared for tapes."""
 
-    __slots__ = ("schema", "formula", "saving", "wanted", "is_whole", "whole", "count", "is_later", "plans")
+    __slots__ = ("schema", "formula", "saving", "extra", "is_whole", "whole", "count", "is_later", "plans", "ways", "halves")
 
     def __init__(self, schema: Schema, formula: Formula) -> None:
         self.schema = schema
         self.formula = formula
         self.plans: dict[Block, Plan] = {}      # cached by `walk`; the formula's graphs never change
+        self.ways: dict[Node, Way] = {}
+        self.halves: dict[tuple[bool, ...], Half] = {}
         self.count = len(formula.backward.inputs) - 1
         self.is_whole = any(map(is_unsteady, formula.graph.walk()))
         self.whole = formula.split()[0] if self.is_whole else None
-        places: dict[Value, tuple[str, int]] = {value: ("arg", i) for i, value in enumerate(formula.graph.inputs)}
-        places.update((value, ("result", i)) for i, value in enumerate(formula.results))
-        saved = formula.context.node.inputs
-        extra = [value for value in dict.fromkeys(saved) if value not in places]
-        places.update((value, ("extra", i)) for i, value in enumerate(extra))
-        self.wanted = [places[value] for value in saved]
-        self.saving = _slice(formula, extra) if extra and not self.is_whole else None
-        """The graph that computes saved values besides operands and results; None: there are none."""
+        known = (*formula.graph.inputs, *formula.results)
+        self.extra = [value for value in dict.fromkeys(formula.context.node.inputs) if value not in known]
+        """Saved values besides operands and results."""
+        self.saving = _slice(formula, self.extra) if self.extra and not self.is_whole else None
+        """The graph that computes them; None: there are none."""
         self.is_later = self.saving is not None and all(node.kind in NO_ELEMENTS_ASKED for node in self.saving.walk())
         """Does `saving` compute only sizes and dtypes, which the backward half can compute when it needs them?"""
 
     def forward(self, args: list[Any], apply: Apply) -> tuple[Any, Any]:
         """The results, and other saved values."""
         if self.whole is not None:
-            *results, saved = interpreted(self.whole, list(args), apply, self.plans)[0]
+            *results, saved = self.run(self.whole, list(args), apply)[0]
             return (tuple(results) if len(results) > 1 else results[0]), saved
         result = apply(self.schema.name, args)
         if self.saving is None or self.is_later:
             return result, None
         return result, self.saved(args, result if isinstance(result, tuple) else (result,), None, apply)
 
-    def saved(self, args: Sequence[Any], results: Sequence[Any], saved: Any, apply: Apply) -> Any:
-        """The saved values besides operands and results, computed by `apply`."""
-        if self.saving is None:
-            return saved
-        return interpreted(self.saving, [*args, *results], apply, self.plans)
+    def run(self, graph: Graph, values: list[Any], apply: Apply) -> list[Any]:
+        """The outputs of one of the recipe's graphs."""
+        return interpreted(graph, values, apply, self.plans, self.ways)
 
-    def backward(self, args: Sequence[Any], results: Sequence[Any], saved: Any, grads: Sequence[Any], apply: Apply) -> Sequence[Any]:
-        """One gradient per operand; None: no gradient."""
-        if self.is_later and saved is None:
-            saved = self.saved(args, results, None, apply)
-        if self.is_whole:
-            context = saved
-        else:
-            sources = {"arg": args, "result": results, "extra": saved}
-            context = tuple([sources[source][i] for source, i in self.wanted])
+    def saved(self, args: Sequence[Any], results: Sequence[Any], saved: Any, apply: Apply) -> Any:
+        """The saved values besides operands and results, computed by `apply`; None if the backward half computes them."""
+        return saved if self.saving is None or self.is_later else self.run(self.saving, [*args, *results], apply)
+
+    def backward(self, args: Sequence[Any], results: Sequence[Any], saved: Any, grads: Sequence[Any], apply: Apply,
+                 needed: tuple[bool, ...]) -> Sequence[Any]:
+        """One gradient per operand; None: no gradient. needed: for each operand whether its gradient is needed."""
         turned = self.formula.is_conjugated or not any(dtype_of(each.dtype).kind == "c" for each in tensors_in([list(args), list(results)]))
         cotangents = [filled(grad if turned else conjugated(grad, apply), result, apply)
                  for grad, result in zip(grads[:self.count], results, strict=False)]
         if all(each is None for each in cotangents):
             return [None] * len(args)
-        (gradients,) = interpreted(self.formula.backward, [context, *cotangents], apply, self.plans)
-        if not isinstance(self.formula.backward.outputs[0].type, TupleType):
-            gradients = (gradients,)
+        half = self.halves.get(needed)
+        if half is None:
+            half = self.halves[needed] = Half(self, needed)
+        values = [*saved, *cotangents] if self.is_whole else [*args, *results, *(saved or ()), *cotangents]
+        outputs = self.run(half.graph, [values[place] for place in half.read], apply)
+        gradients = outputs[0] if half.places is None else [None if place is None else outputs[place] for place in half.places]
         return [self.fitted(grad if turned else conjugated(grad, apply), arg, apply) for grad, arg in zip(gradients, args, strict=True)]
 
     def fitted(self, grad: Any, arg: Any, apply: Apply) -> Any:
@@ -122,14 +168,19 @@ def _slice(formula: Formula, values: list[Value]) -> Graph:
     """The part of a formula that computes `values` from operands and results."""
     graph = Graph(formula.graph.dialect)
     mapping = {value: graph.block.add_input(graph.fresh_id(), value.type) for value in (*formula.graph.inputs, *formula.results)}
+    _compute(formula, values, mapping, graph)
+    graph.block.set_outputs([mapping[value] for value in values])
+    return graph
+
+
+def _compute(formula: Formula, values: list[Value], mapping: dict[Value, Value], graph: Graph) -> None:
+    """Append the nodes of a formula that compute `values` from operands and results, which are in `mapping`."""
     needed = formula.needed(tuple(values), frozenset(formula.results))
     for node in formula.graph.block:
         if node in needed:
             before = dict(mapping)
             clone_node(node, mapping, graph.block, graph)
             mapping.update((value, before[value]) for value in node.outputs if value in before)     # results are inputs of the slice
-    graph.block.set_outputs([mapping[value] for value in values])
-    return graph
 
 
 _recipes: dict[str, Recipe | None] = forgets_kinds({})
@@ -144,42 +195,74 @@ def recipe_of(name: str) -> Recipe | None:
     return _recipes[name]
 
 
-def interpreted(graph: Graph, values: list[Any], apply: Apply, plans: dict[Block, Plan] | None = None) -> list[Any]:
-    """The outputs of a graph whose operations run by `apply`, a layer's method. plans: as for `walk`."""
-    return walk(graph, values, caller(apply), closed=WHOLE, control=Control(apply, caller), plans=plans)
+def interpreted(graph: Graph, values: list[Any], apply: Apply, plans: dict[Block, Plan] | None = None,
+                ways: dict[Node, Way] | None = None) -> list[Any]:
+    """The outputs of a graph whose operations run by `apply`, a layer's method. plans: as for `walk`; ways: as for `caller`."""
+    call = partial(caller, ways={} if ways is None else ways)
+    return walk(graph, values, call(apply), closed=WHOLE, control=Control(apply, call), plans=plans)
 
 
-def caller(apply: Apply) -> Callable[[Node, list[Any]], Sequence[Any]]:
-    """The function with which `irtool.interpret.walk` runs the nodes of a graph by a layer's `apply`."""
+def caller(apply: Apply, ways: dict[Node, Way]) -> Callable[[Node, list[Any]], Sequence[Any]]:
+    """The function with which `irtool.interpret.walk` runs the nodes of a graph by a layer's `apply`. ways: a cache of what each node runs
+    by, for further walks of the graph, which must not change.
+    """
     def call(node: Node, values: list[Any]) -> Sequence[Any]:
-        kind = node.kind
-        if kind in DECIDES and is_undecided(values[0]) and only_controls(node.output):
-            return (as_condition(values[0], apply),)
-        if kind in ON_TENSORS and any(map(is_undecided, values)) and node.output.type.text == "bool":
-            return (logic(kind, values, apply),)
-        if kind == "prim::AutogradAdd":
-            return (added(values[0], values[1], apply),)
-        if kind.startswith("aten::") or kind.partition("::")[0] not in WITHOUT_LAYERS and OPS.of_kind(kind):
-            if not any(True for _ in tensors_in(values)) and not _makes_tensors(node):
-                return call_node(node, values)
-            plan = plan_for(node)
-            if plan is None:
-                raise UnsupportedError(f"{kind} is not supported here yet", code="E0501")
-            if plan.overload.op.family in PYTHON or kind in ("aten::__is__", "aten::__isnot__"):
-                if any(isinstance(value, Tensor) for value in values):      # tensors as elements of lists and keys of dicts
-                    return _results(node, plan.overload.op.kernel(np, *plan.arguments(values)))
-                return call_node(node, values)
-            return _results(node, apply(plan.overload.schema.name, list(plan.arguments(values))))
-        if kind == CUSTOM_VJP:
-            return run_custom(node, values, apply.__self__)     # type: ignore[attr-defined]
-        if kind in OTHERS:
-            return (OTHERS[kind](apply, values),)
-        if kind in HANDING_ON and values:       # the same objects, since a list may have aliases
-            return call_node(node, values)
-        if kind in HANDING_ON or not any(True for _ in tensors_in(values)):
-            return [wrapped(each) for each in call_node(node, values)]
-        return _results(node, wrapped_call(node, values))
+        way = ways.get(node)
+        if way is None:
+            way = ways[node] = way_of(node)
+        return way(apply, values)
     return call
+
+
+def way_of(node: Node) -> Way:
+    """The function of a layer's `apply` and the operands that runs a node."""
+    kind = node.kind
+    if kind in DECIDES:
+        run = _by_layers(node)
+        return lambda apply, values: (as_condition(values[0], apply),) if is_undecided(values[0]) and only_controls(node.output) \
+            else run(apply, values)
+    if kind in ON_TENSORS and node.output.type.text == "bool":
+        run = _by_layers(node)
+        return lambda apply, values: (logic(kind, values, apply),) if any(map(is_undecided, values)) else run(apply, values)
+    if kind == "prim::AutogradAdd":
+        return lambda apply, values: (added(values[0], values[1], apply),)
+    if kind.startswith("aten::") or kind.partition("::")[0] not in WITHOUT_LAYERS and OPS.of_kind(kind):
+        return _by_layers(node)
+    if kind == CUSTOM_VJP:
+        return lambda apply, values: run_custom(node, values, apply.__self__)     # type: ignore[attr-defined]
+    if kind in OTHERS:
+        return lambda apply, values: (OTHERS[kind](apply, values),)
+    if kind in CONSTANT_KINDS and len(node.outputs) == 1 and (results := call_node(node, []))[0].__class__ in UNCHANGING:
+        return lambda apply, values: results
+    return partial(_without_layers, node)
+
+
+def _by_layers(node: Node) -> Way:
+    """For an operator: by `apply`, unless no tensor takes part or it is one on Python's lists and numbers."""
+    kind = node.kind
+    plan = plan_for(node)
+    makes_tensors = any(isinstance(value.type, TensorType) for value in node.outputs)
+    is_python = plan is not None and (plan.overload.op.family in PYTHON or kind in ("aten::__is__", "aten::__isnot__"))
+
+    def run(apply: Apply, values: list[Any]) -> Sequence[Any]:
+        if not makes_tensors and not any(True for _ in tensors_in(values)):
+            return call_node(node, values)
+        if plan is None:
+            raise UnsupportedError(f"{kind} is not supported here yet", code="E0501")
+        if not is_python:
+            return _results(node, apply(plan.overload.schema.name, list(plan.arguments(values))))
+        if any(isinstance(value, Tensor) for value in values):      # tensors as elements of lists and keys of dicts
+            return _results(node, plan.overload.op.kernel(np, *plan.arguments(values)))
+        return call_node(node, values)
+    return run
+
+
+def _without_layers(node: Node, apply: Apply, values: list[Any]) -> Sequence[Any]:
+    if node.kind in HANDING_ON and values:       # the same objects, since a list may have aliases
+        return call_node(node, values)
+    if node.kind in HANDING_ON or not any(True for _ in tensors_in(values)):
+        return [wrapped(each) for each in call_node(node, values)]
+    return _results(node, wrapped_call(node, values))
 
 
 def added(a: Any, b: Any, apply: Apply) -> Any:
@@ -220,10 +303,6 @@ def wrapped_call(node: Node, values: list[Any]) -> Any:
 
     results = call_node(node, [map_tensors(elements_of, value) for value in values])
     return results[0] if len(results) == 1 else tuple(results)
-
-
-def _makes_tensors(node: Node) -> bool:
-    return any(isinstance(value.type, TensorType) for value in node.outputs)
 
 
 def _results(node: Node, result: Any) -> Sequence[Any]:
