@@ -146,6 +146,27 @@ def test_what_a_pass_did_is_in_colour(opened: Callable[..., Any]) -> None:
     assert not page.locator(".row.gone:has-text('%two')").count()
 
 
+def test_nodes_of_df_are_linked_with_those_of_f(opened: Callable[..., Any]) -> None:
+    page = opened(*OPTIONS["gradient"])
+    page.click("#after")
+    page.click(".row:has-text('from %hw,') >> nth=0", position={"x": 400, "y": 8})
+    assert page.locator(".row.near:has-text('%hw :')").count() == 1
+    page.click("#fit")
+    assert "near" in (page.locator(".box[data-keys='f %hw']").get_attribute("class") or "")
+    page.click(".box[data-keys='f %hw'] > rect")
+    assert page.locator(".row.near:has-text('from %hw,')").count() == 5
+
+
+def test_keys_lead_into_folds(opened: Callable[..., Any]) -> None:
+    page = opened(*OPTIONS["large"])
+    page.fill("#find", "%333 :")
+    page.press("#find", "Enter")
+    assert page.locator(".box.picked").get_attribute("data-keys") == "graph %333"
+    page.press("#find", "Escape")
+    page.keyboard.press("j")
+    assert page.locator(".box.picked").get_attribute("data-keys") == "graph %334"
+
+
 def test_a_fold_opens(opened: Callable[..., Any]) -> None:
     page = opened(*OPTIONS["large"])
     assert page.locator("#picture .fold").count() == 5 and page.is_disabled("#up")

@@ -20,8 +20,8 @@ def markup(text: str) -> str:
 
 
 def cut(text: str, most: int) -> str:
-    """A text of at most about `most` characters, which says how many were left out."""
-    return text if len(text) <= most else f"{text[:most]}\u2026 ({len(text):,} characters)"
+    """A text of at most about `most` characters, which says how long it was if it was much longer."""
+    return text if len(text) <= most else text[:most] + "\u2026" + (f" ({len(text):,} characters)" if len(text) > 10 * most else "")
 
 
 def script_data(data: Any) -> str:

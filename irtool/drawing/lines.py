@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from irtool.drawing.escaping import cut
 from irtool.drawing.scenes import Keys
-from irtool.ir.graph import Block, Graph
+from irtool.ir.graph import Block, Graph, Node
 from irtool.ir.module import Module
+from irtool.ir.pair import OF
 from irtool.text.printer import Printer, is_literal, name_line, section_label
 
 LONGEST = 20_000
@@ -16,12 +17,16 @@ LONGEST = 20_000
 
 
 class Row(NamedTuple):
-    """One line. `key`: of the node or part that it shows, the same before and after a pass. `status`: what the pass did to it."""
+    """One line. `key`: of the node or part that it shows, the same before and after a pass. `status`: what the pass did to it.
+
+    `origin`: of a node of df, the key of the node of f that it comes from, if its comment names one (`differentiate{origins}`).
+    """
 
     text: str
     graph: str
     key: str
     status: str = ""
+    origin: str = ""
 
 
 def rows_of(module: Module, keys: Keys) -> list[Row]:
@@ -41,8 +46,8 @@ def graph_rows(graph: Graph, label: str, keys: Keys) -> list[Row]:
     name = keys.graphs[graph]
     rows: list[Row] = []
 
-    def add(text: str, key: str) -> None:
-        rows.extend([Row(cut(line, LONGEST), name, f"{key} line {number}" if number else key)
+    def add(text: str, key: str, origin: str = "") -> None:
+        rows.extend([Row(cut(line, LONGEST), name, f"{key} line {number}" if number else key, "", origin)
                      for number, line in enumerate(text.rstrip("\n").split("\n"))])
 
     def add_nodes(block: Block, level: int) -> None:
@@ -50,7 +55,7 @@ def graph_rows(graph: Graph, label: str, keys: Keys) -> list[Row]:
             if graph.dialect.literal_operands and is_literal(node):
                 continue
             key = keys.nodes[node]
-            add(printer.line(node, "  " * level), key)
+            add(printer.line(node, "  " * level), key, origin_of(node, graph))
             for number, inner in enumerate(node.blocks):
                 add(printer.block_header(inner, number, level), f"{key} block{number}")
                 add_nodes(inner, level + 2)
@@ -67,8 +72,15 @@ def graph_rows(graph: Graph, label: str, keys: Keys) -> list[Row]:
     return [row for row in rows if row.text.strip()]
 
 
+def origin_of(node: Node, df: Graph) -> str:
+    """The key of the node of f that a node of df says that it comes from (`# from %3, model.py:1:2`); empty: none."""
+    word = node.source.partition(", ")[0]
+    return f"{df.metadata[OF]} {word.removeprefix('from ')}" if word.startswith("from %") and OF in df.metadata else ""
+
+
 def compared(before: Sequence[Row], after: Sequence[Row]) -> list[Row]:
     """The rows of `after` with what became of them: new, changed, moved; and between them those of `before` that are gone."""
+    before = under_new_names(before, after)
     old = {row.key: i for i, row in enumerate(before)}
     stay = longest_increasing([old[row.key] for row in after if row.key in old])
     marked: dict[str, Row] = {}
@@ -93,6 +105,19 @@ def compared(before: Sequence[Row], after: Sequence[Row]) -> list[Row]:
     for key, row in marked.items():
         rows += [row, *gone_after.get(key, [])]
     return rows
+
+
+def under_new_names(before: Sequence[Row], after: Sequence[Row]) -> list[Row]:
+    """Rows with the names that graphs have now: what is called f by `differentiate` was called otherwise."""
+    old, new = ([name for name in dict.fromkeys(row.graph for row in rows) if name and " " not in name] for rows in (before, after))
+    names = dict(zip([name for name in old if name not in new], [name for name in new if name not in old]))
+    renamed = []
+    for row in before:
+        root, space, rest = row.graph.partition(" ")
+        if root in names:
+            row = row._replace(graph=names[root] + space + rest, key=names[root] + row.key[len(root):])
+        renamed.append(row)
+    return renamed
 
 
 def longest_increasing(numbers: Sequence[int]) -> set[int]:

@@ -247,7 +247,7 @@ class Scenes:
         folds = [self.part_box(name, key, title, block) for title, block in parts]
         if len(folds) == 1:
             closed = Box(key, "fold", [*box.rows, *folds[0].rows[1:]])
-            closed.opens, closed.members = folds[0].opens, box.members
+            closed.opens, closed.members = folds[0].opens, box.members + folds[0].members
             return closed
         row = Scene("")
         for fold in folds:
@@ -259,7 +259,9 @@ class Scenes:
 
     def part_box(self, name: str, key: str, title: str, block: Block) -> Box:
         """The box of a block of a node, or of its graph, that opens as a scene."""
-        box = Box(f"{key} {title}", "fold", [title, f"{sum(1 for _ in block.walk())} nodes inside"])
+        inside = list(block.walk())
+        box = Box(f"{key} {title}", "fold", [title, f"{len(inside)} nodes inside"])
+        box.members = self.keys_of(inside)
         graph = block.graph
         box.opens = self.keys.graphs[graph] if graph is not None and block is graph.block else f"{key} {title}"
         self.parents[box.opens] = name
@@ -276,10 +278,14 @@ class Scenes:
         box = Box(f"{first} fold", "fold", [cut(fold.title, LONGEST_SCOPE), f"{len(fold.nodes)} nodes",
                                             ", ".join([f"{kinds[kind]} {cut(kind, 16)}" for kind in most])])
         box.opens = f"{first} fold {fold.level} {len(fold.nodes)}"
-        box.members = [key for node in fold.nodes for key in (self.keys.nodes[node], *map(self.keys.value, node.outputs[1:]))]
+        box.members = self.keys_of(fold.nodes)
         self.parents[box.opens] = name
         self.pending.append((box.opens, block, fold.nodes, fold.level, fold.title))
         return box
+
+    def keys_of(self, nodes: list[Node]) -> list[str]:
+        """The keys of nodes and of their results."""
+        return [key for node in nodes for key in (self.keys.nodes[node], *map(self.keys.value, node.outputs[1:]))]
 
     # -- pairs
     def beside(self, pair: GradientPair) -> Scene:

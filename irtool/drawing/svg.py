@@ -14,8 +14,8 @@ path { fill: none; stroke: #8397b0; stroke-width: 1.2 } .capture { stroke: #c257
 """
 """Of a picture that is a file; pages have rules of their own."""
 MARGIN = 16.0
-SEPARATOR = "|"
-"""Between keys: no name or kind contains it."""
+SEPARATOR = ","
+"""Between keys: no name of a value, node or graph contains it."""
 
 
 def picture(scene: Scene, has_style: bool = True) -> str:

@@ -124,6 +124,9 @@ def paged(module: Module, manager: PassManager, arguments: Arguments, console: C
             else:
                 page.add_unchanged(record.step.name)
 
+    for step in manager.steps:
+        if step.name == "differentiate":        # a page links nodes of df with those of f that they come from
+            step.options.setdefault("origins", True)
     page.add("as it was read", module, values_of(module, arguments, console))
     manager.run(module, Pages())
     return page

@@ -1,4 +1,5 @@
-"""What the values of a run are, for a page: ranges, means, histograms, NaNs, bytes; and the time of each node in the interpreter."""
+"""What the values of a run are, for a page: ranges, means, histograms, NaNs, bytes; and for each node its time in the
+interpreter and the bytes alive after it."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -8,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from irtool.cli.show.values import extent, kind, plain, short
-from irtool.cli.show.watching import Watcher, arrays_in
+from irtool.cli.show.watching import MemoryTracer, Watcher, arrays_in
 from irtool.drawing.escaping import cut
 from irtool.ir.graph import Graph, Node, Value
 
@@ -25,22 +26,31 @@ class Statistics(Watcher):
         self.rounds: dict[Value, int] = {}
         self.spent: dict[Node, int] = {}
         self.started = 0
+        self.alive: list[str] = []
+        self.memory = MemoryTracer(self.alive.append)
 
     def start(self, graph: Graph, inputs: Sequence[Any]) -> None:
+        self.memory.start(graph, inputs)
         for value, content in zip(graph.inputs, inputs):
             self.facts[value] = facts_of(content)
 
     def before(self, node: Node, operands: Sequence[Any]) -> None:
+        self.memory.before(node, operands)
         self.started = perf_counter_ns()
 
     def after(self, node: Node, results: Sequence[Any]) -> None:
         if not node.blocks:
             self.spent[node] = self.spent.get(node, 0) + perf_counter_ns() - self.started
+        self.memory.after(node, results)
         for value, content in zip(node.outputs, results):
             had_nan = self.facts.get(value, {}).get("nan", False)
             self.facts[value] = facts_of(content)
             self.facts[value]["nan"] |= had_nan
             self.rounds[value] = self.rounds.get(value, 0) + 1
+            self.facts[value]["lines"].append(f"{self.alive[-1].partition(' after ')[0]} alive after it")
+
+    def released(self, value: Value, content: Any) -> None:
+        self.memory.released(value, content)
 
     def finish(self) -> None:
         for value, count in self.rounds.items():

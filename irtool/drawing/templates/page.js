@@ -5,6 +5,7 @@
   const $ = (id) => document.getElementById(id);
   const STATUSES = ["", "new", "changed", "moved", "gone"];
   const FOLDED = 240;       // characters of a line that are shown at first
+  const SMALLEST = 0.7;     // pixels for a pixel of the picture, at first
   const SVG = "http://www.w3.org/2000/svg";
   const state = { step: 0, scene: "", picked: "", view: null };
   let version = null;       // the last step that changed something
@@ -58,7 +59,7 @@
   }
 
   // -- text
-  const TOKEN = /(#.*$)|("(?:[^"\\]|\\.)*")|(%[\w.]+)|([A-Za-z_^]\w*::\w+|\^\w+)|(: [A-Z]\w*|: (?:int|float|bool|str|complex|number|None)\b)/g;
+  const TOKEN = /(#.*$)|("(?:[^"\\]|\\.)*")|(%(?:[^\s,():=;%[\]{}"#]|::)+)|([A-Za-z_^]\w*::\w+|\^\w+)|(: [A-Z]\w*|: (?:int|float|bool|str|complex|number|None)\b)/g;
   const KINDS = ["note", "string", "value", "kind", "type"];
   function paint(element, text, graph) {
     const names = [];
@@ -81,10 +82,11 @@
     const pane = $("text"), top = pane.scrollTop;
     rows = [];
     const all = document.createDocumentFragment();
-    for (const [text, graph, key, status] of version.rows) {
+    for (const [text, graph, key, status, origin] of version.rows) {
       if (isQuiet && status === 4) continue;
       const element = make("div", "row " + (isQuiet ? "" : STATUSES[status]) + (data.texts[text].length > FOLDED ? " long" : ""));
-      const row = { element, graph: data.texts[graph], key: data.texts[key], text: data.texts[text], names: [], isGone: status === 4 };
+      const row = { element, graph: data.texts[graph], key: data.texts[key], text: data.texts[text], names: [],
+        isGone: status === 4, origin: origin === undefined ? "" : data.texts[origin] };
       fill(row, row.text.length > FOLDED);
       element.dataset.row = rows.length;
       rows.push(row);
@@ -118,7 +120,7 @@
     edges = new Map();
     const statuses = new Map(rows.filter((row) => !row.isGone).map((row) => [row.key, row.element.classList]));
     for (const box of svg.querySelectorAll(".box")) {
-      for (const key of box.dataset.keys.split("|")) {
+      for (const key of box.dataset.keys.split(",")) {
         push(boxes, key, box);
         const status = statuses.get(key);
         if (status) for (const each of STATUSES.slice(1, 4)) if (status.contains(each)) box.classList.add(each);
@@ -127,7 +129,7 @@
     }
     for (const edge of svg.querySelectorAll(".edge")) push(edges, edge.dataset.value, edge);
     $("picture").replaceChildren(svg);
-    if (!isSame || !isKept || !state.view) fit(); else setView(state.view);
+    if (!isSame || !isKept || !state.view) begin(); else setView(state.view);
     mark();
   }
   function parentOf(name) {
@@ -142,14 +144,17 @@
     state.view = view;
     $("picture").firstElementChild.setAttribute("viewBox", view.map((each) => each.toFixed(2)).join(" "));
   }
-  function fit() {
+  function fit() {                    // all of the picture
     const [width, height] = size(), pane = $("picture").getBoundingClientRect();
-    const wide = Math.max(width, pane.width), ratio = pane.height / Math.max(pane.width, 1);
-    if (height / ratio <= wide * 1.8) {           // all of it, if it can still be read
-      const all = Math.max(wide, height / ratio);
-      setView([(width - all) / 2, 0, all, all * ratio]);
-    } else {
-      setView([(width - wide) / 2, 0, wide, wide * ratio]);
+    const ratio = pane.height / Math.max(pane.width, 1), wide = Math.max(width, height / ratio, pane.width);
+    setView([(width - wide) / 2, 0, wide, wide * ratio]);
+  }
+  function begin() {                  // its top, if all of it could not be read
+    const pane = $("picture").getBoundingClientRect();
+    fit();
+    if (pane.width / state.view[2] < SMALLEST) {
+      const width = size()[0], wide = pane.width / SMALLEST;
+      setView([width > wide ? 0 : (width - wide) / 2, 0, wide, pane.height / SMALLEST]);
     }
   }
   function zoom(factor, at) {
@@ -171,7 +176,12 @@
     if (!key) return;
     for (const edge of edges.get(key) || []) edge.classList.add("near");
     for (const box of boxes.get(key) || []) box.classList.add("near");
+    const origins = new Set(rows.filter((row) => row.key === key && row.origin).map((row) => row.origin));
     for (const row of rows) {
+      if (row.origin === key || origins.has(row.key)) {       // df of a node of f, and back
+        row.element.classList.add("near");
+        for (const box of boxes.get(row.key) || []) box.classList.add("near");
+      }
       let reads = false;
       for (const span of row.names) if (span.dataset.key === key) { span.classList.add("near"); reads = true; }
       if (reads) for (const box of boxes.get(row.key) || []) box.classList.add("near");
@@ -229,14 +239,19 @@
   }
   function goToNan() {
     const key = firstNan();
-    if (key !== undefined) show(key);
+    if (key !== undefined) show(key, "keys");
   }
-  function show(key) {          // select, in the picture that shows it
-    if (!boxes.has(key)) {
+  function show(key, from) {          // select, in the picture that shows it
+    const isShown = () => (boxes.get(key) || []).some((box) => !box.dataset.opens || box.dataset.keys.split(",")[0] === key);
+    if (!isShown()) {
       const graph = (rowOf(key) || {}).graph;
-      if (graph !== undefined && version.scenes[graph] !== undefined) showScene(graph);
+      if (!boxes.has(key) && graph !== undefined && version.scenes[graph] !== undefined) showScene(graph);
+      while (boxes.has(key) && !isShown()) showScene(boxes.get(key)[0].dataset.opens);
     }
-    pick(key, "keys");
+    pick(key, from);
+  }
+  function keyOf(row) {         // a line without a box of its own selects the first value in it
+    return boxes.has(row.key) || !row.names.length || row.key.includes("%") ? row.key : row.names[0].dataset.key;
   }
   function open() {
     const box = (boxes.get(state.picked) || []).find((each) => each.dataset.opens);
@@ -264,12 +279,12 @@
     match = (match + 1) % matches.length;
     $("found").textContent = (match + 1) + " of " + matches.length;
     matches[match].element.scrollIntoView({ block: "center" });
-    show(matches[match].key);
+    show(keyOf(matches[match]), "keys");
   }
   function move(by) {
-    const lines = rows.filter((row) => !row.isGone), at = lines.findIndex((row) => row.key === state.picked);
+    const lines = rows.filter((row) => !row.isGone), at = lines.findIndex((row) => row.key === state.picked || keyOf(row) === state.picked);
     const row = lines[Math.max(0, Math.min(lines.length - 1, at + by))];
-    if (row) show(row.key);
+    if (row) show(keyOf(row), "keys");
   }
   function theme() {
     document.documentElement.classList.toggle("dark");
@@ -300,9 +315,7 @@
   $("text").addEventListener("click", (event) => {
     const span = event.target.closest(".value"), element = event.target.closest(".row");
     if (!element) return;
-    const row = rows[Number(element.dataset.row)];
-    if (!boxes.has(row.key) && version.scenes[row.graph] !== undefined && !boxes.has(span ? span.dataset.key : "")) showScene(row.graph);
-    pick(span ? span.dataset.key : row.key, "text");
+    show(span ? span.dataset.key : keyOf(rows[Number(element.dataset.row)]), "text");
   });
   $("text").addEventListener("mouseover", (event) => {
     const span = event.target.closest(".value");
@@ -332,10 +345,10 @@
     picture.classList.remove("dragged");
     if (moved) return;
     const box = event.target.closest(".box"), edge = event.target.closest(".edge");
-    pick(box ? box.dataset.keys.split("|")[0] : edge ? edge.dataset.value : "", "picture");
+    pick(box ? box.dataset.keys.split(",")[0] : edge ? edge.dataset.value : "", "picture");
   });
   picture.addEventListener("dblclick", open);
-  window.addEventListener("resize", () => { if (state.view) fit(); });
+  window.addEventListener("resize", () => { if (state.view) begin(); });
 
   if (window.matchMedia("(prefers-color-scheme: dark)").matches) theme();
   $("step").max = data.steps.length - 1;
