@@ -48,7 +48,7 @@ def test_torch_gives_what_is_recorded_and_its_graphs_run() -> None:
     from tests.record_script import printed, record
 
     live, graphs = record("forms"), printed("forms")
-    assert live == RECORDED["forms"]
+    assert agree(live, RECORDED["forms"])     # threads change the order of sums
     for name, lines in [(name, lines) for program, name, lines in CASES if program == "forms" and name in graphs]:
         if "prim::EnumValue" in graphs[name]:       # the text does not hold what members stand for
             continue

@@ -9,17 +9,19 @@ from typing import Any, NamedTuple
 from irtool.ir.attribute import TensorLiteral
 from irtool.ir.constants import constant
 from irtool.ir.errors import UnsupportedError
-from irtool.ir.graph import Graph, Value
+from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.structure_kinds import CONTEXT_KINDS
 from irtool.ir.types import EnumType, NamedTupleType, Type
 from irtool.ops.facts import meaning_since
 from irtool.ops.quantized import Packed
 from irtool.ops.structure import from_literal
+from irtool.torchscript.class_definitions import ClassDefinition
 from irtool.torchscript.library import Library
 from irtool.torchscript.meanings import Enumeration
 from irtool.torchscript.printing.gradient_functions import FUNCTIONS
 from irtool.torchscript.printing.legal_names import Names
 from irtool.torchscript.printing.literals import annotation, class_name, literal, string
-from irtool.torchscript.printing.to_python import Printer, Source
+from irtool.torchscript.printing.to_python import Printer, Source, is_context
 
 FILE = "__torch__.irtool.functions"
 """Where the functions are that methods call."""
@@ -106,6 +108,21 @@ class ArchiveSource(Source):
             self.classes[type.name] = "\n".join([f"class {type.name.rpartition('.')[2]}(Enum):", *rows, ""])
         return class_name(type)
 
+    def object_class(self, type: Type) -> str:
+        """The full name of the class of an object that a method makes. Its methods are inlined: the source declares its attributes alone.
+
+        Raises UnsupportedError for a class whose source is not known.
+        """
+        name = class_name(type)
+        if name not in self.classes:
+            known = self.archive_library.class_called(name) if self.archive_library is not None else None
+            if not isinstance(known, ClassDefinition):
+                raise UnsupportedError(f"the attributes of {name} are not in the text", code="E0606")
+            self.classes[name] = ""         # attributes may be of this class, too
+            rows = [f"  {key} : {self.annotation(each)}" for key, each in known.attributes.items()]
+            self.classes[name] = "\n".join([f"class {name.rpartition('.')[2]}:", *(rows or ["  pass"]), ""])
+        return name
+
     def annotation(self, type: Type) -> str:
         """How a type is written, with full names of classes."""
         return annotation(type, name_of=self.class_name)
@@ -162,6 +179,19 @@ class MethodPrinter(Printer):
 
     def annotation(self, type: Type) -> str:
         return self.archive.annotation(type)
+
+    def node(self, node: Node) -> None:
+        if node.kind not in ("prim::CreateObject", "prim::SetAttr", "prim::GetAttr") or node.kind in CONTEXT_KINDS and is_context(node):
+            super().node(node)
+            return
+        texts = self.take(node.inputs)
+        self.settle()
+        if node.kind == "prim::CreateObject":
+            name = self.archive.object_class(node.output.type)
+            self.line(f"{self.name(node.output)} = {name}.__new__({name})")
+            return
+        place = f"{texts[0]}.{node.attributes['name'].value}"
+        self.line(f"{place} = {texts[1]}" if node.kind == "prim::SetAttr" else f"{self.name(node.output)} = {place}")
 
     def fork(self, kind: str) -> str:
         return kind.removeprefix("prim::")

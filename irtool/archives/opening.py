@@ -157,6 +157,8 @@ class Opening:
         values = evaluate(node, [self._known[value] for value in operands])
         if values is None or not all([value is None or isinstance(value, PLAIN) for value in values]):
             return None
+        if any(value is None and not may_be_none(output.type) for value, output in zip(values, node.outputs, strict=True)):
+            return None         # a cast of None, which never runs
         results = [self.constant(value, output.type) for value, output in zip(values, node.outputs, strict=True)]
         return [value for value in results if value is not None] if None not in results else None
 
@@ -174,17 +176,18 @@ class Opening:
         others = [value for value in operands if value not in nothing]
         if len(nothing) != 1 or len(others) != 1:
             return None
-        type = others[0].type
-        may_be_none = isinstance(type, OptionalType | UnionType) or str(type.key) in ("None", "NoneType", "Any")
-        if others[0] not in self._known and may_be_none:
+        if others[0] not in self._known and may_be_none(others[0].type):
             return None
         value = self.constant(node.kind == "aten::__isnot__", node.output.type)
         return None if value is None else [value]
 
     def cast(self, node: Node, operands: list[Value], env: dict[Value, Value], into: Block) -> list[Value] | None:
         """A value under another type, which it has already."""
-        is_known = operands[0] in self._known and self._known[operands[0]] is not None
-        return operands[:1] if is_known or operands[0] in self.objects or is_subtype(operands[0].type, node.output.type) else None
+        if operands[0] in self.objects or is_subtype(operands[0].type, node.output.type):
+            return operands[:1]
+        known = self._known.get(operands[0])
+        value = None if known is None else self.constant(known, node.output.type)
+        return None if value is None else [value]
 
     def tuple_(self, node: Node, operands: list[Value], env: dict[Value, Value], into: Block) -> Sequence[Value]:
         """A tuple, whose elements are known from here on."""
@@ -312,6 +315,11 @@ class Opening:
     def wait(self, node: Node, operands: list[Value], env: dict[Value, Value], into: Block) -> list[Value] | None:
         """`aten::wait` of a future that was made here, which is its value."""
         return None if isinstance(operands[0].type, FutureType) else operands
+
+
+def may_be_none(type: Type) -> bool:
+    """Does the type allow None?"""
+    return isinstance(type, OptionalType | UnionType) or str(type.key) in ("None", "NoneType", "Any")
 
 
 def ready(type: Type) -> Type:

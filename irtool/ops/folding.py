@@ -258,7 +258,9 @@ def _instance(node: Node, value: Any) -> list[Any] | None:
     """Is a number, a string or None of one of some types?"""
     held = _SIMPLE.get(type(value))
     wanted = node.attributes["types"].value if "types" in node.attributes else None
-    if held is None or not isinstance(wanted, list) or node.inputs[0].type.key not in (held, "None") and value is not None:
+    declared = node.inputs[0].type
+    says_it = declared.key in (held, "None", "Any") or value is None or isinstance(declared, OptionalType | UnionType)
+    if held is None or not isinstance(wanted, list) or not says_it:
         return None
     if any(each.key == "Any" or isinstance(each, (OptionalType, UnionType)) for each in wanted):
         return None

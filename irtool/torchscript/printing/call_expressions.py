@@ -386,10 +386,11 @@ def _call_function(printer: Printer, node: Node) -> str:
 
 @FORMS.of("aten::_unwrap_optional", "prim::unchecked_unwrap_optional")
 def _unwrapped(printer: Printer, node: Node) -> str:
-    """Of None, too: code that never runs, of which the type has to be known."""
-    if is_none(node.inputs[0]):
-        return f"torch._unwrap_optional(annotate(Optional[{printer.annotation(node.outputs[0].type)}], None))"
-    return call(printer, node)
+    """Of None, too, a constant or an attribute of that type: code that never runs, of which the type has to be known."""
+    if not is_none(node.inputs[0]) and node.inputs[0].type.key not in ("None", "NoneType"):
+        return call(printer, node)
+    nothing = printer.take(node.inputs)[0] if node.inputs[0].type.key in ("None", "NoneType") else "None"
+    return f"torch._unwrap_optional(annotate(Optional[{printer.annotation(node.outputs[0].type)}], {nothing}))"
 
 
 def _as_call(name: str) -> Form:
