@@ -84,3 +84,12 @@ def test_figures(small: Path) -> None:
 ])
 def test_places(small: Path, name: str, places: list[str]) -> None:
     assert house(small, "--list", name).splitlines() == places
+
+
+def test_calls_of_steady_runs() -> None:
+    """What runs again and again costs few Python calls; `tools/house.py --list run-calls` says which."""
+    code = "import house; print(*(len(calls) for calls in house.steady_calls(house.Path('..'))))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=TOOL.parent, capture_output=True, text=True, check=True, timeout=120)
+    run, vjp = map(int, done.stdout.split())
+    assert 5 < run <= 20
+    assert 5 < vjp <= 45

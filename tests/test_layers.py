@@ -36,7 +36,7 @@ EXCEPTION = ("irtool.ir.graph", "irtool.ir.module"), "irtool.text.printer", ("__
 """The one named exception: the IR classes print themselves."""
 USES_ARRAYS = ("irtool.ops", "irtool.interpret", "irtool.accepted_values", "irtool.dispatch", "irtool.interop", "irtool.execute",
                "irtool.archives", "irtool.testing", "irtool.checking", "irtool.cli.show.values", "irtool.cli.show.watching",
-               "irtool.cli.show.statistics")
+               "irtool.cli.show.value_statistics")
 """Where a module may import NumPy when it is loaded; elsewhere only inside a function."""
 USES_CLICK = ("irtool.cli.command", "irtool.cli.group")
 """The face of click: the entry point imports it when Ctrl-C is listened to, and everybody else goes through these two."""

@@ -70,7 +70,8 @@ WITHOUT_GRADIENTS: Steps = (
 )
 
 Custom = Callable[[Graph], bool]
-_custom_passes: list[Custom] = []
+registered: tuple[Custom, ...] = ()
+"""The custom passes, in order."""
 
 
 def register_custom_pass(function: Custom) -> Custom:
@@ -80,18 +81,20 @@ def register_custom_pass(function: Custom) -> Custom:
     RunError if `function` is not callable.
     """
     check_function("register_custom_pass", function)
-    _custom_passes.append(function)
+    global registered
+    registered += (function,)
     return function
 
 
 def clear_custom_passes() -> None:
     """Forget all custom passes."""
-    _custom_passes.clear()
+    global registered
+    registered = ()
 
 
 def custom_passes() -> tuple[Custom, ...]:
     """The registered custom passes, in order."""
-    return tuple(_custom_passes)
+    return registered
 
 
 class Phases:
@@ -155,7 +158,7 @@ class Phases:
 
     def without_gradients(self, graph: Graph) -> None:
         """Phase 5: rewrites of a graph whose operators need no gradients any more."""
-        for function in _custom_passes:
+        for function in registered:
             self.custom(function, graph)
         self.run(graph, WITHOUT_GRADIENTS)
 

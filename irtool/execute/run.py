@@ -68,13 +68,13 @@ class Runs:
 
     def executor(self, graph: Graph, backend: str) -> Executor:
         """The graph's executor, made if necessary."""
-        from irtool.execute.phases import custom_passes  # here, so that a graph that runs once does not wait for the imports
+        from irtool.execute.phases import registered  # here, so that a graph that runs once does not wait for the imports
 
         with self.lock:
-            if self.passes != custom_passes():
+            if self.passes != registered:
                 self.executors.clear()
             executor = self.executors.get(backend)
-            return executor if executor is not None else self.make(self.opened or graph, backend, custom_passes())
+            return executor if executor is not None else self.make(self.opened or graph, backend, registered)
 
     def make(self, graph: Graph, backend: str, passes: tuple[Any, ...]) -> Executor:
         """Make an executor."""
@@ -165,8 +165,7 @@ def run(graph: Graph | Module, inputs: Sequence[Any], *, seed: int | None = 0, o
     if isinstance(graph, Graph):
         if not interpret and observer is None and backend is None and (inputs.__class__ is list or inputs.__class__ is tuple):
             key = arrays_key(inputs)
-            known = ready(graph, "quick", key)
-            results = again(lambda: known.run_again(inputs, key)) if known is not None else None
+            results = cached(graph, "quick", key, "run_again", inputs, key)
             if results is not None:
                 return results
         inputs = completed(graph, inputs)
@@ -206,8 +205,7 @@ def vjp(graph: Graph | Module, inputs: Sequence[Any], cotangents: Sequence[Any],
         if not interpret and (inputs.__class__ is list or inputs.__class__ is tuple) and wrt.__class__ in (list, tuple):
             check_list("vjp", "cotangents", cotangents, ONE_PER_OUTPUT)
             key, places = arrays_key(inputs), positions("vjp", wrt, graph)
-            known = ready(graph, "joined", (key, places))
-            gradients = again(lambda: known.vjp_again(inputs, cotangents, places, key)) if known is not None else None
+            gradients = cached(graph, "joined", (key, places), "vjp_again", inputs, cotangents, places, key)
             if gradients is not None:
                 return gradients
         warn_of_rounded(graph)
@@ -244,23 +242,24 @@ def vjp(graph: Graph | Module, inputs: Sequence[Any], cotangents: Sequence[Any],
             raise error from None
 
 
-def ready(graph: Graph, functions: str, key: Any) -> Executor | None:
-    """The executor, if it has cached a function (in `quick` or `joined`) under this key, and neither the graph nor custom passes have
-    changed since."""
+def cached(graph: Graph, functions: str, key: Any, method: str, *args: Any) -> list[Any] | None:
+    """The results of a method of the graph's executor, if that has cached a function (in `quick` or `joined`) under this key, and neither
+    the graph nor custom passes have changed since.
+
+    None if there is none, and if it fails: then the caller runs the graph in the usual way, which reports the error. Cached functions have
+    no side effects, so that nothing happens twice.
+    """
     runs = graph.runs
     executor = runs.executors.get("numpy") if isinstance(runs, Runs) and current_namespace() is np else None
     if executor is None or key not in getattr(executor, functions) or runs_of(graph) is not runs:
         return None
-    from irtool.execute.phases import custom_passes
+    from irtool.execute.phases import registered
 
-    return executor if runs.passes == custom_passes() else None
-
-
-def again(call: Callable[[], list[Any] | None]) -> list[Any] | None:
-    """The results of a cached function; None if it fails: then the caller runs the graph in the usual way, which reports the error. Cached
-    functions have no side effects, so that nothing happens twice."""
+    if runs.passes != registered:
+        return None
     try:
-        return call()
+        results: list[Any] | None = getattr(executor, method)(*args)
+        return results
     except Fault:
         raise
     except Exception:

@@ -33,10 +33,11 @@ class Module:
 
     def graph(self, name: str | None = None) -> Graph:
         """The graph called `name`, or the sole graph. Raises Error, which names the choices."""
-        graphs, names = self.graphs, self.names()
+        graphs = [item for item in self.items if isinstance(item, Graph)]
+        if name is None and len(graphs) == 1:
+            return graphs[0]
+        names = self.names()
         if name is None:
-            if len(graphs) == 1:
-                return graphs[0]
             raise Error(f"{self.filename}: expected one graph, found {len(graphs)}"
                         + (f" ({', '.join(names)}); choose one by name" if graphs else ""), code="E0115")
         if name not in names:

@@ -136,7 +136,7 @@ def values_of(module: Module, arguments: Arguments, console: Console) -> dict[st
     """Facts about each value of a run on the inputs, by its key in the page; empty without inputs. Of a gradient pair, df runs too."""
     if not (arguments.inputs or arguments.input):
         return {}
-    from irtool.cli.show.statistics import Statistics
+    from irtool.cli.show.value_statistics import Statistics
     from irtool.drawing.scenes import Keys
     from irtool.execute.pairs import Forward, sole_scalar
     from irtool.interpret import run
