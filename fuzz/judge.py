@@ -126,10 +126,10 @@ def outcome(call: Callable[[], Any]) -> Outcome:
         return "error", last_line(error)
 
 
-def agree(got: Outcome, want: Outcome, way: str, exact: bool = False, tolerance: float = 1.0) -> None:
+def agree(got: Outcome, want: Outcome, way: str, exact: bool = False, least: float = 0.0) -> None:
     """Compare two outcomes. Raises Wrong. Where `want` is an error `got` may be a value: dead code that would raise may be dropped."""
     if got[0] == "value" and want[0] == "value":
-        same(got[1], want[1], way, exact, tolerance)
+        same(got[1], want[1], way, exact, least)
     elif got[0] != "value" and want[0] == "value":
         raise Wrong(way, f"{got[0]}: {got[1]}, but the others give a value")
     elif got[0] != want[0] and got[0] != "value":
@@ -152,30 +152,30 @@ def agree_with_either(compare: Callable[[Any], None], script: Any, eager: Callab
         tally[SCRIPT_ALONE] += 1
 
 
-def same(got: Any, want: Any, way: str, exact: bool = False, tolerance: float = 1.0) -> None:
+def same(got: Any, want: Any, way: str, exact: bool = False, least: float = 0.0) -> None:
     """Compare values of any structure; 0-d arrays are no Python numbers. Raises Wrong."""
     if isinstance(want, np.ndarray):
         if not isinstance(got, np.ndarray):
             raise Wrong(way, f"structure: {type(got).__name__}, expected a tensor of {want.dtype}")
-        same_array(got, want, way, exact, tolerance)
+        same_array(got, want, way, exact, least)
     elif isinstance(want, list | tuple):
         if not isinstance(got, list | tuple) or len(got) != len(want):
             raise Wrong(way, f"structure: {shorten(got)}, expected {shorten(want)}")
         for one, other in zip(got, want):
-            same(one, other, way, exact, tolerance)
+            same(one, other, way, exact, least)
     elif isinstance(want, dict):
         if not isinstance(got, dict) or list(got) != list(want):
             raise Wrong(way, f"structure: {shorten(got)}, expected {shorten(want)}")
         for key, value in want.items():
-            same(got[key], value, way, exact, tolerance)
+            same(got[key], value, way, exact, least)
     elif type(got) is not type(want):
         raise Wrong(way, f"structure: {type(got).__name__} {shorten(got)}, expected {type(want).__name__} {shorten(want)}")
-    elif not (got == want or isinstance(want, float) and bool(np.isclose(got, want, 1e-4 * tolerance, 1e-5 * tolerance, equal_nan=True))):
+    elif not (got == want or isinstance(want, float) and bool(np.isclose(got, want, 1e-4, 1e-5, equal_nan=True))):
         raise Wrong(way, f"value {shorten(got)}, expected {shorten(want)}")
 
 
-def same_array(got: Any, want: Any, way: str, exact: bool, tolerance: float) -> None:
-    """Compare dtype, shape and elements: within the dtype's tolerance of the largest element, or bit for bit. Raises Wrong."""
+def same_array(got: Any, want: Any, way: str, exact: bool, least: float) -> None:
+    """Compare dtype, shape and elements: within the dtype's tolerance (or `least`) of the largest element, or bit for bit. Raises Wrong."""
     if got.dtype != want.dtype:
         raise Wrong(way, f"dtype {got.dtype}, expected {want.dtype}")
     if got.shape != want.shape:
@@ -183,7 +183,7 @@ def same_array(got: Any, want: Any, way: str, exact: bool, tolerance: float) -> 
     if exact or want.dtype.kind not in "fc":
         is_same = np.array_equal(got, want, equal_nan=want.dtype.kind in "fc")
     else:
-        limit = TOLERANCES[want.dtype.name] * tolerance
+        limit = max(TOLERANCES[want.dtype.name], least)
         with np.errstate(all="ignore"):
             wide = np.complex128 if want.dtype.kind == "c" else np.float64
             precise, other = want.astype(wide), got.astype(wide)

@@ -1,6 +1,7 @@
 """Random graphs with views, writes, lists, branches and loops, as text: what a plan must get right all at once."""
 from __future__ import annotations
 
+import itertools
 import random
 
 ONE = ("neg", "exp", "tanh", "sigmoid", "relu", "abs", "cos", "t", "contiguous")
@@ -14,12 +15,39 @@ PREAMBLE = """  %none : NoneType = prim::Constant()
   %big : int = prim::Constant[value=9223372036854775807]()
   %half : float = prim::Constant[value=0.5]()
   %true : bool = prim::Constant[value=1]()
+  %false : bool = prim::Constant[value=0]()
   %square : int[] = prim::ListConstruct(%three, %three)
   %flat : int[] = prim::ListConstruct(%big)
   %c : Float(3, 3) = prim::Constant[value= 1  2  3
  4  5  6
  7  8  9 [ CPUFloatType{3,3} ]]()
 """
+
+
+READINGS = ("neg({})", "mul({}, %one)", "add({}, %zero, %one)", "mul({}, %half)", "t({})", "reshape({}, %square)", "contiguous({}, %zero)",
+            "clone({}, %none)", "expand({}, %square, %false)", "detach({})", "type_as({}, %c)")
+WRITES_AFTER_USE = ("neg_({})", "add_({}, %half, %one)", "zero_({})", "copy_({}, %c, %true)")
+
+
+def read_twice(tensor: str, names: list[str], reading: str, write: str, target: int, is_between: bool) -> list[str]:
+    """Lines that read a tensor's view twice, and write into the tensor, the view or the first reading between the two or after both: no
+    reading may stand for another, nor the view for a reading that has its elements. Names: of the view, the readings, and their sum."""
+    view, first, second, both = names
+    reads = [f"{name} : Tensor = aten::{reading.format(view)}" for name in (first, second)]
+    written = f"{both}w : Tensor = aten::{write.format((tensor, view, first)[target])}"
+    return [f"{view} : Tensor = aten::view({tensor}, %square)", reads[0], *([written, reads[1]] if is_between else [reads[1], written]),
+            f"{both} : Tensor = aten::add({first}, {second}, %one)"]
+
+
+def every_write_after_a_use() -> str:
+    """A graph of every `read_twice`, each of a tensor of its own; what they read is returned."""
+    lines, results = [], []
+    for number, parts in enumerate(itertools.product(READINGS, WRITES_AFTER_USE, (0, 1, 2), (False, True))):
+        names = [f"%{letter}{number}" for letter in "abst"]
+        lines += [f"%o{number} : Tensor = aten::neg(%y)", *read_twice(f"%o{number}", names, *parts)]
+        results += names
+    body = "".join(f"  {line}\n" for line in lines)
+    return f"graph(%x : Tensor, %y : Tensor, %b : bool, %n : int):\n{PREAMBLE}{body}  return ({', '.join(results)})\n"
 
 
 class Writer:
@@ -52,7 +80,8 @@ class Writer:
         """Some nodes; the tensors they make go behind `values`."""
         pad = "  " * depth
         for _ in range(count):
-            kind = self.random.choices(("one", "two", "write", "view", "list", "join", "if", "loop"), (6, 8, 4, 4, 2, 2, 2, 2))[0]
+            kind = self.random.choices(("one", "two", "write", "again", "view", "list", "held", "join", "if", "loop"),
+                                       (6, 8, 4, 4, 4, 2, 1, 2, 2, 2))[0]
             if depth > 4 and kind in ("if", "loop"):
                 kind = "two"
             getattr(self, f"write_{kind}")(lines, values, pad, depth)
@@ -87,6 +116,23 @@ class Writer:
         lines.append(f"{pad}{out} : Tensor = aten::{op}({target}{more})")
         if not is_part:
             values.append(out)
+
+    def write_again(self, lines: list[str], values: list[str], pad: str, depth: int) -> None:
+        names = [self.fresh() for _ in range(4)]
+        parts = [self.random.choice(each) for each in (READINGS, WRITES_AFTER_USE, (0, 1, 2), (False, True))]
+        lines += [pad + line for line in read_twice(self.pick(values), names, *parts)]
+        values += names[1:]
+
+    def write_held(self, lines: list[str], values: list[str], pad: str, depth: int) -> None:
+        """A tensor is written into, and only lists that nothing reads hold it."""
+        made, items, more, again, lists, last = (self.fresh() for _ in range(6))
+        lines.append(f"{pad}{made} : Tensor = aten::neg({self.pick(values)})")
+        self.write_write(lines, [made], pad, depth)
+        lines.append(f"{pad}{items} : Tensor[] = prim::ListConstruct({made})")
+        lines.append(f"{pad}{more} : Tensor[] = prim::ListConstruct({made}, {made})")
+        lines.append(f"{pad}{lists} : Tensor[][] = prim::ListConstruct({items}, {more})")
+        lines.append(f"{pad}{again} : Tensor[] = aten::__getitem__({lists}, %zero)")
+        lines.append(f"{pad}{last} : Tensor[] = aten::append({again}, {made})")
 
     def write_view(self, lines: list[str], values: list[str], pad: str, depth: int) -> None:
         flat, out = self.fresh(), self.fresh()

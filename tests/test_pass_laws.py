@@ -12,7 +12,7 @@ from irtool.interpret import Observer
 from irtool.interpret import run as interpret
 from irtool.ir.types import TensorType
 from irtool.passes import PASSES
-from tests.random_graphs import Writer
+from tests.random_graphs import Writer, every_write_after_a_use
 
 OTHERWISE = {
     "erase-number-types": "makes tensors of numbers, as some consumers want it",
@@ -40,13 +40,19 @@ class Types(Observer):
 
 
 def written(seed):
-    """A graph, its types told or not, and what it is run on."""
-    text = Writer(seed).graph()
-    if seed % 2:
+    """A random graph, its types told or not, and what it is run on."""
+    return with_inputs(Writer(seed).graph(), seed)
+
+
+def with_inputs(text, seed):
+    """The text without types, with types of its inputs, or with all types that follow from these; and what it is run on."""
+    if seed % 3:
         text = text.replace("%x : Tensor, %y : Tensor", f"%x : {TYPED}, %y : {TYPED}")
+    if seed % 3 == 2:
+        text = str(irtool.PassManager("propagate-shapes").run(irtool.parse(text)))
     generator = np.random.default_rng(seed)
     x, y = (generator.standard_normal((3, 3)).astype(np.float32) for _ in range(2))
-    return text, [x, y, bool(seed % 3), seed % 4]
+    return text, [x, y, bool(seed % 4), seed % 5]
 
 
 def outcome(module, inputs, observer=None):
@@ -78,6 +84,14 @@ def test_a_pass_keeps_what_a_graph_gives(entry):
         if not entry.repeats:
             again = str(irtool.PassManager(entry.name).run(irtool.parse(str(after))))
             assert again == str(after), seed
+
+
+@pytest.mark.parametrize("entry", KEEPING, ids=lambda entry: entry.name)
+def test_a_pass_sees_each_write_after_a_use(entry):
+    for seed in (0, 2):
+        text, inputs = with_inputs(every_write_after_a_use(), seed)
+        after = irtool.PassManager(entry.name).run(irtool.parse(text))
+        assert same(outcome(irtool.parse(text), inputs), outcome(after, inputs, Types())), str(after)
 
 
 PARTLY_READ = """graph(%x : Tensor, %t : (Tensor, NoneType, NoneType)):

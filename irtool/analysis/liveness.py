@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from irtool.analysis.alias import Aliases
+from irtool.analysis.memory_classes import contained_classes
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, facts_of, has_side_effects, node_may_write
 from irtool.ir.graph import PARAM
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from irtool.ir.graph import Block, Graph, Node, Value
 
 _KEEP, _LOOK = object(), object()
+ROUNDS = 4
+"""Writes into what only dead containers held are dead when these are gone; so often, at most, the graph is looked at again."""
 
 
 def remove_dead_nodes(graph: Graph, allow_side_effects: bool = False) -> bool:
@@ -25,8 +28,12 @@ def remove_dead_nodes(graph: Graph, allow_side_effects: bool = False) -> bool:
     done, changed = _sweep_straight_line(graph, allow_side_effects)
     if done:
         return changed
-    live = Liveness(graph, allow_side_effects)
-    return _sweep(graph.block, live) or changed
+    for _ in range(ROUNDS):
+        live = Liveness(graph, allow_side_effects)
+        changed = _sweep(graph.block, live) or changed
+        if not live.has_freed:
+            break
+    return changed
 
 
 def _sweep_straight_line(graph: Graph, allow_side_effects: bool) -> tuple[bool, bool]:
@@ -88,6 +95,8 @@ class Liveness:
     def __init__(self, graph: Graph, allow_side_effects: bool = False) -> None:
         self.nodes: set[Node] = set()
         self.values: set[Value] = set()
+        self.has_freed = False
+        """Was a node removed that makes or reads a container of tensors, so that writes into these may be dead now?"""
         self._stack: list[Value] = []
         self._aliases: Aliases | None = None
         self._writers: dict[Value, list[Node]] = {}       # root -> nodes that write into it
@@ -101,6 +110,11 @@ class Liveness:
             for node in everything:
                 self._mark_root(node)
         self._run()
+
+    def note_removal(self, node: Node) -> None:
+        """Called before a dead node is removed."""
+        if self._aliases is not None and not self.has_freed:
+            self.has_freed = bool(node.blocks) or any(contained_classes(value.type) for value in (*node.inputs, *node.outputs))
 
     def _mark_root(self, node: Node) -> None:
         facts = facts_of(node.kind)
@@ -173,6 +187,7 @@ def _sweep(block: Block, live: Liveness) -> bool:
     changed = False
     for node in reversed(block):
         if node not in live.nodes:
+            live.note_removal(node)
             node.remove()
             changed = True
             continue
