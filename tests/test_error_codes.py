@@ -18,7 +18,7 @@ import irtool
 from irtool.cli.error_codes import GROUPS, Entry, read_entries
 from irtool.cli.main import main
 from irtool.expect.cases import read_cases
-from irtool.expect.plugin import run_command
+from irtool.expect.commands import run_pipeline
 from irtool.ir.errors import Error
 
 ENTRIES = read_entries()
@@ -95,8 +95,8 @@ def test_every_error_in_the_cases_has_a_code(path: Path, tmp_path: Path) -> None
     for case in read_cases(path.read_text(), path.name):
         if not case.expectations and not case.exit_code:
             continue
-        words = [word.replace("%S", str(path.parent)).replace("%t", str(tmp_path)) for word in case.command]
-        code, _, err = run_command(words, case.input, path.name, case.input_line, str(tmp_path))
+        words = [[word.replace("%S", str(path.parent)).replace("%t", str(tmp_path)) for word in stage] for stage in case.commands]
+        code, _, err = run_pipeline(words, case.input, path.name, case.input_line, str(tmp_path))
         errors = [json.loads(line)["code"] for line in err.splitlines() if line.startswith("{")] if "json" in str(words) else \
             BEHIND.findall(err)
         starts = re.findall(r"(?m)^(?:\S+: )?error: ", err)

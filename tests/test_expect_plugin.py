@@ -7,9 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from irtool.expect import patterns
 from irtool.expect.case_compare import only_names_differ
-from irtool.expect.cases import CaseError, read_cases
+from irtool.expect.cases import CaseError, is_case_file, read_cases
+from irtool.expect.run_lines import checked_line
 from irtool.ir.errors import edit_distance
 
 ROOT = Path(__file__).parent.parent
@@ -131,9 +135,11 @@ class TestCaseFiles:
     @pytest.mark.parametrize("line, complaint", [
         ("# RNU: fmt", "expected '# RUN: COMMAND'"),
         ("# RUN fmt", "expected '# RUN: COMMAND'"),
-        ("# run: fmt", "expected '# RUN: COMMAND'"),
-        ("# CHECK: neg", "no CHECK directives"),
-        ("# CHEKC-NEXT: neg", "no CHECK directives"),
+        ("# run: fmt", "commands stand behind '# RUN:'"),
+        ("# CHEKC-NEXT: neg", "expected '# CHECK: PATTERN'"),
+        ("# CHECK-NXT: neg", "expected '# CHECK: PATTERN'"),
+        ("# CHECK neg", "expected '# CHECK: PATTERN'"),
+        ("%1 : int = prim::Constant[value=1]() # CHECK: neg", "on a line of its own"),
         ("# expcted-error {{no}}", "not a directive"),
         ("# expected-eror {{no}}", "expected-error"),
         ("# expected-error {no}", "expected-error"),
@@ -157,7 +163,11 @@ class TestCaseFiles:
     @pytest.mark.parametrize("text, complaint", [
         ("# Title\ngraph():\n", "no line '# RUN: COMMAND'"),
         ("# RUN: fmt\n", "begins with a sentence"),
-        ("# T\n# RUN: irtool fmt\n", "without 'irtool'"),
+        ("# T\n# RUN: fmt > %t/x\n", "'>' is for a shell"),
+        ("# T\n# RUN: fmt | \n", "a command is missing"),
+        ("# T\n# RUN: irtool fmt %s\n", "the input is on standard input"),
+        ("# T\n# RUN: fmt\n# CHECK: x\n# ---- out\nx\n", "3: a case has CHECK lines or a section"),
+        ("# T\n# CHECK: x\n# run: f() == 1\n", "no line '# RUN: COMMAND'"),
         ("# T\n# RUN: fmt 'x\n", "No closing quotation"),
         ("# T\n# RUN: fmt\n# ====\n# T\n# RUN: fmt\n", "4: the title of line 1 again"),
         ("# T\n# RUN: fmt\n# ---- out\n# ---- out\n", "second section"),
@@ -174,6 +184,134 @@ class TestCaseFiles:
 
     def test_edit_distance(self) -> None:
         assert [edit_distance(a, b) for a, b in (("", "abc"), ("run", "rnu"), ("check", "chekc"), ("kitten", "sitting"))] == [3, 1, 1, 3]
+
+
+CHECKED = f"""# A negation is printed
+# RUN: irtool opt --passes=dce | irtool fmt -
+{GRAPH}# CHECK: aten::neg(%[[X:[0-9]+]])
+# CHECK-NOT: aten::exp
+# CHECK-NEXT: return (%1)
+"""
+
+
+class TestPatterns:
+    """`# CHECK:` lines."""
+
+    @pytest.fixture(autouse=True)
+    def filecheck(self) -> None:
+        pytest.importorskip("filecheck")
+
+    def test_a_part_of_the_output_is_checked(self, project: Project) -> None:
+        project.write("tests/expect/one.ir", CHECKED)
+        assert "1 passed" in project.run(code=0)
+        project.write("tests/expect/one.ir", CHECKED.replace("return (%1)", "return (%0)").replace("  return (%0)", "  return (%1)"))
+        output = project.run(code=1)
+        assert "tests/expect/one.ir:8: error:" in output and "the output is\ngraph(%0 : Tensor):" in output
+        assert "to accept: pytest 'tests/expect/one.ir' --accept" in output
+
+    def test_accept_changes_only_the_lines_that_do_not_match(self, project: Project) -> None:
+        project.write("tests/expect/one.ir", CHECKED.replace("CHECK-NEXT: return (%1)", "CHECK-NEXT: return (%7, %8)"))
+        project.run("--accept", code=0)
+        assert project.read("tests/expect/one.ir") == CHECKED
+
+    def test_accept_writes_all_lines_in_place_of_an_empty_pattern(self, project: Project) -> None:
+        text = CHECKED.partition("# CHECK:")[0]
+        project.write("tests/expect/one.ir", f"{text}# CHECK:\n")
+        assert "empty check string" in project.run(code=1)
+        project.run("--accept", code=0)
+        lines = "# CHECK: graph(%0 : Tensor):\n# CHECK-NEXT: %1 : Tensor = aten::neg(%0)\n# CHECK-NEXT: return (%1)\n"
+        assert project.read("tests/expect/one.ir") == text + lines
+        project.run(code=0)
+
+    def test_patterns_that_need_a_person_are_left_alone(self, project: Project) -> None:
+        text = CHECKED.replace("# CHECK-NOT: aten::exp", "# CHECK-NOT: {{.*}}return")
+        text = text.replace("# CHECK-NEXT: return (%1)\n", "")
+        project.write("tests/expect/one.ir", text)
+        assert "cannot write these patterns" in project.run("--accept", code=1)
+        assert project.read("tests/expect/one.ir") == text
+
+    @settings(max_examples=25, deadline=None)
+    @given(st.lists(st.text("ab[]{}()%.*: =#$\\1", max_size=12).map(str.rstrip), min_size=1, max_size=5))
+    def test_written_patterns_match_their_text(self, lines: list[str]) -> None:
+        output = "\n".join(["first", *lines, "last", ""])
+        assert patterns.failure(patterns.whole(output), output) == ""
+        assert patterns.updated(["# CHECK: frst", "# CHECK: lst"], output) is not None
+
+
+class TestRunLines:
+    """`# run: f(inputs) == outputs`."""
+
+    TEXT = f"# A negation\n{GRAPH}# run: graph(2xf32=[1, 2]) ~= 2xf32=[-1, -2] rtol=1e-6\n# run: graph(3) == i64=-3\n"
+
+    def test_graphs_of_the_input_and_of_the_output_are_run(self, project: Project) -> None:
+        project.write("tests/expect/one.ir", self.TEXT)
+        project.write("tests/expect/two.ir", self.TEXT.replace("negation\n", "negation through a pass\n# RUN: opt --passes=dce\n")
+                      + f"# ---- out\n{GRAPH}")
+        assert "2 passed" in project.run(code=0)
+        project.write("conftest.py", """pytest_plugins = ['irtool.expect']
+from irtool.passes import Graph, add_pass
+
+
+def drop(graph: Graph) -> bool:
+    graph.block.set_outputs(graph.inputs)
+    return True
+
+
+add_pass(drop)
+""".replace("from irtool.passes import Graph, add_pass", "from irtool import Graph\nfrom irtool.passes import add_pass"))
+        project.write("tests/expect/two.ir", self.TEXT.replace("negation\n", "negation through a wrong pass\n# RUN: opt --passes=drop\n")
+                      + f"# ---- out\n{GRAPH.replace('(%1)', '(%0)')}")
+        output = project.run("--accept", code=1)
+        assert "two.ir:6: error: graph gives other values after the command" in output and "1 failed, 1 passed" in output
+
+    def test_accept_writes_the_outputs(self, project: Project) -> None:
+        project.write("tests/expect/one.ir", self.TEXT.replace("[-1, -2]", "[1, 2]").replace("i64=-3", "none"))
+        output = project.run(code=1)
+        assert "one.ir:5: error: graph gives other values" in output and "it gives 2xf32=[-1.0, -2.0]" in output
+        project.run("--accept", code=0)
+        assert project.read("tests/expect/one.ir") == self.TEXT.replace("[-1, -2]", "[-1.0, -2.0]")
+        project.run(code=0)
+
+    @pytest.mark.parametrize("line, complaint", [
+        ("graph(1)", "expected '==' or '~=' and the outputs"), ("graph(1 == 2", "expected ',' or ')'"),
+        ("graph(x) == 1", "'x' is no value"), ("graph(1) == 1 rtol=2", "expected the end"),
+        ("graph(1) ~= 1 rtl=2", "expected rtol=NUMBER"), ("graph(1) ~= 1 rtol=x", "no number"),
+        ("graph(@x.npy) == 1", "a file stands alone"), ("f(1) == 1", "no graph named 'f'"),
+        ("graph(1, 2) == 1", "graph takes 1 inputs, 2 are given"), ("graph('x') == 1", "expected Tensor"),
+        ("graph(1) == 1, 2", "output1: missing"),
+    ])
+    def test_what_is_wrong_with_a_line(self, line: str, complaint: str) -> None:
+        (case,) = read_cases(f"# A negation\n{GRAPH}# run: {line}\n", "f.ir")
+        text, fault = checked_line(*case.runs.values(), case, "")
+        assert complaint in fault and (text == f"# run: {line}" or "missing" in fault)
+
+
+class TestOtherTools:
+    """The plugin is silent in projects that have other files in folders of this name."""
+
+    LLVM = "; RUN: opt < %s -passes=dce -S | FileCheck %s\ndefine i32 @f() {\n; CHECK: ret i32 0\n  ret i32 0\n}\n"
+
+    @pytest.mark.parametrize("text", [LLVM, "# RUN: llc -o - %s | FileCheck %s\n# CHECK: x\n", "# RUN: opt %s -S | FileCheck %s\n",
+                                      "; run: %f(1) == 2\n", "", "\xff\n", GRAPH])
+    def test_files_of_other_tools_are_no_cases(self, project: Project, text: str) -> None:
+        path = project.write("tests/expect/other.ir", "")
+        path.write_bytes(text.encode("latin-1"))
+        project.write("tests/expect/Test.test_x.expect", "of another library\n")
+        project.write("tests/test_x.py", "def test_x():\n    pass\n")
+        assert "1 passed" in project.run(code=0)
+        assert not is_case_file(text)
+
+    def test_beside_cases_tests_of_others_stay_and_files_without_any_line_do_not(self, project: Project) -> None:
+        project.write("tests/expect/one.ir", CASE)
+        project.write("tests/expect/llvm.ir", self.LLVM)
+        project.run(code=0)
+        project.write("tests/expect/two.ir", CASE.replace("# RUN", "# RNU").partition("# ----")[0])
+        assert "two.ir: no test claims this file" in project.run(code=1)
+
+    def test_ours_without_filecheck_say_what_to_install(self, project: Project) -> None:
+        project.write("tests/expect/one.ir", CHECKED)
+        project.write("filecheck.py", "raise ImportError\n")
+        assert "pip install 'irtool[expect]'" in project.run(code=1, PYTHONPATH=f"{project.folder}:{ROOT}")
 
 
 class TestExpectFiles:

@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as arrays
 
 import irtool
 from irtool.interop.binding import bind
-from irtool.interop.literal import parse_literal
+from irtool.interop.literal import DTYPES, literal_text, parse_literal
 from irtool.interop.npz import Archive, decode, encode
 from irtool.ops.arrays import seeded
 
@@ -132,6 +132,26 @@ class TestArchive:
             file.writestr("x.npy", stream.getvalue())
         with pytest.raises(irtool.Error, match="damaged"):
             decode(archive.getvalue(), "f.npz")
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.complex_numbers(allow_nan=False, allow_infinity=False)
+    | st.sampled_from(sorted(set(DTYPES.values()) - {"bfloat16"})).flatmap(lambda name: arrays.arrays(
+        name, arrays.array_shapes(min_dims=0, min_side=0),
+        elements={"allow_nan": False, "allow_infinity": False} if name.startswith("complex") else None)),
+    lambda inner: st.lists(inner) | st.lists(inner).map(tuple), max_leaves=6)
+
+
+@settings(max_examples=200, deadline=None)
+@given(VALUES)
+def test_the_literal_of_a_value_gives_the_value_back(value: Any) -> None:
+    archives = []
+    for each in (value, literal(literal_text(value))):
+        archives.append(Archive())
+        archives[-1].put("x", each if not isinstance(each, int) or abs(each) < 2**63 else str(each))
+    for key, array in archives[0].arrays.items():
+        again = archives[1].arrays[key]
+        assert again.dtype == array.dtype and again.shape == array.shape and repr(again.tolist()) == repr(array.tolist())
 
 
 class TestLiteral:

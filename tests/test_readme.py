@@ -6,8 +6,11 @@ from __future__ import annotations
 
 import doctest
 import io
+import os
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +21,7 @@ from irtool.ir.extensions import taken_away
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "examples/README.md", "docs/api.md", "docs/architecture.md", "docs/extending.md",
-             "docs/checking.md", "docs/scaling.md", "docs/tour.md")
+             "docs/checking.md", "docs/expect.md", "docs/scaling.md", "docs/tour.md")
 CONSOLE = re.compile(r"(?ms)^```console\n(.*?)^```$")
 PYTHON = re.compile(r"(?ms)^```python\n(.*?)^```$")
 
@@ -32,7 +35,13 @@ def commands(block: str) -> Iterator[tuple[str, str]]:
 def printed(line: str) -> str:
     """What a command prints, both streams, messages first."""
     words = shlex.split(line)
-    assert words[0] == "irtool", f"only irtool runs here, not {words[0]}"
+    if words[0] == "cat":
+        return Path(words[1]).read_text()
+    if words[0] == "pytest":
+        command = [sys.executable, "-m", "pytest", "-p", "irtool.expect", "-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
+        environment = {name: value for name, value in os.environ.items() if name not in ("CI", "IRTOOL_ACCEPT") and "PYTEST" not in name}
+        return subprocess.run([*command, *words[1:]], capture_output=True, text=True, env=environment, timeout=300).stdout
+    assert words[0] == "irtool", f"only irtool, pytest and cat run here, not {words[0]}"
     out, err = io.StringIO(), io.StringIO()
     main(words[1:], stdin=io.BytesIO(), stdout=out, stderr=err)
     return err.getvalue() + out.getvalue()
@@ -47,7 +56,7 @@ def rewritten(text: str) -> str:
 
 def rounded(text: str) -> str:
     """The text with long fractions rounded: the last digits of a matrix product differ from machine to machine. Times are zeros."""
-    text = re.sub(r"(?m) in \d+\.\d s$", " in 0.0 s", text)
+    text = re.sub(r"(?m) in \d+\.\d+ ?s$", " in 0.0 s", text)
     return re.sub(r"\d+\.\d{5,}", lambda number: f"{float(number[0]):.4f}", text)
 
 

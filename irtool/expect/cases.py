@@ -10,21 +10,26 @@
     # ====
     # The next case of the file
 
-A case is a title (a sentence, in comment lines), a RUN line (an irtool command line without `irtool`; it reads the input on standard
-input; `%S` is the folder of the case file, `%t` a fresh temporary folder), the input, and sections: `# ---- out` and `# ---- err` hold
-what must come out (without `out`: nothing; without `err`: anything but an error nobody expects), `# ---- exit N` the exit code
-(default 0, or 1 where an error is expected). Blank lines at the end of a section do not count.
+A case is a title (a sentence, in comment lines), a RUN line (irtool commands joined by `|`, with or without the word `irtool`; the first
+reads the input on standard input; `%S` is the folder of the case file, `%t` a fresh temporary folder), the input, and sections:
+`# ---- out` and `# ---- err` hold what must come out (without `out`: nothing; without `err`: anything but an error nobody expects),
+`# ---- exit N` the exit code (default 0, or 1 where an error is expected). Blank lines at the end of a section do not count.
 
-Messages are expected on their line, `# expected-error {{part of the text}}`, as `irtool.cli.expected_diagnostics` says; these comments
-are cut from the input before the command sees it. A misspelt directive is an error: it would otherwise check nothing.
+`# CHECK:` lines in the input, and their kin, are patterns of the output in place of `# ---- out` (`irtool.expect.patterns`). `# run:` lines
+run a graph of the input on literals (`irtool.expect.run_lines`); a case with such lines needs no RUN line.
+
+Messages are expected on their line, `# expected-error {{part of the text}}`, as `irtool.cli.expected_diagnostics` says. These comments,
+CHECK and run lines are cut from the input before the command sees it. A misspelt directive is an error: it would otherwise check nothing.
 """
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterable, Sequence
 
 from irtool.cli import expected_diagnostics as expected
+from irtool.cli.commands import COMMANDS
+from irtool.expect.commands import split_command
+from irtool.expect.patterns import CHECK
 from irtool.ir.errors import edit_distance
 from irtool.ir.source import SourceFile
 
@@ -35,6 +40,9 @@ _SECTION_LIKE = re.compile(r"#\s*-{2,}\s*(\w+)")
 _SEPARATOR_LIKE = re.compile(r"#\s*={2,}\s*$")
 _WORD = re.compile(r"#+\s*([A-Za-z][\w-]*)(:?)")
 _RUN = re.compile(r"# RUN: (.*)")
+_RUN_LINE = re.compile(r"# run: (.*)")
+_OURS = re.compile(rf"(?m)^# (?:RUN: (?:irtool\b|(?:{'|'.join(COMMANDS)})\b(?!.*%s))|run: [\w.]+\(|---- (?:out|err|exit)\b|====$)")
+_OTHERS = re.compile(r"\b(?:RUN|run): ")
 
 
 class CaseError(Exception):
@@ -44,11 +52,11 @@ class CaseError(Exception):
 class Case:
     """One case: where it stands in its file, and what it says."""
 
-    def __init__(self, title: str, line: int, command: list[str], input: str, input_line: int, head: list[str],
+    def __init__(self, title: str, line: int, commands: list[list[str]], input: str, input_line: int, head: list[str],
                  sections: dict[str, str], expectations: Sequence[expected.Expectation] = ()) -> None:
         self.title = title
         self.line = line
-        self.command = command
+        self.commands = commands        # the words of each command of the RUN line; empty without one
         self.input = input              # what standard input gives: directives are cut away
         self.input_line = input_line    # line of the file on which it begins
         self.head = head                # title, RUN line and input as they stand in the file
@@ -58,6 +66,20 @@ class Case:
     def source(self, filename: str) -> SourceFile:
         """Title, RUN line and input, with their place in the file: where expected messages are written."""
         return SourceFile(filename, "\n".join(self.head), self.line)
+
+    @property
+    def checks(self) -> list[int]:
+        """The positions in `head` of the CHECK lines."""
+        return [place for place, line in enumerate(self.head) if CHECK.fullmatch(line)]
+
+    @property
+    def runs(self) -> dict[int, str]:
+        """Position in `head` of a `# run:` line -> what stands behind the colon."""
+        return {place: match[1] for place, line in enumerate(self.head) if (match := _RUN_LINE.fullmatch(line))}
+
+    def changed(self, head: list[str], sections: dict[str, str]) -> Case:
+        """The case with another text."""
+        return Case(self.title, self.line, self.commands, self.input, self.input_line, head, sections, self.expectations)
 
     @property
     def exit_code(self) -> int:
@@ -75,6 +97,16 @@ class Case:
             else:
                 out += [f"# ---- {name}", *([body.rstrip("\n")] if body else [])]
         return "\n".join(out) + "\n"
+
+
+def is_case_file(text: str) -> bool:
+    """Does a text have lines of case files?"""
+    return _OURS.search(text) is not None
+
+
+def is_of_others(text: str) -> bool:
+    """Is a text a test of another tool, such as LLVM's: with RUN lines, none of which is ours?"""
+    return _OTHERS.search(text) is not None and not is_case_file(text)
 
 
 def read_cases(text: str, filename: str) -> list[Case]:
@@ -126,6 +158,8 @@ def _read_case(lines: list[str], start: int, problems: list[str]) -> Case | None
                 problems.append(f"{number}: {problem}")
             body.append(line)
     at = next((i for i, line in enumerate(head) if _RUN.match(line)), None)
+    if at is None and any(map(_RUN_LINE.match, head)):
+        at = next(i for i, line in enumerate(head) if line.strip() and not line.startswith("#") or _RUN_LINE.match(line))
     if at is None:
         if any(line.strip() for line in lines):
             problems.append(f"{start}: no line '# RUN: COMMAND' in this case")
@@ -133,8 +167,10 @@ def _read_case(lines: list[str], start: int, problems: list[str]) -> Case | None
     title = " ".join(line.lstrip("# ").rstrip() for line in head[:at] if line.strip())
     if not title or not all(line.startswith("#") for line in head[:at] if line.strip()):
         problems.append(f"{start}: a case begins with a sentence that says what it shows: '# ...'")
-    command = _command(head[at], start + at, problems)
-    while len(head) > at + 1 and not head[-1].strip():
+    match = _RUN.match(head[at])
+    first = at + 1 if match else at
+    commands = _commands(match[1], start + at, problems) if match else []
+    while len(head) > first and not head[-1].strip():
         head.pop()
     expectations, wrong = expected.directives(SourceFile("", "\n".join(head), start))
     problems += [f"{each.line}: {each.message}" for each in wrong]
@@ -143,7 +179,17 @@ def _read_case(lines: list[str], start: int, problems: list[str]) -> Case | None
         line = stripped[expectation.at - start]
         stripped[expectation.at - start] = line[: line.rfind("#", 0, expectation.column)].rstrip()
     sections = {name: exit_code if name == "exit" else without_blank_end("\n".join(body)) for name, body in bodies.items()}
-    return Case(title, start, command, without_blank_end("\n".join(stripped[at + 1:])), start + at + 1, head, sections, expectations)
+    case = Case(title, start, commands, "", start + first, head, sections, expectations)
+    for place in (*case.checks, *case.runs):
+        stripped[place] = ""
+    if case.checks and "out" in sections:
+        problems.append(f"{start + case.checks[0]}: a case has CHECK lines or a section '# ---- out', not both")
+    problems += [f"{start + place}: expected '# run: graph(VALUE, ...) == VALUE', not '# run: {text}'; commands stand behind '# RUN:'"
+                 for place, text in case.runs.items() if not re.match(r"[\w.]+\(", text)]
+    if not commands and (case.checks or sections):
+        problems.append(f"{start}: no line '# RUN: COMMAND' in this case")
+    case.input = without_blank_end("\n".join(stripped[first:]))
+    return case
 
 
 def without_blank_end(text: str) -> str:
@@ -154,16 +200,14 @@ def without_blank_end(text: str) -> str:
     return "\n".join(lines) + "\n" if lines else ""
 
 
-def _command(line: str, number: int, problems: list[str]) -> list[str]:
-    match = _RUN.match(line)
+def _commands(text: str, number: int, problems: list[str]) -> list[list[str]]:
+    if "%s" in text.split():
+        problems.append(f"{number}: RUN line: the input is on standard input: leave out '%s', or write '-'")
     try:
-        words = shlex.split(match[1]) if match else []
+        return split_command(text)
     except ValueError as error:
         problems.append(f"{number}: RUN line: {error}")
         return []
-    if not words or words[0] == "irtool":
-        problems.append(f"{number}: write the command without 'irtool': '# RUN: opt --passes=dce'")
-    return words
 
 
 def _near_section(line: str) -> str:
@@ -185,15 +229,16 @@ def _near_directive(line: str) -> str:
     (`irtool.cli.expected_diagnostics` judges those that begin right.)
     """
     _, mark, comment = line.partition("#")
-    if not mark or "expected-" in comment:
+    if not mark or "expected-" in comment or CHECK.fullmatch(line):
         return ""
     if "{{" in comment:
         return f"not a directive: '{comment.strip()}'; expected '# expected-error {{{{text}}}}'"
     for word, colon in _WORD.findall(mark + comment):
         if _is_near(word.partition("-")[0], "CHECK") and (colon or word.isupper()):
-            return "there are no CHECK directives: '# ---- out' holds the whole output"
-        if _is_near(word, "RUN", 2 if colon else 1) and (colon or word.isupper()) and not _RUN.match(line):
-            return f"not a directive: '{line.strip()}'; expected '# RUN: COMMAND'"
+            return f"not a directive: '{line.strip()}'; expected '# CHECK: PATTERN' on a line of its own, or CHECK-NEXT, CHECK-SAME, " \
+                   "CHECK-NOT, CHECK-DAG, CHECK-LABEL, CHECK-EMPTY, CHECK-COUNT-2"
+        if _is_near(word, "RUN", 2 if colon else 1) and (colon or word.isupper()) and not _RUN.match(line) and not _RUN_LINE.match(line):
+            return f"not a directive: '{line.strip()}'; expected '# RUN: COMMAND' or '# run: graph(VALUE, ...) == VALUE'"
         if nearest(word, expected.WORDS):
             return f"not a directive: '{comment.strip()}'; expected '# {nearest(word, expected.WORDS)} {{{{text}}}}'"
     return ""

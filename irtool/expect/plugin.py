@@ -5,7 +5,6 @@ each whole (temporary sibling, rename). So pytest-xdist workers never write the 
 """
 from __future__ import annotations
 
-import io
 import os
 import re
 import tempfile
@@ -17,7 +16,9 @@ import pytest
 
 from irtool.cli.expected_diagnostics import check
 from irtool.expect.case_compare import difference, normalised, only_names_differ
-from irtool.expect.cases import SEPARATOR, Case, CaseError, read_cases, without_blank_end
+from irtool.expect.cases import SEPARATOR, Case, CaseError, is_case_file, is_of_others, read_cases, without_blank_end
+from irtool.expect.commands import run_pipeline
+from irtool.ir.errors import Error
 from irtool.ir.source import Diagnostic, SourceFile
 
 FOLDER = "expect"
@@ -90,9 +91,13 @@ class Recorder:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def orphans(self) -> list[Path]:
-        """Files in the `expect` folders below the run's arguments that no test claims (nor might, had it not failed or been skipped)."""
+        """Files in the `expect` folders below the run's arguments that no test claims (nor might, had it not failed or been skipped).
+
+        A folder of which no test claims any file is not of this plugin.
+        """
         arguments = [Path(self.config.invocation_params.dir, argument) for argument in self.config.args]
-        folders = {folder for argument in arguments for folder in expect_folders(argument)}
+        folders = {folder for argument in arguments for folder in expect_folders(argument)
+                   if any(Path(claim).is_relative_to(folder) for claim in self.claims)}
         paths = {path for folder in folders for path in folder.rglob("*") if path.is_file()}
         return sorted(path for path in paths if is_expect_file(path) and str(path) not in self.claims and not self.might_claim(path))
 
@@ -139,10 +144,19 @@ def pytest_configure(config: pytest.Config) -> None:
 
 # -- case files
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """`*.ir` anywhere under a folder `expect` of the project (which may itself lie in a folder of that name)."""
-    if file_path.suffix == ".ir" and FOLDER in os.path.relpath(file_path.parent, parent.config.rootpath).split(os.sep):
+    """`*.ir` with lines of case files, anywhere under a folder `expect` of the project (which may itself lie in a folder of that name)."""
+    if file_path.suffix == ".ir" and FOLDER in os.path.relpath(file_path.parent, parent.config.rootpath).split(os.sep) \
+            and is_case_file(text_of(file_path)):
         return CaseFile.from_parent(parent, path=file_path)
     return None
+
+
+def text_of(path: Path) -> str:
+    """The text of a file, which may not be UTF-8; empty if it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
 
 
 class CaseFile(pytest.File):
@@ -181,28 +195,44 @@ class CaseItem(pytest.Item):
         shown = _shown(self.path, self.config)
         result = self.stash.setdefault(RESULT, Result())
         result.claims.append(str(self.path))
-        with tempfile.TemporaryDirectory(prefix="irtool-expect-") as scratch:
-            words = [word.replace("%S", str(self.path.parent)).replace("%t", scratch) for word in case.command]
-            result.claims += [word for word in words if word.startswith(str(self.path.parent))]
-            code, out, err = run_command(words, case.input, shown, case.input_line, scratch)
-            out, err = (text.replace(scratch, "%t").replace(str(self.path.parent), "%S") for text in (out, err))
-        source = case.source(shown)
-        surprises = unmet(case, source, messages(err, source))
-        if surprises:
-            raise CaseFailure("\n".join(surprise.render() for surprise in surprises) + _stderr(err))
-        sections = actual_sections(case, code, out, err)
-        if sections == case.sections:
+        sections, out, err = case.sections, "", ""
+        if case.commands:
+            code, out, err = self.output()
+            surprises = unmet(case, case.source(shown), messages(err, case.source(shown)))
+            if surprises:
+                raise CaseFailure("\n".join(surprise.render() for surprise in surprises) + _stderr(err))
+            sections = actual_sections(case, code, out, err)
+        try:
+            head, faults = checked_head(case, out, shown)
+        except Error as error:
+            raise CaseFailure(str(error)) from None
+        if sections == case.sections and not faults:
             return
-        expected, actual = case.text(), _with_sections(case, sections).text()
-        names_only = only_names_differ(expected, actual)
-        if recorder.accept == "all" or recorder.accept == "names" and names_only:
+        expected, actual = case.text(), case.changed(head, sections).text()
+        names_only = not faults and only_names_differ(expected, actual)
+        if expected != actual and (recorder.accept == "all" or recorder.accept == "names" and names_only):
             reread = read_cases(actual, shown)
             if len(reread) != 1 or reread[0].sections != sections:
                 raise CaseFailure("the output cannot be written into a case file: it holds lines that look like sections")
+            _, rest = checked_head(reread[0], out, shown)
+            if rest:
+                raise CaseFailure("\n".join(rest))
             result.accepted.append((str(self.path), self.index, actual))
             return
-        reason = _mismatch(expected, actual, names_only, f"pytest '{shown}' --accept")
+        lines = faults if sections == case.sections else [*faults, difference(case.text(), case.changed(case.head, sections).text())]
+        reason = _mismatch(lines, names_only, f"pytest '{shown}' --accept")
         raise CaseFailure(reason if "err" in sections else reason + _stderr(err))
+
+    def output(self) -> tuple[int, str, str]:
+        """What the commands of the case give: exit code, output, messages."""
+        result = self.stash[RESULT]
+        folder = str(self.path.parent)
+        with tempfile.TemporaryDirectory(prefix="irtool-expect-") as scratch:
+            stages = [[word.replace("%S", folder).replace("%t", scratch) for word in words] for words in self.case.commands]
+            result.claims += [word for words in stages for word in words if word.startswith(folder)]
+            code, out, err = run_pipeline(stages, self.case.input, _shown(self.path, self.config), self.case.input_line, scratch)
+            out, err = (text.replace(scratch, "%t").replace(folder, "%S") for text in (out, err))
+        return code, out, err
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """The text of a CaseFailure, without a traceback."""
@@ -213,24 +243,6 @@ class CaseItem(pytest.Item):
     def reportinfo(self) -> tuple[Path, int, str]:
         """Where the case stands."""
         return self.path, self.case.line - 1, self.name
-
-
-def run_command(words: list[str], text: str, filename: str, line: int, folder: str) -> tuple[int, str, str]:
-    """Run an irtool command in this process: (exit code, output, messages). `folder` is the current folder while it runs."""
-    from irtool.cli.main import main
-
-    out, err = io.StringIO(), io.StringIO()
-    home, environment = Path.cwd(), dict(os.environ)
-    for name in environment:
-        if name.startswith("IRTOOL_") or name == "FORCE_COLOR":
-            del os.environ[name]
-    os.chdir(folder)
-    try:
-        code = main(words, stdin=io.BytesIO(text.encode()), stdout=out, stderr=err, stdin_name=filename, stdin_line=line)
-    finally:
-        os.chdir(home)
-        os.environ.update(environment)
-    return code, out.getvalue(), err.getvalue()
 
 
 def messages(err: str, source: SourceFile) -> list[Diagnostic]:
@@ -253,23 +265,42 @@ def actual_sections(case: Case, code: int, out: str, err: str) -> dict[str, str]
     """The sections the case would have if what came out were right."""
     values = {"out": without_blank_end(out), "err": without_blank_end(err), "exit": str(code)}
     sections = {name: values[name] for name in case.sections}
-    if values["out"] and "out" not in sections:
+    if values["out"] and "out" not in sections and not case.checks:
         sections = {"out": values["out"], **sections}
     if code != case.exit_code:
         sections["exit"] = str(code)
     return sections
 
 
-def _with_sections(case: Case, sections: dict[str, str]) -> Case:
-    return Case(case.title, case.line, case.command, case.input, case.input_line, case.head, sections, case.expectations)
+def checked_head(case: Case, out: str, shown: str) -> tuple[list[str], list[str]]:
+    """Title, input and directives of the case as they would be if the results were right, and what is wrong. Raises Error."""
+    head, faults = list(case.head), []
+    if case.checks:
+        from irtool.expect.patterns import failure, updated
+
+        fault = failure([line if place in case.checks else "" for place, line in enumerate(head)], out, shown, case.line)
+        if fault:
+            faults.append(f"{fault}\nthe output is\n{out.rstrip()}")
+            checks = updated([head[place] for place in case.checks], out)
+            if checks is None:
+                faults.append("--accept cannot write these patterns: leave one line '# CHECK:' to have one written per line of output")
+            else:
+                first, *others = case.checks
+                head[first] = "\n".join(checks) if len(checks) != len(case.checks) else checks[0]
+                for place, line in zip(others, checks[1:]):
+                    head[place] = line
+    for place, text in case.runs.items():
+        from irtool.expect.run_lines import checked_line
+
+        head[place], fault = checked_line(text, case, out)
+        faults += [f"{shown}:{case.line + place}: error: {fault}"] if fault else []
+    return head, faults
 
 
-def _mismatch(expected: str, actual: str, names_only: bool, command: str) -> str:
-    lines = [difference(expected, actual)]
+def _mismatch(lines: list[str], names_only: bool, command: str) -> str:
     if names_only:
-        lines.append(f"only names differ; to take them: {command}=names")
-    lines.append(f"to accept: {command}")
-    return "\n".join(lines)
+        lines = [*lines, f"only names differ; to take them: {command}=names"]
+    return "\n".join([*lines, f"to accept: {command}"])
 
 
 def _stderr(err: str) -> str:
@@ -302,7 +333,7 @@ def expect(request: pytest.FixtureRequest) -> Callable[..., None]:
         command = f"pytest '{node.nodeid}' --accept"
         if not exists:
             pytest.fail(f"no file {_shown(path, request.config)}; the text is\n{actual}\nto accept: {command}", pytrace=False)
-        pytest.fail(f"{_shown(path, request.config)}:\n{_mismatch(expected, actual, names_only, command)}", pytrace=False)
+        pytest.fail(f"{_shown(path, request.config)}:\n{_mismatch([difference(expected, actual)], names_only, command)}", pytrace=False)
 
     return compare
 
@@ -367,8 +398,9 @@ def expect_folders(argument: Path) -> list[Path]:
 
 
 def is_expect_file(path: Path) -> bool:
-    """Is this a file that a test must claim (not a note, a script or a hidden file)?"""
-    return not path.name.startswith((".", "README")) and path.suffix not in (".py", ".pyc")
+    """Is this a file that a test must claim (not a note, a script, a hidden file or a test of another tool)?"""
+    return not path.name.startswith((".", "README")) and path.suffix not in (".py", ".pyc") \
+        and not (path.suffix == ".ir" and is_of_others(text_of(path)))
 
 
 def _shown(path: Path, config: pytest.Config) -> str:

@@ -50,10 +50,43 @@ def parse_literal(text: str, load: Callable[[str], Array]) -> Any:
     return value
 
 
-class Reader:
-    """Recursive descent over one literal."""
+def literal_text(value: Any) -> str:
+    """The literal that stands for a value, the inverse of `parse_literal`. Raises Error for a value that has none."""
+    if isinstance(value, np.ndarray):
+        name = "bool" if value.dtype == bool else next((short for short, long in DTYPES.items() if long == value.dtype.name), None)
+        if name is None:
+            raise Error(f"no literal stands for a tensor of dtype {value.dtype.name}", code="E0807")
+        elements = set(map(element_text, value.flat))
+        return f"{''.join([f'{size}x' for size in value.shape])}{name}={elements.pop() if len(elements) == 1 else nested_text(value)}"
+    if isinstance(value, list | tuple):
+        inner = ", ".join(map(literal_text, value))
+        return f"[{inner}]" if isinstance(value, list) else f"({inner})"
+    if isinstance(value, dict):
+        return f"{{{', '.join([f'{literal_text(key)}: {literal_text(each)}' for key, each in value.items()])}}}"
+    if isinstance(value, str):
+        escapes = {char: word for word, char in _ESCAPES.items() if char != "'"}
+        return '"' + "".join([f"\\{escapes[char]}" if char in escapes else char for char in value]) + '"'
+    if value is None or isinstance(value, bool | int | float | complex | np.generic):
+        return element_text(value)
+    raise Error(f"no literal stands for a value of type {type(value).__name__}", code="E0807")
 
-    def __init__(self, text: str, load: Callable[[str], Array]) -> None:
+
+def element_text(value: Any) -> str:
+    """A number, bool or None, in the fewest digits that give it back. Raises Error for a complex number that is not finite."""
+    if isinstance(value, complex | np.complexfloating) and not np.isfinite(value):
+        raise Error(f"no literal stands for {value}", code="E0807")
+    return str(value).strip("()").lower()
+
+
+def nested_text(array: Array) -> str:
+    """The elements of an array in brackets, nested as its shape says."""
+    return element_text(array[()]) if not array.ndim else f"[{', '.join(map(nested_text, array))}]"
+
+
+class Reader:
+    """Recursive descent over one literal. load: reads a file; None: literals name no files."""
+
+    def __init__(self, text: str, load: Callable[[str], Array] | None = None) -> None:
         self.text = text
         self.at = 0
         self.load = load
@@ -91,7 +124,7 @@ class Reader:
             return self.tensor(tensor, depth, at_top)
         if self.take("@"):
             path, self.at = self.text[self.at:], len(self.text)
-            if not at_top:
+            if not at_top or self.load is None:
                 raise self.error("a file stands alone, not inside a list")
             return self.load(path)
         if self.take("["):
@@ -197,7 +230,7 @@ class Reader:
         try:
             array = np.empty(shape, dtype)
             with np.errstate(over="ignore"):        # 1e10 is inf in float16
-                array[...] = np.reshape(np.array(elements, dtype), shape if len(elements) > 1 else ())
+                array[...] = np.reshape(np.array(elements, dtype), () if len(elements) == 1 else shape)
         except (ValueError, TypeError, OverflowError) as error:
             raise self.error(f"not {name} elements: {error}") from None
         return to_bfloat16(array) if name == "bfloat16" else array
