@@ -17,10 +17,10 @@ ARCHIVES = Path(__file__).parent / "data" / "archives"
 NAMES = sorted(path.stem for path in ARCHIVES.glob("*.pt"))
 
 
-def run_cli(*words: Any) -> tuple[int, str, str]:
+def run_cli(*words: Any, stdin: bytes = b"") -> tuple[int, str, str]:
     """Exit code, standard output, standard error."""
     out, err = io.StringIO(), io.StringIO()
-    code = main([str(word) for word in words], stdout=out, stderr=err)
+    code = main([str(word) for word in words], io.BytesIO(stdin), out, err)
     return code, out.getvalue(), err.getvalue()
 
 
@@ -72,6 +72,8 @@ def test_inspect_tells_what_is_there() -> None:
     assert content["classes"][0]["name"] == "__torch__.Net" and content["classes"][0]["methods"] == ["forward"]
     assert [each["name"] for each in content["weights"]][:2] == ["body.0.weight", "body.0.bias"]
     assert not content["problems"] and all(each["has_kernel"] for each in content["operators"])
+    code, piped, _ = run_cli("inspect", "-", "--json", stdin=(ARCHIVES / "net_train.pt").read_bytes())
+    assert code == 0 and json.loads(piped) == content | {"file": "<stdin>"}
     code, out, _ = run_cli("inspect", ARCHIVES / "state.pt")
     assert code == 0 and "colour                  Enum<__torch__.Colour>" in out
 

@@ -20,22 +20,27 @@ if TYPE_CHECKING:
 @option("--json", is_flag=True, help="a JSON object")
 def inspect(arguments: Arguments, console: Console) -> int:
     """Show the content of an archive: compiles its methods, and runs none."""
-    from irtool.cli.opener import archive_at
-
-    place = archive_at(arguments.file)
-    if place is None:
-        console.read_bytes(arguments.file, lambda first: True)
-        raise Error(f"{arguments.file}: expected an archive, or weights", code="E0711")
-    if place[1]:
-        raise UsageError(f"inspect is of whole archives, not of the method '{place[1]}'")
     from irtool.archives.inspection import inspected, inspected_weights
-    from irtool.cli.conversion import content_in, mapped
+    from irtool.cli.conversion import content_in, mapped, may_be_weights
+    from irtool.cli.opener import archive_at
     from irtool.interop.npz import Archive
 
-    read = content_in(*mapped(place[0]))
+    name = arguments.file
+    if name == "-":
+        name = console.stdin_name
+        data = console.read_bytes("-", lambda first: b"\0" in first and not may_be_weights(first))
+        read = content_in(bytearray(data), name)
+    else:
+        place = archive_at(name)
+        if place is None:
+            console.read_bytes(name, lambda first: True)        # says so if there is no such file
+        elif place[1]:
+            raise UsageError(f"inspect is of whole archives, not of the method '{place[1]}'")
+        name = name if place is None else place[0]
+        read = None if place is None else content_in(*mapped(name))
     if read is None:
-        raise Error(f"{arguments.file}: expected an archive, or weights", code="E0711")
-    content = inspected_weights(read, place[0]) if isinstance(read, Archive) else inspected(read)
+        raise Error(f"{name}: expected an archive, or weights", code="E0711")
+    content = inspected_weights(read, name) if isinstance(read, Archive) else inspected(read)
     if arguments.json:
         import json
 
