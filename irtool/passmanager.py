@@ -132,6 +132,7 @@ class PassManager:
             subjects = list(zip(module.names(), module.graphs, strict=True))
         for graph in module.graphs:
             graph.forget_names()
+        collect_where_due()
         start = perf_counter_ns()
         try:
             for name, subject in subjects:
@@ -150,7 +151,6 @@ class PassManager:
             raise self._located(VerifyError(diagnostics=diagnostics), "in", record) from error     # the graph was invalid before
         record.self_ns = perf_counter_ns() - start
         hand_over()
-        collect_where_due()
         if self.verify:
             diagnostics = violations(module)
             if diagnostics and step.entry.is_own:

@@ -23,10 +23,12 @@ FEWEST = 250_000
 
 
 class Handed:
-    """How many objects were handed over since all were last looked through, and how many may be; pauses that are left alone from now on."""
+    """How many objects were handed over since all were last looked through, and how many may be; how often all were looked through,
+    by irtool or its host; pauses that are left alone from now on."""
 
     waiting = 0
     most = FEWEST
+    collections = 0
     left_alone = 0
 
 
@@ -36,6 +38,7 @@ def hand_over() -> None:
     Python does not count them: `collect_where_due` does. Nothing stays frozen; a host that froze objects itself is left alone. Python walks
     what is frozen to count it, a tenth of a second for some millions of objects: so the more there is, the more rarely it is asked.
     """
+    forget_collected()
     if Handed.left_alone:
         Handed.left_alone -= 1
     elif not (frozen := gc.get_freeze_count()):
@@ -46,14 +49,25 @@ def hand_over() -> None:
         Handed.left_alone = frozen // 1000
 
 
+def forget_collected() -> None:
+    """Nothing waits any more where all objects were looked through since this was last asked."""
+    collections = gc.get_stats()[-1]["collections"]
+    if collections != Handed.collections:
+        Handed.waiting, Handed.collections = 0, collections
+
+
 def collect_where_due() -> None:
     """Collect cycles where a quarter of all objects were handed over since this was last done, as Python does for those that it counts.
 
-    A process that reads one text after another would else keep them all. Does nothing where the host turned the collector off.
+    A process that reads one text after another would else keep them all. Does nothing where the host turned the collector off, or has
+    just collected itself.
     """
+    forget_collected()
     if Handed.waiting > Handed.most and gc.isenabled():
-        gc.collect()
-        Handed.waiting, Handed.most = 0, max(FEWEST, len(gc.get_objects()) // 4)
+        Handed.most = max(FEWEST, len(gc.get_objects()) // 4)
+        if Handed.waiting > Handed.most:
+            gc.collect()
+            Handed.waiting = 0
 
 
 class Building(Paused):

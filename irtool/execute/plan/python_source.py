@@ -72,6 +72,7 @@ class Source:
     def __init__(self, program: Program, memory: MemoryPlan) -> None:
         self.program = program
         self.memory = memory
+        self.over = dict(memory.over)           # a result -> one before it in its chain, the first where that was asked for
         self.lines: list[str] = []
         self.nodes: list[Node | None] = []
         self.names: dict[str, Any] = {"asarray": np.asarray, "array": np.array, "seen": seen, "__builtins__": {"range": range, "int": int,
@@ -212,8 +213,11 @@ class Source:
 
     def first_in_place(self, variable: Variable) -> Variable:
         """The first of a chain of results each of which overwrites the one before: all have its name."""
-        while variable in self.memory.over:
-            variable = self.memory.over[variable]
+        chain = []
+        while variable in self.over:
+            chain.append(variable)
+            variable = self.over[variable]
+        self.over.update(dict.fromkeys(chain, variable))
         return variable
 
     def release(self, instruction: Instruction, variables: Iterable[Variable], depth: int) -> None:
