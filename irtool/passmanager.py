@@ -16,6 +16,7 @@ from irtool.ir.errors import Error, PassError, PipelineError, VerifyError
 from irtool.ir.extensions import Place, raised_in
 from irtool.ir.graph import Graph
 from irtool.ir.module import Module
+from irtool.ir.remarks import PassNotes, taking_notes
 from irtool.ir.source import Diagnostic
 from irtool.passes import Pass, pass_of
 from irtool.pipelines import Step, parse_pipeline
@@ -29,7 +30,7 @@ class PassRecord:
     """The effect of one pass on one module. Times are in ns: `self_ns` in the pass, `total_ns` with verification and reports, which
     began at `start_ns` of `time.perf_counter_ns`."""
 
-    __slots__ = ("index", "step", "ops_before", "ops_after", "changed", "start_ns", "self_ns", "total_ns")
+    __slots__ = ("index", "step", "ops_before", "ops_after", "changed", "start_ns", "self_ns", "total_ns", "notes")
 
     def __init__(self, index: int, step: Step) -> None:
         self.index = index          # 1-based position in the pipeline
@@ -40,6 +41,8 @@ class PassRecord:
         self.start_ns = perf_counter_ns()
         self.self_ns = 0
         self.total_ns = 0
+        self.notes = PassNotes(wants_remarks=False)
+        """The counters of the pass, and its remarks, if the observer asks for these."""
 
     def as_dict(self) -> dict[str, object]:
         """The record as JSON data (`--time-passes=json`)."""
@@ -49,6 +52,9 @@ class PassRecord:
 
 class Observer:
     """Its methods are called around every pass. The printing, timing and bisecting options of `irtool opt` are observers."""
+
+    wants_remarks = False
+    """Does it ask passes for remarks on what they leave as it is?"""
 
     def allows(self, step: Step, graph: str) -> bool:
         """May a pass run on the graph of this name (empty: on the module)?"""
@@ -66,6 +72,7 @@ class Observers(Observer):
 
     def __init__(self, *observers: Observer) -> None:
         self.observers = observers
+        self.wants_remarks = any(each.wants_remarks for each in observers)
 
     def allows(self, step: Step, graph: str) -> bool:
         return all([each.allows(step, graph) for each in self.observers])
@@ -115,7 +122,8 @@ class PassManager:
             if observer is not None:
                 observer.before(record, module)
                 record.ops_before = count_ops(module)
-            self._apply(record, module, observer)
+            with taking_notes(observer is not None and observer.wants_remarks) as record.notes:
+                self._apply(record, module, observer)
             if record.changed and index < len(self.steps):
                 self._reread(module, record)
             if observer is not None:

@@ -30,7 +30,33 @@ O1 = (
 )
 """The preset of the passes that torch's executor runs before specialisation."""
 
-PRESETS: dict[str, tuple[tuple[str, str], ...]] = {"O1": O1}
+O2 = (
+    ("inline", "the passes below see what called graphs compute"),
+    ("remove-mutation", "what nobody writes into may be folded, merged and deleted"),
+    ("lower-tuples", "tuples hide values from later passes"),
+    ("constant-propagation", "decides branches and loop counts, before loops are unrolled"),
+    ("loop-unrolling{whole}", "rounds of short loops are optimised together; not by eights, which would only make the code longer"),
+    ("peephole", "its rules need constant operands"),
+    ("peephole-list-idioms{refine-list-len}", "behind `if len(x) == 2` the length is a constant"),
+    ("constant-propagation", "folds what unrolling and the two passes before made constant"),
+    ("peephole", "of the tensors that the casts hid, which its first run removed, it now knows the sizes"),
+    ("fuse-linear", "a product with transposed weights and its bias are one operator"),
+    ("constant-pooling", "equal constants become one value, so that equal nodes have equal operands"),
+    ("cse", "merges the equal nodes, those of different rounds too"),
+    ("dce", "last: each pass before leaves nodes without users"),
+)
+"""The preset for graphs that run often: O1, and passes that make graphs longer before they make them shorter."""
+
+TRAINING = (
+    ("inline", "calls hide operators, which have gradients"),
+    *O1,
+    ("differentiate", "a node less in the graph is up to three nodes less in df"),
+    ("specialize-undef", "opens the regions of df whose gradients are defined, for the passes below"),
+    *O1,
+)
+"""The preset that makes a gradient pair of a graph."""
+
+PRESETS: dict[str, tuple[tuple[str, str], ...]] = {"O1": O1, "O2": O2, "training": TRAINING}
 
 ORDER = (       # (earlier, later, reason): a preset with both must run `earlier` first
     ("lower-tuples", "cse", "TupleConstruct and TupleUnpack keep equal values apart"),

@@ -6,6 +6,7 @@ from irtool.analysis.memory_classes import is_mutable
 from irtool.ir.constants import CONSTANT_KINDS
 from irtool.ir.graph import Graph, Node
 from irtool.ir.numbering import node_key
+from irtool.ir.remarks import count
 
 
 def constant_pooling(graph: Graph) -> bool:
@@ -47,6 +48,7 @@ def constant_pooling(graph: Graph) -> bool:
         if representative is not node:
             node.output.replace_all_uses_with(representative.output)
             node.destroy()
+            count("equal nodes merged")
             changed = True
             continue
         if node.owner is not graph.block and is_mutable(node.output.type):

@@ -11,6 +11,7 @@ from irtool.ir.edits import become_constant, inline_block, replace_node
 from irtool.ir.effects import IF_KINDS
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.numbering import node_key
+from irtool.ir.remarks import missed
 from irtool.ir.types import INT, DictType, ListType, TensorType, Type, contiguous_strides, spell, tensor_type
 from irtool.ops.folding import evaluate, is_foldable
 
@@ -84,7 +85,11 @@ class Propagation:
 
     # -- plain nodes
     def fold(self, node: Node, values: list[object]) -> None:
-        if not self.may_fold(node) or not (values or node.kind in ("prim::ListConstruct", "aten::is_scripting")):
+        if not (values or node.kind in ("prim::ListConstruct", "aten::is_scripting")):
+            return
+        if not self.may_fold(node):
+            missed(self.graph, node, "not folded", "lists and tensors stay (immutable-types)" if self.immutable_types else
+                   "something writes into its operands or results")
             return
         results = evaluate(node, values)
         if results is None:
@@ -93,6 +98,7 @@ class Propagation:
             literal = self.spell(results[0], node.output.type)
             if literal is None:        # a list of tensors has no text, but results computed from it may
                 self.known[node.outputs[0]] = results[0]
+                missed(self.graph, node, "not folded", "no text says its value exactly")
             elif isinstance(node.output.type, TensorType) == isinstance(literal[1], TensorType):     # users may need the type that is wrong
                 become_constant(node, *literal)
                 self.known[node.outputs[0]] = results[0]

@@ -14,9 +14,10 @@ from irtool.ir.edits import clone_block, clone_node, inline_graph, replace_node
 from irtool.ir.effects import FRESH, category_of
 from irtool.ir.errors import PassError
 from irtool.ir.graph import Block, Graph, Node, Value
+from irtool.ir.remarks import count, missed, wants_remarks
 from irtool.ir.schema import schema_of
 from irtool.ir.structure_kinds import GROUPED_PRIMS
-from irtool.ir.types import ListType
+from irtool.ir.types import ListType, TensorType
 from irtool.ops.torch_lists import SYMBOLIC
 from irtool.passes import BY_NAME
 
@@ -74,6 +75,8 @@ class Slicer:
     def run(self) -> bool:
         """Group the nodes of all blocks; returns whether anything changed."""
         groups = all_groups(self.graph, self.threshold, self.may_group, lambda: self.aliases, doubles, views_of_operands)
+        if wants_remarks():
+            self.explain({node for group in groups for node in group.nodes()})
         for group in groups:
             self.make(group)
         return BY_NAME["cse"](self.graph) or bool(groups)
@@ -82,6 +85,17 @@ class Slicer:
         """Does torch differentiate a node symbolically, and can the constants that it reads be copied?"""
         return is_symbolic(node) and not (self.aliases.has_writes and any(
             is_constant(value) and self.aliases.is_written(value) for value in node.inputs))
+
+    def explain(self, grouped: Container[Node]) -> None:
+        """Remark on each operator with a tensor result that is in no group."""
+        for node in self.graph.walk():
+            if node in grouped or not is_tensor_operator(node):
+                continue
+            why = ("torch has no symbolic gradient of this operator" if node.kind not in KINDS else
+                   "of this overload, or of these arguments, torch has no symbolic gradient" if not is_symbolic(node) else
+                   "something writes into a constant that it reads" if not self.may_group(node) else
+                   f"fewer than {self.threshold} such operators are producer and consumer, with nothing between them that must stay")
+            missed(self.graph, node, "not differentiated in a group", why)
 
     def make(self, group: Item) -> None:
         """Make the node for a group, unless merging equal nodes leaves too few."""
@@ -92,6 +106,11 @@ class Slicer:
             results = inline_graph(inner, node, node.inputs)
             self.renamed.update(zip(node.outputs, results, strict=True))
             replace_node(node, results)
+
+
+def is_tensor_operator(node: Node) -> bool:
+    """Is a node an operator one of whose results is a tensor?"""
+    return node.kind.startswith("aten::") and any(isinstance(value.type, TensorType) for value in node.outputs)
 
 
 def views_of_operands(group: Item) -> list[Node]:
@@ -212,6 +231,8 @@ def wrap(graph: Graph, nodes: list[Node], operands: Sequence[Value] = (), result
     kind = "prim::GraphExecutor" if graph.dialect.attribute_arguments else "prim::DifferentiableGraph"
     group = Node(kind, copy.operands, {"Subgraph": Attribute("<Graph>", copy.graph)})
     group.insert_before(nodes[0])
+    count("groups made")
+    count("nodes grouped", len(nodes))
     for value in [value for node in nodes for value in node.outputs] if results is None else results:
         if value.node in inside:
             readers = [(user, slot) for user, slot in value.uses if user not in inside]

@@ -5,6 +5,7 @@ from irtool.analysis.alias import Aliases
 from irtool.ir.effects import STATISTICS, facts_of, is_random, updates_statistics
 from irtool.ir.graph import Graph, Node
 from irtool.ir.numbering import merge_equal_nodes
+from irtool.ir.remarks import missed
 
 
 def cse(graph: Graph) -> bool:
@@ -32,9 +33,15 @@ def cse(graph: Graph) -> bool:
         nonlocal aliases
         if aliases is None:
             aliases = Aliases(graph)
-        if not aliases.can_merge(first, dropped) or is_random(first) or updates_statistics(first):
-            return False
-        if aliases.has_writes and (aliases.has_writers(first) or aliases.has_writers(dropped)):
+        why = ""
+        if is_random(first) or updates_statistics(first):
+            why = "it is random, or updates statistics"
+        elif aliases.has_writes and (aliases.has_writers(first) or aliases.has_writers(dropped)):
+            why = "something writes into its operands or results"
+        elif not aliases.can_merge(first, dropped):
+            why = "both results leave the graph, and must not share memory"
+        if why:
+            missed(graph, dropped, "not merged with an equal node", why)
             return False
         aliases.note_merge(first, dropped)
         return True

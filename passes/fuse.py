@@ -1,6 +1,7 @@
 """Fusion of pointwise operators."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -10,9 +11,10 @@ from irtool.ir.constants import CONSTANT_KINDS, is_constant
 from irtool.ir.effects import facts_of, node_may_write
 from irtool.ir.errors import PassError
 from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.remarks import missed, wants_remarks
 from irtool.ir.schema import forgets_kinds, schema_of
 from irtool.ir.types import TensorType, Type
-from irtool.passes.create_autodiff_subgraphs import wrap
+from irtool.passes.create_autodiff_subgraphs import is_tensor_operator, wrap
 
 KIND = "prim::FusionGroup"
 REAL = frozenset(("float16", "float32", "float64", "bool", "uint8", "int8", "int16", "int32", "int64"))
@@ -54,6 +56,11 @@ def fuse(graph: Graph, threshold: int = 2) -> bool:
         return may_be_fused(node) and not (writes and may_be_a_view(node) and aliases().has_writers(node))
 
     groups = all_groups(graph, threshold, fits, aliases)
+    if wants_remarks():
+        grouped = {node for group in groups for node in group.nodes()}
+        for node in graph.walk():
+            if node not in grouped and is_tensor_operator(node):
+                missed(graph, node, "not fused", why_not_fused(node, threshold, fits))
     renamed: dict[Value, Value] = {}
     for group in groups:
         fused = wrap(graph, group.nodes(), group.operands(), group.results(), renamed=renamed)
@@ -61,6 +68,21 @@ def fuse(graph: Graph, threshold: int = 2) -> bool:
         if fused.subgraph is not None:
             fused.subgraph.source = graph.source     # for the places of errors
     return bool(groups)
+
+
+def why_not_fused(node: Node, threshold: int, fits: Callable[[Node], bool]) -> str:
+    """The reason for which a node is in no group."""
+    if may_be_fused(node):
+        return "something writes into its result" if not fits(node) else \
+            f"fewer than {threshold} pointwise operators are producer and consumer, with nothing between them that must stay"
+    if facts_of(node.kind).is_random or node_may_write(node):
+        return "it is random" if facts_of(node.kind).is_random else "it writes"
+    outside = next((value for value in node.inputs if not _may_enter(value)), None)
+    if outside is not None and not isinstance(outside.type, TensorType):
+        return f"%{outside.name} is neither a tensor nor a constant other than None"
+    if outside is not None and outside.node.kind not in CONSTANT_KINDS:
+        return f"%{outside.name} : {outside.type} has a dtype that groups do not take"
+    return "it is not pointwise"
 
 
 def may_be_a_view(node: Node) -> bool:

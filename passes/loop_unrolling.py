@@ -8,6 +8,7 @@ from irtool.ir.constants import constant
 from irtool.ir.edits import clone_node, replace_node
 from irtool.ir.effects import LOOP_KINDS
 from irtool.ir.graph import Block, Graph, Node, Value
+from irtool.ir.remarks import count, missed
 from irtool.ir.structure_kinds import PROFILE_KINDS
 
 FACTOR = 8
@@ -61,12 +62,18 @@ def _unroll_block(graph: Graph, block: Block, constant_only: bool, whole: bool) 
         for inner in node.blocks:
             changed = _unroll_block(graph, inner, constant_only, whole) or changed
         if not counts_rounds(node):
+            if node.kind in LOOP_KINDS:
+                missed(graph, node, "not unrolled", "not the number of rounds alone ends it")
             continue
         rounds = constant(node.inputs[0])
         fits = rounds.__class__ is int if constant_only else size_of(node.blocks[0], MAX_BODY + 1) <= MAX_BODY
         if fits and (not whole or short(rounds) is not None) and total_size(node.blocks[0]) * (short(rounds) or FACTOR) <= MAX_NODES:
             unroll(graph, node)
             changed = True
+        else:
+            missed(graph, node, "not unrolled", f"its body has more than {MAX_BODY} nodes" if not fits and not constant_only else
+                   f"the number of rounds is unknown, or {MAX_ROUNDS} or more" if not fits or whole and short(rounds) is None else
+                   f"it would become more than {MAX_NODES} nodes")
     return changed
 
 
@@ -83,14 +90,14 @@ def short(rounds: object) -> int | None:
 
 def size_of(block: Block, limit: int) -> int:
     """The number of nodes of a block that compute something, inner blocks included, each of which counts one more; at most `limit`."""
-    count = 0
+    number = 0
     for node in block:
         for inner in node.blocks:
-            count += size_of(inner, limit - count)
-        count += node.kind not in PROFILE_KINDS
-        if count >= limit:
+            number += size_of(inner, limit - number)
+        number += node.kind not in PROFILE_KINDS
+        if number >= limit:
             return limit
-    return count + 1
+    return number + 1
 
 
 def total_size(block: Block) -> int:
@@ -100,6 +107,7 @@ def total_size(block: Block) -> int:
 
 def unroll(graph: Graph, loop: Node) -> None:
     """Unroll one loop."""
+    count("loops unrolled")
     build = Builder(graph)
     body = loop.blocks[0]
     if body.inputs[0].has_uses:

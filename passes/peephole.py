@@ -13,6 +13,7 @@ from irtool.ir.constants import CONSTANT_KINDS, NOT_CONSTANT, constant, is_none
 from irtool.ir.dtypes import is_complex_dtype, is_float_dtype
 from irtool.ir.edits import become_constant
 from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.remarks import count
 from irtool.ir.replacing_walk import Sweep
 from irtool.ir.schema import Literal, node_argument
 from irtool.ir.structure_kinds import UNDEFINED_KINDS
@@ -123,6 +124,7 @@ class Simplifier:
     def replace(self, old: Value, new: Value) -> None:
         """Let users of `old` read `new`."""
         self.sweep.replace(old, new)
+        count("values replaced")
         self.changed = True
 
     def fold(self, node: Node, value: object, type: Type | None = None) -> None:

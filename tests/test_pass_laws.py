@@ -8,10 +8,14 @@ import numpy as np
 import pytest
 
 import irtool
+from irtool.execute.pairs import Forward
 from irtool.interpret import Observer
 from irtool.interpret import run as interpret
+from irtool.ir.pair import pairs
 from irtool.ir.types import TensorType
 from irtool.passes import PASSES
+from irtool.passmanager import Observer as PassObserver
+from irtool.pipelines import PRESETS
 from tests.random_graphs import Writer, every_write_after_a_use
 
 OTHERWISE = {
@@ -118,3 +122,42 @@ def test_two_passes_keep_what_a_graph_gives():
         text, inputs = written(seed)
         after = irtool.PassManager(pipeline, verify=True).run(irtool.parse(text))
         assert same(outcome(irtool.parse(text), inputs), outcome(after, inputs, Types())), (seed, pipeline, str(after))
+
+
+@pytest.mark.parametrize("preset", [name for name in PRESETS if name != "training"])
+def test_a_preset_keeps_what_a_graph_gives(preset):
+    for seed in range(30):
+        text, inputs = written(seed)
+        after = irtool.PassManager(preset, verify=True).run(irtool.parse(text))
+        assert same(outcome(irtool.parse(text), inputs), outcome(after, inputs, Types())), (seed, preset, str(after))
+
+
+def test_the_training_preset_makes_a_pair_that_gives_the_same_results_and_gradients():
+    text = "graph(%x : Float(3, 3), %y : Float(3, 3)):\n  %1 : int = prim::Constant[value=1]()\n  %2 : Tensor = aten::mul(%x, %1)\n" \
+           "  %3 : (Tensor, Tensor) = prim::TupleConstruct(%2, %y)\n  %4 : Tensor, %5 : Tensor = prim::TupleUnpack(%3)\n" \
+           "  %6 : Tensor = aten::mm(%4, %5)\n  %7 : Tensor = aten::tanh(%6)\n  return (%7)\n"
+    generator = np.random.default_rng(0)
+    x, y, cotangent = (generator.standard_normal((3, 3)).astype(np.float32) for _ in range(3))
+    runs = [Forward(next(pairs(irtool.PassManager(passes, verify=True).run(irtool.parse(text)))), [x, y])
+            for passes in ("differentiate", "training")]
+    assert same(runs[0].outputs, runs[1].outputs)
+    assert same(*[list(run.backward({0: cotangent})[0].values()) for run in runs])
+
+
+class Counted(PassObserver):
+    """Compares the nodes that a pass says it deleted or merged with those that are gone."""
+
+    wants_remarks = True
+
+    def after(self, record, module):
+        """Called after each pass."""
+        counters, gone = record.notes.counters, record.ops_before - record.ops_after
+        assert bool(gone) <= bool(counters), (str(record.step), str(module))
+        if record.step.name in ("dce", "cse", "constant-pooling"):
+            assert sum(counters.values()) == gone, (counters, str(module))
+        assert all(each.line and each.severity == "remark" for each in record.notes.remarks), record.step.name
+
+
+def test_passes_count_the_nodes_that_they_delete_and_merge():
+    for seed in range(40):
+        irtool.PassManager("dce,cse,constant-pooling,dce").run(irtool.parse(written(seed)[0]), Counted())

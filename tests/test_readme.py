@@ -21,7 +21,7 @@ from irtool.ir.extensions import taken_away
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "examples/README.md", "docs/api.md", "docs/architecture.md", "docs/extending.md",
-             "docs/checking.md", "docs/expect.md", "docs/scaling.md", "docs/tour.md")
+             "docs/checking.md", "docs/expect.md", "docs/passes.md", "docs/scaling.md", "docs/tour.md")
 CONSOLE = re.compile(r"(?ms)^```console\n(.*?)^```$")
 PYTHON = re.compile(r"(?ms)^```python\n(.*?)^```$")
 

@@ -103,6 +103,10 @@ class Aliases:
                 classes_meet(memory_class(root.type), other) for root in mine if root in self._wild for other in classes)
         return shares
 
+    def elements(self, value: Value) -> tuple[Value, ...]:
+        """The elements of a constructed list or tuple that nothing else takes apart; empty for any other value."""
+        return self._contents.get(value, ())
+
     def names_of(self, value: Value) -> list[Value]:
         """The values of the graph that may share memory with a value, including itself. Do not change the list: it is cached."""
         if not self._names:

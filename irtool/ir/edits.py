@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 import irtool.ir.graph_pickles  # noqa: F401  # graphs pickle
 from irtool.ir.attribute import Attribute
 from irtool.ir.graph import NO_ATTRIBUTES, Block, Graph, Node, Value
+from irtool.ir.remarks import count
 from irtool.ir.types import TupleType, Type
 
 __all__ = ["become_constant", "clone_block", "clone_graph", "clone_node", "flatten_type", "flatten_values", "inline_block",
@@ -90,6 +91,7 @@ def inline_graph(callee: Graph, before: Node, inputs: Sequence[Value]) -> list[V
     mapping: Mapping = dict(zip(callee.inputs, inputs, strict=True))
     for node in callee.block:
         clone_node(node, mapping, None, graph).insert_before(before)
+    count("graphs inlined")
     return [mapping[value] for value in callee.outputs]
 
 
@@ -104,6 +106,7 @@ def inline_block(block: Block, before: Node, inputs: Sequence[Value] = ()) -> li
     block.set_outputs(())
     for node in block:
         node.move_before(before)
+    count("blocks inlined")
     return results
 
 
@@ -112,6 +115,7 @@ def replace_node(node: Node, values: Sequence[Value]) -> None:
     for old, new in zip(node.outputs, values, strict=True):
         old.replace_all_uses_with(new)
     node.destroy()
+    count("nodes replaced")
 
 
 def put_behind(node: Node, slot: int, value: Value) -> None:
@@ -153,6 +157,7 @@ def become_constant(node: Node, attribute: Attribute | None, type: Type) -> None
     node.kind = "prim::Constant" if node.graph is None or node.graph.dialect.qualified_kinds else "Constant"
     node.attributes = NO_ATTRIBUTES if attribute is None else {"value": attribute}
     node.output.type = type
+    count("nodes folded to constants")
 
 
 def replace_output(node: Node, index: int, types: Sequence[Type]) -> list[Value]:

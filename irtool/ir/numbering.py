@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from irtool.ir.remarks import count
 from irtool.ir.types import EnumType
 
 if TYPE_CHECKING:
@@ -62,7 +63,8 @@ def merge_equal_nodes(graph: Graph, is_candidate: Callable[[str], bool], can_mer
     """
     sweep = _Sweep(graph.has_uses_built, is_candidate, can_merge)
     sweep.block(graph.block)
-    return bool(sweep.replaced) or sweep.dropped
+    count("equal nodes merged", sweep.dropped)
+    return bool(sweep.replaced) or sweep.dropped > 0
 
 
 class _Sweep:
@@ -75,7 +77,7 @@ class _Sweep:
         self.candidates: dict[str, bool] = {}
         self.replaced: dict[Value, Value] = {}
         self.table: dict[Key, Node] = {}
-        self.dropped = False
+        self.dropped = 0
 
     def block(self, block: Block) -> None:
         table, replaced, candidates = self.table, self.replaced, self.candidates
@@ -125,7 +127,7 @@ class _Sweep:
             node.inputs = tuple(values)
 
     def drop(self, node: Node, earlier: Node) -> None:
-        self.dropped = True
+        self.dropped += 1
         for old, new in zip(node.outputs, earlier.outputs, strict=True):
             self.replaced[old] = new
         if self.has_uses:

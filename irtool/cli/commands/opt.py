@@ -40,7 +40,7 @@ The graphs are printed to standard output, everything about passes to standard e
 """)
 @files_argument
 @option("-p", "--passes", metavar="PIPELINE", multiple=True, group=PASSES,
-        help="passes in order, or a preset (O1); @FILE reads a pipeline from a file; repeat to add passes")
+        help="passes in order, or a preset (O1, O2, training); @FILE reads a pipeline from a file; repeat to add passes")
 @option("--graph", metavar="NAME", group=PASSES, help="read only this graph")
 @option("--split-input-file", is_flag=True, group=PASSES, help=f"the file holds independent inputs, separated by lines '{SPLIT}'")
 @option("-q", "--quiet", is_flag=True, group=PRINTING, help="print no summary line per pass")
@@ -55,6 +55,10 @@ The graphs are printed to standard output, everything about passes to standard e
 @option("--dump-dir", metavar="DIR", group=PRINTING, help="write the IR after each pass, and index.json, to this folder")
 @option("--time-passes", metavar="FORM", type=Choice("text", "json", "chrome"), bare="text", group=PRINTING,
         help="print time and size per pass; chrome: for chrome://tracing")
+@option("--stats", metavar="FORM", type=Choice("text", "json"), bare="text", group=PRINTING, help="print what each pass counted")
+@option("--remarks", metavar="KIND", type=Choice("missed"), group=PRINTING,
+        help="missed: say why nodes were not fused, merged, folded, unrolled or differentiated")
+@option("--print-alias", is_flag=True, group=PRINTING, help="print which values of the result may share memory, and what writes into it")
 @option("--dump-pipeline", is_flag=True, group=PRINTING, help="print the pipeline with the value of every option")
 @option("--verify-each/--no-verify-each", default=True, group=DEBUGGING, help="verify the input, and the graphs after each pass")
 @option("--verify-roundtrip", is_flag=True, group=DEBUGGING, help="check that the output, parsed and printed again, is the same text")
@@ -98,6 +102,10 @@ def opt(arguments: Arguments, console: Console) -> int:
         from irtool.cli.show.reports import timing
 
         console.err(timing(job.records, arguments.time_passes))
+    if job.records and arguments.stats:
+        from irtool.cli.show.reports import statistics
+
+        console.err(statistics(job.records, arguments.stats))
     if has_failed:
         return 1
     if not job.is_written:
@@ -199,6 +207,11 @@ class Job:
         self.run_passes(module, piece, is_part)
         for warning in module.warnings:
             self.console.report(warning)
+        if arguments.print_alias:
+            from irtool.cli.show.alias_report import alias_report
+
+            for name, graph in zip(module.names(), module.graphs, strict=True):
+                self.console.err(alias_report(graph, name))
         if arguments.syntax:
             from irtool.text.dialect_conversion import convert
 

@@ -55,6 +55,7 @@ class Reports(Observer):
         self.folder = folder
         self.bisection = bisection
         self.records: list[PassRecord] = []
+        self.wants_remarks = arguments.remarks is not None
         self.keeps_text = bool(arguments.print_changed or folder)
         self.text = ""                  # the module as text, when keeps_text
 
@@ -82,6 +83,8 @@ class Reports(Observer):
             self.text = str(module)
         if not self.arguments.quiet:
             self.console.err(f"{self.place}{summary(record)}")
+        for remark in record.notes.remarks or ():
+            self.console.report(remark)
         if self.arguments.print_after_all or record.step.name in self.arguments.print_after:
             self._print_ir("after", record, str(module))
         if self.arguments.print_changed:
@@ -148,6 +151,17 @@ def summary(record: PassRecord) -> str:
 def dump_name(record: PassRecord) -> str:
     """File of a pass's result in `--dump-dir`."""
     return f"{record.index:02d}_{record.step.name}.ir"
+
+
+def statistics(records: list[PassRecord], form: str) -> str:
+    """The report of `--stats`: what each pass counted, as lines or one JSON object."""
+    if form == "json":
+        import json
+
+        return json.dumps({"schema": 1, "passes": [{"pass": record.step.name, "index": record.index, "counters": record.notes.counters}
+                                                   for record in records]})
+    return "\n".join(f"{number:8}  {record.index:02d} {record.step.name}: {what}"
+                     for record in records for what, number in record.notes.counters.items())
 
 
 def timing(records: list[PassRecord], form: str) -> str:
