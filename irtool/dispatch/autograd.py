@@ -210,36 +210,36 @@ class Autograd(Layer):
         name, values = self.rules.choose(kind, args, {})
         if not any(self.owns(arg) for arg in args) or any(a is not b for a, b in zip(args, values, strict=False)):
             return None
-        if self.rules.without_write(name) is not None or not self.rules.needs_little(name) or kind in OPERAND_ITSELF:
+        if self.facts(name).plain is not None or not self.rules.needs_little(name) or kind in OPERAND_ITSELF:
             return None
-        return name, values[len(args):], self.rules.is_view(name)
+        return name, values[len(args):], self.facts(name).is_view
 
     def apply(self, name: str, args: list[Any]) -> Any:
         """Run the operation on the layer below, and record it if an operand is on this tape."""
-        rules = self.rules
-        plain = rules.without_write(name)
-        if plain is not None or rules.only_writes(name):
+        rules, facts = self.rules, self.facts(name)
+        if facts.plain is not None or facts.only_writes:
             self.check_target(args[0], name)
-            return do_write(self, name, plain, args)
-        if not rules.constants_on_tape and not any(value.layer is self for value in tensors_in(args) if isinstance(value, Boxed)):
-            result = self.below.apply(name, args)
-            return remember(self, name, args, result) if rules.is_view(name) else result
-        if not self.records:
-            result = self.below.apply(name, [self.opened(arg) for arg in args])
-            return remember(self, name, args, result) if rules.is_view(name) else result
-        shortcut = rules.shortcut(name, args)
+            return do_write(self, name, facts.plain, args)
+        inner, is_recorded = list(args), rules.constants_on_tape
+        for place, arg in enumerate(args):
+            if arg.__class__ is Boxed:
+                if arg.layer is self:
+                    inner[place], is_recorded = arg.value, True
+            elif isinstance(arg, list | tuple | dict):
+                inner[place] = self.opened(arg)
+                is_recorded = is_recorded or any(map(self.owns, tensors_in(arg)))
+        shortcut = rules.shortcut(name, args) if is_recorded and self.records else None
         if shortcut is not None:
             return shortcut
-        inner = [self.opened(arg) for arg in args]
-        if not rules.is_differentiable(name):
+        if not is_recorded or not self.records or not rules.is_differentiable(name):
             result = self.below.apply(name, inner)
-            return remember(self, name, args, result) if rules.is_view(name) else result
+            return remember(self, name, args, result) if facts.is_view else result
         result, saved = rules.forward(name, inner, self.below.apply)
-        if rules.is_view(name) and is_operand(self, name, args[0], result):
+        if facts.is_view and is_operand(self, name, args[0], result):
             return args[0]
         entry = Entry(self, name, [map_tensors(self.snapshot, arg) for arg in args], [], saved)
         boxed = self.note(entry, result)
-        if rules.is_view(name):
+        if facts.is_view:
             boxed = remember(self, name, args, boxed)
         if self.write is not None:
             self.write(line(self, boxed, rules.spelled(name, args, label, is_tape=True)))

@@ -98,24 +98,43 @@ class Batched(Layer):
         place = tuple(key)
         if place not in _simple:
             name = self.rules.choose(kind, args, {})[0]
-            _simple[place] = rank is not None and self.rules.is_pointwise(name) and not self.rules.is_view(name)
+            _simple[place] = rank is not None and self.facts(name).is_pointwise
         return _simple[place]
 
     def apply(self, name: str, args: list[Any]) -> Any:
         """Run the operation for all places at once. Raises UnsupportedError, with the reason, for an operator without a batching rule."""
-        is_batched = any(each.layer is self for each in tensors_in(args) if isinstance(each, Boxed))
-        rules = self.rules
-        if not self.must_differ(name, args) and not is_batched:
+        facts = self.facts(name)
+        if facts.is_pointwise and not facts.is_random:
+            result = self.element_by_element(name, args)
+            if result is not None:
+                return result
+        is_batched = facts.is_random and self.must_differ(name, args) or any(map(self.owns, tensors_in(args)))
+        if not is_batched:
             if reshapes(self, name, args):
-                return do_write(self, name, rules.without_write(name), args)
+                return do_write(self, name, facts.plain, args)
             result = self.below.apply(name, args)
-            return remember(self, name, args, result) if rules.is_view(name) else result
-        plain = rules.without_write(name)
-        if plain is not None:
+            return remember(self, name, args, result) if facts.is_view else result
+        if facts.plain is not None:
             self.check_target(args[0], name)
-            return do_write(self, name, plain, args)
-        result = rules.batch(name)(Batch(self, name), *args)
-        return remember(self, name, args, result) if rules.is_view(name) else result
+            return do_write(self, name, facts.plain, args)
+        result = self.rules.batch(name)(Batch(self, name), *args)
+        return remember(self, name, args, result) if facts.is_view else result
+
+    def element_by_element(self, name: str, args: Sequence[Any]) -> Any:
+        """The result of a pointwise operator on whole batches (B, ...) of one rank and dtype; None if the operands are not like that."""
+        values = list(args)
+        rank = dtype = None
+        for place, arg in enumerate(args):
+            if arg.__class__ is Boxed and arg.layer is self and arg.data == 0:
+                values[place] = arg = arg.value
+                if rank is None:
+                    rank, dtype = arg.ndim, arg.dtype
+                elif arg.ndim != rank or arg.dtype != dtype:
+                    return None
+            elif isinstance(arg, Tensor | list | tuple):
+                return None
+        result = None if rank is None else self.below.apply(name, values)
+        return Boxed(self, result, 0) if isinstance(result, Tensor) and result.ndim == rank else None
 
     def must_differ(self, name: str, args: Sequence[Any]) -> bool:
         """Must a random operator draw different numbers for each place? Raises RunError if `randomness` is "error"."""

@@ -299,7 +299,7 @@ def chain_of(tensor: Tensor) -> list[View]:
 
 def reshapes(layer: Layer, name: str, args: list[Any]) -> bool:
     """Does an operator change only the shape of its operand (`t_`), a tensor made inside the function that has no box of the layer?"""
-    plain = layer.rules.without_write(name)
+    plain = layer.facts(name).plain
     return plain is not None and is_view(plain) and isinstance(args[0], Tensor) and not layer.owns(args[0]) and \
         is_inside(layer, root_of(args[0]))
 

@@ -11,10 +11,9 @@ import numpy as np
 
 from irtool.dispatch import recipes
 from irtool.dispatch.batch_rules import is_pointwise_rule, rule_or_refusal
-from irtool.dispatch.layer_writes import is_view, without_write
+from irtool.dispatch.layer_writes import is_view, is_write, without_write
 from irtool.dispatch.stack import choose_overload
 from irtool.ir.python_operators import ARITHMETIC
-from irtool.ir.schema import forgets_kinds
 from irtool.ops.call import overload
 from irtool.ops.size_facts import NOT_LOGGED
 from irtool.ops.tensor import run_overload
@@ -85,10 +84,7 @@ class Library:
 
     def only_writes(self, name: str) -> bool:
         """Does an operator write into its first operand, and has no form that does not write?"""
-        if name not in _only_writes:
-            first = next(iter(overload(name).schema.arguments), None)
-            _only_writes[name] = first is not None and first.alias is not None and first.alias.is_write and self.without_write(name) is None
-        return _only_writes[name]
+        return without_write(name) is None and is_write(name)
 
     # -- batches
     def batch(self, name: str) -> Callable[..., Any]:
@@ -120,5 +116,4 @@ class Library:
         return f"{kind.removeprefix('aten::')}({', '.join(arguments)})"
 
 
-_only_writes: dict[str, bool] = forgets_kinds({})
 LIBRARY = Library()

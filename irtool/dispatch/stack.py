@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
 
+from irtool.ir.effects import facts_of
 from irtool.ir.errors import RunError
 from irtool.ir.python_operators import BINARY, COMPARISONS
+from irtool.ir.schema import forgets_kinds
 from irtool.ops.arrays import dtype_of
 from irtool.ops.nested_tensors import map_tensors
 from irtool.ops.tensor import Tensor, calling, choose_again, is_kind, next_birth
@@ -115,6 +117,27 @@ NUMPY_NAMES = {"concatenate": "cat", "power": "pow", "absolute": "abs", "arcsin"
 """NumPy's names of functions -> torch's, where they differ."""
 
 
+class OperatorFacts:
+    """What layers ask a table of rules about one overload, asked once."""
+
+    def __init__(self, rules: Any, name: str) -> None:
+        self.rules = rules
+        self.name = name
+        self.plain: str | None = rules.without_write(name)
+        """For an operator that writes into its first operand, the overload that returns a new tensor; None for others."""
+        self.only_writes: bool = rules.only_writes(name)
+        self.is_view: bool = rules.is_view(name)
+        self.is_random = facts_of(name.partition(".")[0]).is_random
+
+    @cached_property
+    def is_pointwise(self) -> bool:
+        """Has it the common batching rule of pointwise operators? Asked for batches only: the first question imports all rules."""
+        return self.rules.is_library and not self.is_view and self.rules.is_pointwise(self.name)
+
+
+_facts: dict[tuple[Any, str], OperatorFacts] = forgets_kinds({})
+
+
 class Layer:
     """One layer. A subclass defines `apply`; the other methods have defaults."""
 
@@ -141,6 +164,14 @@ class Layer:
 
                 self._rules = LIBRARY
         return self._rules
+
+    def facts(self, name: str) -> OperatorFacts:
+        """The facts about an overload."""
+        place = self.rules, name
+        facts = _facts.get(place)
+        if facts is None:
+            facts = _facts[place] = OperatorFacts(self.rules, name)
+        return facts
 
     @property
     def unrolls(self) -> bool:

@@ -66,7 +66,7 @@ class Tracer(Layer):
         if args and isinstance(args[0], Tensor) and not self.owns(args[0]) and is_write(name):
             self.constants.clear()      # a write may have changed their elements
             if reshapes(self, name, args):
-                return do_write(self, name, self.rules.without_write(name), args)
+                return do_write(self, name, self.facts(name).plain, args)
             if is_own:
                 take_in(self, args[0])
         opened = self.opened(args)

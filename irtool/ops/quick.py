@@ -20,9 +20,10 @@ SIMPLE = frozenset((int, float, bool, str, type(None)))
 _calls: dict[Any, Callable[..., Any] | None] = {}
 
 
-def run_quickly(kind: str, args: Sequence[Any]) -> Tensor | None:
-    """The result of an operator on tensors without layers and numbers; None where there is no short cut, or where it fails."""
-    key: list[Any] = [kind]
+def run_quickly(kind: str, args: Sequence[Any], is_chosen: bool = False) -> Tensor | None:
+    """The result of an operator on tensors without layers and numbers; None where there is no short cut, or where it fails. is_chosen: the
+    kind is the name of an overload, and the operands are all its arguments."""
+    key: list[Any] = [kind, is_chosen]
     arrays = []
     for arg in args:
         if arg.__class__ is Tensor:
@@ -39,18 +40,18 @@ def run_quickly(kind: str, args: Sequence[Any]) -> Tensor | None:
     except KeyError:
         if len(_calls) >= MAX_CALLS:
             _calls.clear()
-        function = _calls[place] = _make(kind, args)
+        function = _calls[place] = _make(kind, args, is_chosen)
     try:
         return None if function is None else Tensor(function(*arrays))
     except ValueError:      # shapes that do not broadcast: said in torch's words where the operator is run
         return None
 
 
-def _make(kind: str, args: Sequence[Any]) -> Callable[..., Any] | None:
+def _make(kind: str, args: Sequence[Any], is_chosen: bool) -> Callable[..., Any] | None:
     if not any(type(arg) is Tensor for arg in args):
         return None
     try:
-        name, values = choose(kind, args, {})
+        name, values = (kind, args) if is_chosen else choose(kind, args, {})
         symbols = {id(arg): Symbol(arg.array.dtype, not arg.array.ndim) for arg in args if type(arg) is Tensor}
         operands = [symbols[id(arg)] for arg in args if type(arg) is Tensor]
         if len({id(each) for each in operands}) != len(operands):
