@@ -11,9 +11,10 @@ from test_cli import irtool_
 
 import irtool
 from irtool.analysis.liveness import remove_dead_nodes
+from irtool.checking.changes import Changes, Snapshot
 from irtool.checking.graph_diff import compare_graphs
 from irtool.checking.reducing import reduced
-from irtool.checking.validation import Validation, ValidationError
+from irtool.checking.validation import FAILS, Validation, ValidationError
 from irtool.ir.attribute import Attribute
 from irtool.ir.builder import Builder
 from irtool.ir.edits import clone_graph, inline_block
@@ -311,3 +312,33 @@ def test_dead_code_alone_is_no_change() -> None:
     graph = irtool.parse(TEXT).graph()
     remove_dead_nodes(graph)
     assert not is_bad(graph, lambda graph: remove_dead_nodes(graph))
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_of_many_changes_the_fewest_wrong_ones_are_left(name: str) -> None:
+    """A pass that makes many right changes, and one wrong one."""
+    module = irtool.parse(TEXT)
+    validation = Validation()
+    validation.start(module)
+    before = Snapshot(module)
+    pipeline = ["constant-pooling,cse,canonicalize-ops,decompose-ops", as_pass(WRONG[name]), "constant-loop-unrolling,dce"]
+    irtool.PassManager(pipeline).run(module)
+    changes = Changes(before, Snapshot(module), lambda some: FAILS not in (validation.difference(some) or FAILS))
+    chosen = changes.smallest()
+    assert changes.shows_fault(chosen) and len(chosen) < len(changes.all)
+    assert not any(changes.shows_fault([each for each in chosen if each != one]) for one in chosen)
+
+
+def test_bisect_shows_one_change_of_many(tmp_path: Path) -> None:
+    (tmp_path / "wrong.py").write_text(
+        "from irtool import Graph\n\n\ndef swap(graph: Graph) -> bool:\n"
+        "    for node in graph.walk():\n        if node.kind == 'aten::add':\n"
+        "            node.set_inputs((node.inputs[1], node.inputs[0], *node.inputs[2:]))\n"
+        "        if node.kind == 'aten::sub':\n            node.set_inputs((node.inputs[1], node.inputs[0], *node.inputs[2:]))\n"
+        "    return True\n\n\nswap.repeats = 'swaps again'\n")
+    lines = "".join([f"  %{i + 1} : Float(2) = aten::{'sub' if i == 7 else 'add'}(%{i or 'x'}, %x, %one)\n" for i in range(20)])
+    (tmp_path / "in.ir").write_text(f"graph(%x : Float(2)):\n  %one : int = prim::Constant[value=1]()\n{lines}  return (%20)\n")
+    code, out, _ = irtool_("bisect", "--load", str(tmp_path / "wrong.py"), "--passes=swap", str(tmp_path / "in.ir"))
+    assert code == 0 and "1 of its 19 changes does that:" in out
+    assert [line for line in out.split("\n") if line[:2] in ("- ", "+ ")] == ["-  %8 : Float(2) = aten::sub(%7, %x, %one)",
+                                                                            "+  %8 : Float(2) = aten::sub(%x, %7, %one)"]

@@ -18,6 +18,7 @@ from irtool.passmanager import Observer, PassRecord
 
 CHANGES_RESULTS = ("vmap", "differentiate", "freeze")
 """Passes that change results or inputs on purpose. The passes after them are compared with the graphs that they left."""
+FAILS = "the graph fails"
 SETS = 3
 """The number of sets of inputs per graph, among those on which it runs without errors."""
 Run = Callable[[Sequence[Any]], Named]
@@ -100,6 +101,16 @@ class Validation(Observer):
         if record.step.name in CHANGES_RESULTS:
             self.start(module)
             return
+        reason = self.difference(module)
+        if reason:
+            raise ValidationError(f"pass '{record.step.name}' changes what {reason}")
+        known = {name for name, _, _ in self.subjects(module)}
+        if known != set(self.baselines):
+            self.start(module)
+
+    def difference(self, module: Module) -> str:
+        """How the results of the graphs differ from those before, the first difference alone: `'f' computes: output 0: ...`; empty if they
+        do not."""
         for name, graph, run in self.subjects(module):
             baseline = self.baselines.get(name)
             if baseline is None or baseline.takes != len(graph.inputs):
@@ -108,13 +119,11 @@ class Validation(Observer):
                 try:
                     reason = difference(run(inputs), expected, self.rtol, self.atol)
                 except Error as error:
-                    reason = f"the graph fails: {error.message}"
+                    reason = f"{FAILS}: {error.message}"
                 self.comparisons += 1
                 if reason:
-                    raise ValidationError(f"pass '{record.step.name}' changes what '{name}' computes: {reason}")
-        known = {name for name, _, _ in self.subjects(module)}
-        if known != set(self.baselines):
-            self.start(module)
+                    return f"'{name}' computes: {reason}"
+        return ""
 
 
 def is_real(name: str, count: int) -> bool:

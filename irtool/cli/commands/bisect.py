@@ -1,4 +1,4 @@
-"""`irtool bisect`: which pass of a pipeline is wrong, and what it changed."""
+"""`irtool bisect`: which pass of a pipeline is wrong, and which of its changes."""
 from __future__ import annotations
 
 from irtool.cli.command import Arguments, argument, command, option
@@ -7,6 +7,8 @@ from irtool.cli.validating import gradients_option, tolerance_options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from irtool.checking.validation import Validation
     from irtool.cli.console import Console
     from irtool.ir.module import Module
@@ -14,8 +16,9 @@ if TYPE_CHECKING:
 
 @command("bisect", epilog="""
 Without --test the graphs are run before and after each pass (as opt --validate does). With --test, CMD is run with a file name behind it:
-0 is good, 125 cannot tell, any other status is bad; the first pass after which the file is bad is named. Exit code 0: a pass was named or
-none is wrong, 1: not reproduced (the input is bad already, or cannot be told).
+0 is good, 125 cannot tell, any other status is bad; the first pass after which the file is bad is named. Of the lines that it changed, the
+fewest are shown that make the file bad. Exit code 0: a pass was named or none is wrong, 1: not reproduced (the input is bad already, or
+cannot be told).
 
   irtool bisect --passes=O1 graph.ir
   irtool bisect --passes=O1 --test ./check.sh graph.ir
@@ -28,7 +31,8 @@ none is wrong, 1: not reproduced (the input is bad already, or cannot be told).
 @tolerance_options
 @option("--json", is_flag=True, help="a JSON object")
 def bisect(arguments: Arguments, console: Console) -> int:
-    """Name the first pass that is wrong."""
+    """Name the first pass that is wrong, and the fewest of its changes that are."""
+    from irtool.checking.changes import Changes, Snapshot
     from irtool.checking.graph_diff import compare_graphs
     from irtool.cli.commands.opt import pipeline
     from irtool.cli.validating import read_verified, say_what_was_not_run, validation
@@ -50,7 +54,7 @@ def bisect(arguments: Arguments, console: Console) -> int:
     with Progress(console, "running passes", len(steps)) as progress:
         for index, step in enumerate(steps, 1):
             progress.step(step.name, index - 1)
-            before = str(module)
+            before = Snapshot(module)
             manager = PassManager([step])
             reason = by_command(arguments.test, manager, module) if arguments.test else by_results(checked, manager, module)
             if reason:
@@ -58,25 +62,43 @@ def bisect(arguments: Arguments, console: Console) -> int:
         else:
             index, reason = 0, ""
     say_what_was_not_run(checked, console)
-    from irtool.text.parser import parse
-
-    changes = []
+    changes, chosen, rows = None, [], []
     if reason:
-        old = parse(before)
-        changes = [row for row in (compare_graphs(a, b) for a, b in zip(old.graphs, module.graphs, strict=False)) if not row.is_equal]
+        changes = Changes(before, Snapshot(module), is_wrong(reason, arguments.test, checked))
+        chosen = changes.smallest()
+        old, new = changes.module([]), module if chosen == changes.all else changes.module(chosen)
+        rows = [row for row in map(compare_graphs, old.graphs, new.graphs) if not row.is_equal]
     if arguments.json:
         import json
 
         report = {"schema": 1, "pass": steps[index - 1].name if reason else None, "index": index or None, "reason": reason or None,
-                  "diff": [line for row in changes for line in row.lines]}
+                  "changes": len(changes.all) if changes is not None else None, "needed": len(chosen) if reason else None,
+                  "diff": [line for row in rows for line in row.lines]}
         console.out(json.dumps(report, indent=1) + "\n")
-    elif not reason:
+    elif changes is None:
         console.out(f"no pass of {len(steps)} {'makes it bad' if arguments.test else 'changes what is computed'}\n")
     else:
         console.out(f"{index} of {len(steps)}: {reason}\n")
-        for row in changes:
+        if len(chosen) < len(changes.all):
+            console.out(f"{len(chosen)} of its {len(changes.all)} changes do{'es' if len(chosen) == 1 else ''} that:\n")
+        for row in rows:
             console.out_diff([f"--- before {steps[index - 1].name}", f"+++ after {steps[index - 1].name}", *row.lines])
     return 0
+
+
+def is_wrong(reason: str, test: str | None, checked: Validation) -> Callable[[Module], bool]:
+    """A test whether a module has the fault that `reason` says. A module that fails has it only if the pass made the graph fail."""
+    from irtool.checking.validation import FAILS
+    from irtool.cli.test_command import verdict
+
+    if test is not None:
+        return lambda module: verdict(test, str(module)) == "bad"
+    may_fail = FAILS in reason
+
+    def differs(module: Module) -> bool:
+        difference = checked.difference(module)
+        return bool(difference) and (may_fail or FAILS not in difference)
+    return differs
 
 
 def by_results(checked: Validation, manager: object, module: Module) -> str:
