@@ -150,6 +150,15 @@ def test_an_edge_ends_below_where_it_begins() -> None:
             assert heights == sorted(heights)
 
 
+def test_many_inputs_are_one_box() -> None:
+    inputs = ", ".join([f"%w{i} : Tensor" for i in range(40)])
+    sums = "".join([f"  %s{i} : Tensor = aten::mul(%s{i - 1}, %w{i})\n" for i in range(1, 40)]).replace("%s0", "%w0")
+    scenes = all_scenes(parse(f"graph({inputs}):\n{sums}  return (%s39)\n"))
+    boxes = {box.key: box for box in scenes.scenes["graph"].boxes}
+    assert boxes["graph %w3"].rows == ["37 more inputs"] and boxes["graph %w3"].members[-1] == "graph %w39"
+    assert boxes["graph %s30"].absent == ["w30"] and not boxes["graph %s2"].absent
+
+
 def test_blocks_are_drawn_in_the_box_of_their_node() -> None:
     scenes = all_scenes(parse(LOOP))
     (loop,) = [box for box in scenes.scenes["graph"].boxes if box.key == "graph %y"]
@@ -365,10 +374,10 @@ def test_hostile_texts_are_only_texts(name: str, tmp_path: Path, capsys: pytest.
     assert len(text) < 300_000
     for drawing in parts.data["pictures"]:
         kinds = {element.tag.rpartition("}")[2] for element in ElementTree.fromstring(drawing).iter()}
-        assert kinds <= {"svg", "g", "rect", "text", "path"}
+        assert kinds <= {"svg", "g", "rect", "text", "title", "path"}
     svg = shown(capsys, str(path), "--svg")
     kinds = {element.tag.rpartition("}")[2] for element in ElementTree.fromstring(svg).iter()}
-    assert kinds <= {"svg", "style", "g", "rect", "text", "path"}
+    assert kinds <= {"svg", "style", "g", "rect", "text", "title", "path"}
     dot = shown(capsys, str(path), "--dot")
     assert re.fullmatch(r'(?:[^"]|"(?:[^"\\]|\\.)*")*', dot) and "<img" not in re.sub(r'"(?:[^"\\]|\\.)*"', "", dot)
 

@@ -18,6 +18,7 @@ OPTIONS = {
     "passes": [str(EXAMPLES / "lstm_cell.ir"), "--passes=O1"],
     "gradient": [str(EXAMPLES / "lstm_cell.ir"), "--passes=differentiate"],
     "values": [str(EXAMPLES / "mlp.ir"), "--inputs", str(EXAMPLES / "mlp_inputs.npz")],
+    "folds": ["folds.ir"],
     "archive": [str(EXAMPLES / "model.pt")],
     "loop": ["loop.ir", "--passes=loop-unrolling"],
     "large": ["large.ir", "--passes=dce"],
@@ -43,6 +44,7 @@ def opened(browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
     monkeypatch.chdir(tmp_path)
     (tmp_path / "loop.ir").write_text(LOOP)
     (tmp_path / "large.ir").write_text(chain(1000, 5))
+    (tmp_path / "folds.ir").write_text(chain(300))
     (tmp_path / "nan.ir").write_text(NAN)
     problems: list[str] = []
     pages: list[Any] = []
@@ -69,9 +71,9 @@ def text_of(page: Any, name: str) -> str:
     return str(page.inner_text(name))
 
 
-STICKS_OUT = """() => [...document.querySelectorAll("#picture .box > text:not(.absent)")].filter((text) => {
+STICKS_OUT = """() => [...document.querySelectorAll("#picture .box > text")].filter((text) => {
   const frame = text.parentElement.querySelector("rect").getBBox(), words = text.getBBox();
-  return words.x < frame.x || words.x + words.width > frame.x + frame.width || words.y + words.height > frame.y + frame.height + 2;
+  return words.x < frame.x - 1 || words.x + words.width > frame.x + frame.width + 8 || words.y + words.height > frame.y + frame.height + 2;
 }).map((text) => text.textContent)"""
 OVERLAPS = """() => {
   const parts = [...document.querySelectorAll("header > *")].filter((each) => each.offsetWidth).map((each) => each.getBoundingClientRect());

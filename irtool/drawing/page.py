@@ -50,8 +50,7 @@ class Page:
         self.steps.append({
             "name": name, "changed": True,
             "rows": [[number(row.text), number(row.graph), number(row.key), STATUSES.index(row.status),
-                      *[number(row.origin)] * bool(row.origin)]
-                     for row in shown],
+                      *[number(row.origin)] * bool(row.origin)] for row in shown],
             "scenes": {key: self.pictures.number(picture(scene, False)) for key, scene in scenes.scenes.items()},
             "parents": {key: parent for key, parent in scenes.parents.items() if key in scenes.scenes},
             "roots": scenes.roots,

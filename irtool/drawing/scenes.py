@@ -20,6 +20,8 @@ from irtool.ir.pair import GradientPair, pairs
 
 MOST, NESTED, DEEPEST = 120, 40, 3
 """Boxes of a scene; nodes, and levels, of blocks that are drawn in the box of their node."""
+INPUTS, FIRST = 12, 3
+"""If there are more inputs, most of them parameters of a model, those after the first ones are one box without edges."""
 CHARACTER, LINE, PADDING, HEADER = 6.7, 14.0, 8.0, 18.0
 """Pixels: a character, a line of text, around the content of a box, the line above an inner scene."""
 LONGEST_SCOPE = 30
@@ -36,8 +38,8 @@ class Box:
         self.inner: list[Scene] = []
         self.opens = ""
         """The scene that it stands for; empty: none."""
-        self.absent: list[tuple[str, str]] = []
-        """Key and name of values that it reads, and to which no edge is drawn."""
+        self.absent: list[str] = []
+        """Names of values that it reads, and to which no edge is drawn."""
         self.members: list[str] = []
         """Keys of what is drawn as this box, besides its own."""
         self.x = self.y = 0.0
@@ -57,11 +59,10 @@ class Box:
 
 
 class Line:
-    """An edge: from a box to a box, for a value, by points."""
+    """An edge from a box to a box, for one value or several, by points."""
 
-    def __init__(self, key: str, name: str, points: list[Point], is_capture: bool = False) -> None:
-        self.key = key
-        self.name = name
+    def __init__(self, keys: list[str], points: list[Point], is_capture: bool = False) -> None:
+        self.keys = keys
         self.points = points
         self.is_capture = is_capture
 
@@ -163,9 +164,15 @@ class Scenes:
         items = folded(self.drawn(block) if nodes is None else nodes, level)
         sources: dict[Value, int] = {}
         reads: list[list[Value]] = []
-        for value in () if is_part else block.inputs:
+        inputs = () if is_part else block.inputs
+        count = len(inputs) if len(inputs) <= INPUTS else FIRST
+        for value in inputs[:count]:
             sources[value] = len(scene.boxes)
             scene.boxes.append(Box(self.keys.value(value), "input", labels.results((value,))))
+            reads.append([])
+        if len(inputs) > count:
+            scene.boxes.append(Box(self.keys.value(inputs[count]), "input", [f"{len(inputs) - count} more inputs"]))
+            scene.boxes[-1].members = [self.keys.value(value) for value in inputs[count + 1:]]
             reads.append([])
         room = MOST - len(items)
         for item in items:
@@ -194,21 +201,24 @@ class Scenes:
         arrangement = arrange([(box.width, box.height) for box in scene.boxes], [(i, j) for i, j, _ in wanted], last)
         for box, corner in zip(scene.boxes, arrangement.corners):
             box.x, box.y = corner
-        drawn = [each for each in wanted if each[:2] in arrangement.routes]
-        arrivals: dict[int, list[tuple[float, int, Value]]] = {}
-        for i, j, value in drawn:
+        values: dict[tuple[int, int], list[Value]] = {}
+        for i, j, value in wanted:
+            if (i, j) in arrangement.routes:
+                values.setdefault((i, j), []).append(value)
+        arrivals: dict[int, list[tuple[float, int]]] = {}
+        for i, j in values:
             start, between = scene.boxes[i], arrangement.routes[i, j]
-            arrivals.setdefault(j, []).append((between[-1][0] if between else start.x + start.width / 2, i, value))
+            arrivals.setdefault(j, []).append((between[-1][0] if between else start.x + start.width / 2, i))
         for j, edges in arrivals.items():
             end = scene.boxes[j]
-            for number, (_, i, value) in enumerate(sorted(edges, key=lambda edge: edge[0]), 1):     # in this order they do not cross
+            for number, (_, i) in enumerate(sorted(edges), 1):      # in this order they do not cross
                 start = scene.boxes[i]
                 points = [(start.x + start.width / 2, start.y + start.height), *arrangement.routes[i, j],
                           (end.x + end.width * number / (len(edges) + 1), end.y)]
-                scene.lines.append(Line(self.keys.value(value), value.name, points))
-        shown = {(i, value) for _, i, value in drawn}
-        for j, values in enumerate(reads):
-            scene.boxes[j].absent = [(self.keys.value(value), value.name) for value in values
+                scene.lines.append(Line([self.keys.value(value) for value in values[i, j]], points))
+        shown = {(j, value) for (_, j), several in values.items() for value in several}
+        for j, several in enumerate(reads):
+            scene.boxes[j].absent = [value.name for value in several
                                      if sources.get(value) != j and (j, value) not in shown and not labels.is_module(value)]
         scene.width, scene.height = arrangement.width, arrangement.height + HEADER
         for box in scene.boxes:
@@ -310,7 +320,7 @@ class Scenes:
         for value, taken in zip(captured, pair.df.inputs[len(pair.input_vjps):]):
             start, end = place_in(f, self.keys.value(value)), place_in(df, self.keys.value(taken))
             if start is not None and end is not None:
-                scene.lines.append(Line(self.keys.value(value), value.name, [(start[0] + start[2], start[1]), (end[0], end[1])], True))
+                scene.lines.append(Line([self.keys.value(value)], [(start[0] + start[2], start[1]), (end[0], end[1])], True))
         return scene
 
 

@@ -1,8 +1,8 @@
 """A scene as SVG."""
 from __future__ import annotations
 
-from irtool.drawing.escaping import markup
-from irtool.drawing.scenes import HEADER, LINE, PADDING, Box, Line, Scene
+from irtool.drawing.escaping import cut, markup
+from irtool.drawing.scenes import CHARACTER, LINE, PADDING, Box, Line, Scene, text_width
 
 STYLE = """
 svg { font: 11px "DejaVu Sans Mono", Menlo, Consolas, monospace; background: #fff }
@@ -48,8 +48,9 @@ def draw_box(box: Box, x: float, y: float, out: list[str]) -> None:
     for i, row in enumerate(box.rows):
         out.append(text(row, x + PADDING, y + LINE * (i + 1), "head" if i == 0 else "quiet" if row[:1] != "%" else ""))
     if box.absent:
-        names = ", ".join([f"%{name}" for _, name in box.absent[:3]]) + (" \u2026" if len(box.absent) > 3 else "")
-        out.append(text(names, x, y - 3, "quiet absent"))
+        names = ", ".join([f"%{name}" for name in box.absent])
+        shown = names if text_width(names) <= box.width else names[:int(box.width / CHARACTER) - 1] + "\u2026"
+        out.append(text(shown, x, y - 3, "quiet absent", names))
     for scene in box.inner:
         draw(scene, x + scene.x, y + scene.y, out)
     out.append("</g>")
@@ -70,12 +71,11 @@ def curve(line: Line, x: float, y: float) -> str:
             parts.append(f"C{x0:.1f} {middle:.1f} {x1:.1f} {middle:.1f} {x1:.1f} {y1:.1f}")
             if i + 1 < len(points):
                 parts.append(f"L{points[i + 1][0]:.1f} {points[i + 1][1]:.1f}")
-    return f'<path class="edge{" capture" if line.is_capture else ""}" data-value="{markup(line.key)}" d="{"".join(parts)}"/>'
+    kind = "edge capture" if line.is_capture else "edge"
+    return f'<path class="{kind}" data-values="{markup(SEPARATOR.join(line.keys))}" d="{"".join(parts)}"/>'
 
 
-def text(words: str, x: float, y: float, kind: str) -> str:
-    """A line of text."""
-    return f'<text x="{x:.1f}" y="{y:.1f}"{f" class={chr(34)}{kind}{chr(34)}" if kind else ""}>{markup(words)}</text>'
-
-
-__all__ = ["HEADER", "STYLE", "picture"]
+def text(words: str, x: float, y: float, kind: str, hint: str = "") -> str:
+    """A line of text. hint: what is shown while the pointer is on it."""
+    title = f"<title>{markup(cut(hint, 1000))}</title>" if hint else ""
+    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}">{title}{markup(words)}</text>'

@@ -127,7 +127,7 @@
         if ((version.values[key] || {}).nan) box.classList.add("nan");
       }
     }
-    for (const edge of svg.querySelectorAll(".edge")) push(edges, edge.dataset.value, edge);
+    for (const edge of svg.querySelectorAll(".edge")) for (const key of edge.dataset.values.split(",")) push(edges, key, edge);
     $("picture").replaceChildren(svg);
     if (!isSame || !isKept || !state.view) begin(); else setView(state.view);
     mark();
@@ -153,8 +153,9 @@
     const pane = $("picture").getBoundingClientRect();
     fit();
     if (pane.width / state.view[2] < SMALLEST) {
-      const width = size()[0], wide = pane.width / SMALLEST;
-      setView([width > wide ? 0 : (width - wide) / 2, 0, wide, pane.height / SMALLEST]);
+      const wide = pane.width / SMALLEST, frame = $("picture").querySelector(".box > rect");
+      const middle = frame ? frame.x.baseVal.value + frame.width.baseVal.value / 2 : size()[0] / 2;
+      setView([Math.max(middle - wide / 2, Math.min(0, (size()[0] - wide) / 2)), 0, wide, pane.height / SMALLEST]);
     }
   }
   function zoom(factor, at) {
@@ -329,7 +330,7 @@
   picture.addEventListener("pointermove", (event) => {
     if (!drag) {
       const edge = event.target.closest(".edge");
-      if (edge) near(edge.dataset.value);
+      if (edge) near(edge.dataset.values.split(",")[0]);
       return;
     }
     if (!event.buttons) { drag = null; return; }
@@ -345,7 +346,7 @@
     picture.classList.remove("dragged");
     if (moved) return;
     const box = event.target.closest(".box"), edge = event.target.closest(".edge");
-    pick(box ? box.dataset.keys.split(",")[0] : edge ? edge.dataset.value : "", "picture");
+    pick(box ? box.dataset.keys.split(",")[0] : edge ? edge.dataset.values.split(",")[0] : "", "picture");
   });
   picture.addEventListener("dblclick", open);
   window.addEventListener("resize", () => { if (state.view) begin(); });
