@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -50,8 +50,19 @@ MAX_WAYS = 64
 """Combinations of shapes and dtypes cached per group."""
 
 
+class GroupOptions(NamedTuple):
+    """How groups of pointwise operators, and loops, may run. native: as loops in C (None: where they are large); threads: how many may
+    share the blocks of large arrays."""
+
+    native: bool | None = None
+    threads: int = 1
+
+
+BY_SIZE = GroupOptions()
+
+
 class Fused:
-    """A group ready to run. native: run it as a loop in C (None: if it is large); threads: how many may share the blocks of large arrays.
+    """A group ready to run. native, threads: its GroupOptions.
 
     `chosen` says how each combination of shapes seen so far is run, and why.
     """

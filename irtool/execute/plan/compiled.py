@@ -20,7 +20,7 @@ import numpy as np
 from irtool.accepted_values import accept, copied, delivered
 from irtool.analysis.memory_classes import memory_class
 from irtool.execute.fallbacks import NotLowered, interpreted, why
-from irtool.execute.fusion import Fused
+from irtool.execute.fusion import Fused, GroupOptions
 from irtool.execute.plan.buffers import Workspace
 from irtool.execute.plan.loop_numbers import ROOM
 from irtool.execute.plan.lower import Lowering, Observed
@@ -120,13 +120,13 @@ class Runner:
 class Variant:
     """The compiled form of a plan for inputs of certain dtypes, shapes and strides."""
 
-    __slots__ = ("graph", "facts", "fusion", "written", "as_they_are", "runs", "observed", "slots", "function", "workspace", "program",
+    __slots__ = ("graph", "facts", "options", "written", "as_they_are", "runs", "observed", "slots", "function", "workspace", "program",
                  "source", "memory", "reason", "lowering", "is_grouped", "is_last", "runner", "lock")
 
-    def __init__(self, graph: Graph, facts: list[Meta | Known | None], as_they_are: bool, fusion: tuple[bool | None, int],
+    def __init__(self, graph: Graph, facts: list[Meta | Known | None], as_they_are: bool, options: GroupOptions,
                  written: Sequence[bool]) -> None:
         self.graph = graph
-        self.fusion = fusion
+        self.options = options
         self.written = written              # flags: which inputs are copied for each run
         self.facts = facts
         self.as_they_are = as_they_are      # no input needs converting
@@ -152,13 +152,13 @@ class Variant:
 
     def start(self, making: Making, without: Collection[tuple[Node, int]]) -> tuple[Program, Lowering]:
         """The program before any pass, and the state of its lowering. Raises NotLowered."""
-        self.lowering = Lowering(making.graph, making.observed, self.fusion, without)
+        self.lowering = Lowering(making.graph, making.observed, self.options, without)
         return self.lowering.run(self.facts), self.lowering
 
     def lowered(self, thorough: bool, after: Callable[[str, Program], None] | None = None) -> tuple[Program, MemoryPlan]:
         """The program and its memory; thorough: after all of PLAN_PASSES, else after those that always run. Raises NotLowered."""
         try:
-            making = Making(self.graph, self.observed, *self.fusion, self.is_grouped, self.start)
+            making = Making(self.graph, self.observed, self.options, self.is_grouped, self.start)
             program = rewrite(making, thorough, after)
             self.graph, self.observed, self.is_grouped = making.graph, making.observed, making.is_grouped
             return program, MemoryPlan(program, self.written)
@@ -217,7 +217,7 @@ class Plan:
 
     def __init__(self, graph: Graph, compile_after: int = 1, native: bool | None = None, threads: int = 1) -> None:
         self.graph = graph
-        self.fusion = (native, threads)
+        self.options = GroupOptions(native, threads)
         self.compile_after = compile_after      # runs from slots before the function is compiled; negative: never
         self.variants: dict[Any, Variant] = {}
         self.latest: Variant | None = None
@@ -265,14 +265,14 @@ class Plan:
         if len(facts) != len(self.graph.inputs):
             raise RunError(f"expected {len(self.graph.inputs)} inputs, got {len(facts)}", code="E0402")
         key = tuple([tuple(fact) if isinstance(fact, Meta) else self.key_of(each) for fact, each in zip(facts, spec, strict=True)])
-        variant = self.variants[key] = self.variants.get(key) or Variant(self.graph, facts, False, self.fusion, self.written)
+        variant = self.variants[key] = self.variants.get(key) or Variant(self.graph, facts, False, self.options, self.written)
         variant.compile()
         self.latest = variant
 
     def why_not(self, inputs: Sequence[Any]) -> str | None:
         """A message why the interpreter runs the graph on such inputs; None if it does not."""
         facts = [as_meta(each) or self.known(each) for each in inputs]
-        variant = Variant(self.graph, facts, False, self.fusion, self.written)
+        variant = Variant(self.graph, facts, False, self.options, self.written)
         variant.prepare_slots(observe=False)
         return None if variant.reason is None else why(variant.reason, self.graph)
 
@@ -280,14 +280,14 @@ class Plan:
         """The program for such inputs after each of PLAN_PASSES, as (name of the pass, text). Raises NotLowered."""
         facts = [as_meta(each) or self.known(each) for each in inputs]
         texts: list[tuple[str, str]] = []
-        Variant(self.graph, facts, False, self.fusion, self.written).lowered(True, lambda name, each: texts.append((name, listing(each))))
+        Variant(self.graph, facts, False, self.options, self.written).lowered(True, lambda name, each: texts.append((name, listing(each))))
         return texts
 
     def intervals(self, inputs: Sequence[Any], seed: int | None = 0) -> list[Interval]:
         """When each instruction ran, in one run on such inputs: the second, unless the graph has side effects. Raises NotLowered, or the
         error of a node."""
         values = self.accepted(inputs)
-        variant = Variant(self.graph, [as_meta(each) or self.known(each) for each in values], False, self.fusion, self.written)
+        variant = Variant(self.graph, [as_meta(each) or self.known(each) for each in values], False, self.options, self.written)
         intervals: list[Interval] = []
         variant.program, memory = variant.lowered(True)
         variant.runner = Runner(Workspace(memory), SlotProgram(variant.program, memory, intervals=intervals))
@@ -341,7 +341,7 @@ class Plan:
             variant.observed, variant.function = None, None
             variant.compile()
             return variant
-        another = self.variants[key] = Variant(self.graph, variant.facts, variant.as_they_are, self.fusion, self.written)
+        another = self.variants[key] = Variant(self.graph, variant.facts, variant.as_they_are, self.options, self.written)
         another.is_last = True
         self.prepare(another)
         return another
@@ -364,7 +364,7 @@ class Plan:
         """A new variant for these inputs."""
         facts = [meta_of(value) if type(value) is np.ndarray else self.known(value) for value in values]
         as_they_are = all(a is b or isinstance(fact, Known) for a, b, fact in zip(inputs, values, facts, strict=True))
-        variant = Variant(self.graph, facts, as_they_are, self.fusion, self.written)
+        variant = Variant(self.graph, facts, as_they_are, self.options, self.written)
         self.numbers.add(tuple([value for value in inputs if type(value) is int]))
         if len(self.numbers) > FEW and self.by_number:
             self.by_number = False

@@ -15,7 +15,7 @@ import numpy as np
 from irtool.analysis.alias import Aliases
 from irtool.analysis.overlaps import may_overlap
 from irtool.analysis.shape_changes import changes_shapes, loose_tensors
-from irtool.execute.fusion import Bound, BoundToMany, Fused, is_slow
+from irtool.execute.fusion import BY_SIZE, Bound, BoundToMany, Fused, GroupOptions, is_slow
 from irtool.execute.plan.buffers import RECYCLED
 from irtool.execute.plan.copies import COPIES
 from irtool.execute.plan.filled_lists import APPEND, GET, RoundList, round_list
@@ -75,14 +75,14 @@ MAX_TEMPLATES = 10_000
 Observed = Mapping[Node, Sequence["Meta | None"]]
 
 
-def lower(graph: Graph, inputs: Sequence[Any], observed: Observed | None = None, fusion: tuple[bool | None, int] = (None, 1),
+def lower(graph: Graph, inputs: Sequence[Any], observed: Observed | None = None, options: GroupOptions = BY_SIZE,
           without: Collection[tuple[Node, int]] = ()) -> Program:
     """The program of a graph for inputs such as these: a Meta for an array, Known for a value, anything else stays unknown until the run.
 
     observed: facts of results seen in a run, by node, for nodes whose facts no trace gives; each run of the plan checks them.
     without: copies to leave out, as (node, number of the call among the node's). Raises NotLowered.
     """
-    return Lowering(graph, observed, fusion, without).run(inputs)
+    return Lowering(graph, observed, options, without).run(inputs)
 
 
 def list_changes(graph: Graph) -> tuple[bool, bool]:
@@ -129,11 +129,11 @@ def kind_of_operand(item: Item) -> Any:
 
 
 class Lowering(Blocks):
-    """The state of one lowering. `fusion`: may groups run as native loops (None: by size), and on how many threads."""
+    """The state of one lowering. `options`: how groups and loops may run."""
 
-    def __init__(self, graph: Graph, observed: Observed | None, fusion: tuple[bool | None, int],
+    def __init__(self, graph: Graph, observed: Observed | None, options: GroupOptions,
                  without: Collection[tuple[Node, int]]) -> None:
-        super().__init__(Program(graph), fusion)
+        super().__init__(Program(graph), options)
         self.without = without      # copies to leave out: by node and number of the call among its node's
         self.graph = graph
         self.observed = observed or {}
@@ -425,10 +425,10 @@ class Lowering(Blocks):
         self.block(graph.block, inner)
         results = [self.env[value] for value in graph.outputs[:len(node.outputs)]]
         self.depth -= 1
-        slow = node.kind == FUSION_GROUP and self.fusion[0] is None and calls_slow(inner.instructions)
+        slow = node.kind == FUSION_GROUP and self.options.native is None and calls_slow(inner.instructions)
         if node.kind == FUSION_GROUP and not self.opened and is_fusible(inner, results, operands, 1 if slow else 2):
-            group = Fused(graph, *self.fusion)
-            if slow or is_large(results) or self.fusion[0] and group.is_native_for([kind_of_operand(item) for item in operands]):
+            group = Fused(graph, *self.options)
+            if slow or is_large(results) or self.options.native and group.is_native_for([kind_of_operand(item) for item in operands]):
                 self.fused(node, group, operands, results, into)
                 return
         into.instructions += inner.instructions

@@ -14,6 +14,7 @@ import numpy as np
 
 from irtool.analysis.alias import Aliases
 from irtool.execute.fallbacks import NotLowered
+from irtool.execute.fusion import GroupOptions
 from irtool.execute.native.c_loops import native_loop
 from irtool.execute.native.stages import NotNative
 from irtool.execute.plan.filled_lists import APPEND, RoundList, begins_undefined
@@ -49,11 +50,11 @@ GRAD_OF = ("prim::GradOf", "GradOf")
 
 
 class Blocks(ABC):
-    """Lowers nodes that have blocks. env: the item that stands for each value; `fusion` as in `Lowering`."""
+    """Lowers nodes that have blocks. env: the item that stands for each value; `options` as in `Lowering`."""
 
-    def __init__(self, program: Program, fusion: tuple[bool | None, int]) -> None:
+    def __init__(self, program: Program, options: GroupOptions) -> None:
         self.program = program
-        self.fusion = fusion
+        self.options = options
         self.env: dict[Value, Item] = {}
         self.lists: dict[Value, RoundList] = {}     # filled by loops
         self.loose: set[Value] = set()      # tensors whose shapes change in place
@@ -183,7 +184,7 @@ class Blocks(ABC):
         loop = self.repeated(node, items, first)
         self.opened -= 1
         try:
-            native = native_loop(loop, self.program.inputs, self.overwrites, self.fusion[0], lambda: self.writes_results(node))
+            native = native_loop(loop, self.program.inputs, self.overwrites, self.options.native, lambda: self.writes_results(node))
         except NotNative as reason:
             if not self.opened and any(each.kind == FUSION_GROUP for each in block.walk()):
                 loop = self.repeated(node, items, first)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from irtool.execute.fusing import fused_graph, is_worth_fusing
+from irtool.execute.fusion import GroupOptions
 from irtool.execute.plan.batch_slices import join_siblings
 from irtool.execute.plan.constant_results import drop_needless
 from irtool.execute.plan.copies import needless_copies
@@ -32,18 +33,17 @@ ALWAYS, FUNCTION = "always", "function"
 class Making:
     """A program under construction.
 
-    graph: the graph to lower, with groups once `fuse` has chosen them; native: are loops in C wanted (None: where they pay); threads: how
-    many may run at the same time; start: the function that lowers the graph, leaving out the copies passed to it.
+    graph: the graph to lower, with groups once `fuse` has chosen them; options: how groups and loops may
+    run; start: the function that lowers the graph, leaving out the copies passed to it.
     """
 
-    __slots__ = ("graph", "observed", "native", "threads", "is_grouped", "lowering", "program", "_start")
+    __slots__ = ("graph", "observed", "options", "is_grouped", "lowering", "program", "_start")
 
-    def __init__(self, graph: Graph, observed: Observed | None, native: bool | None, threads: int, is_grouped: bool,
+    def __init__(self, graph: Graph, observed: Observed | None, options: GroupOptions, is_grouped: bool,
                  start: Callable[[Making, frozenset[tuple[Node, int]]], tuple[Program, Lowering]]) -> None:
         self.graph = graph
         self.observed = observed
-        self.native = native
-        self.threads = threads
+        self.options = options
         self.is_grouped = is_grouped
         self._start = start
         self.lower()
@@ -64,7 +64,7 @@ class PlanPass(NamedTuple):
 
 def fuse(making: Making) -> None:
     """Form groups of pointwise operators, and lower again."""
-    if not making.is_grouped and is_worth_fusing(making.program, making.native):
+    if not making.is_grouped and is_worth_fusing(making.program, making.options.native):
         making.is_grouped = True
         copy = fused_graph(making.graph, making.lowering.env)
         making.observed = observed_again(making.observed, copy)
@@ -94,11 +94,12 @@ PLAN_PASSES: tuple[PlanPass, ...] = (
     PlanPass("spread-inputs", lambda making: spread_inputs(making.program), FUNCTION,
              "an input that every iteration would broadcast is broadcast once, in front of the loop"),
     PlanPass("write-into-buffers", lambda making: into_buffers(making.program), ALWAYS, "large results take memory the plan has"),
-    PlanPass("parallel", lambda making: run_beside(making.program, making.threads), ALWAYS,
+    PlanPass("parallel", lambda making: run_beside(making.program, making.options.threads), ALWAYS,
              "heavy instructions that do not need each other run on several threads"),
-    PlanPass("row-functions", lambda making: use_rows(making.program, making.native), FUNCTION,
+    PlanPass("row-functions", lambda making: use_rows(making.program, making.options.native), FUNCTION,
              "NumPy's loop over short rows costs more than what it does in one; last, since no pass reads loops in C"),
-    PlanPass("row-reductions", lambda making: use_folds(making.program, making.native), FUNCTION, "the same for sums, means and extremes"),
+    PlanPass("row-reductions", lambda making: use_folds(making.program, making.options.native), FUNCTION,
+             "the same for sums, means and extremes"),
 )
 """In order."""
 

@@ -7,6 +7,7 @@ from typing import Any
 from irtool.autodiff.captures import ANY_DTYPE
 from irtool.autodiff.reach import FLOATING
 from irtool.execute.fallbacks import NotLowered
+from irtool.execute.fusion import GroupOptions
 from irtool.execute.plan.lower import Lowering
 from irtool.execute.plan.program import Known, Lowered, meta_of_item
 from irtool.ir.constants import is_constant
@@ -31,7 +32,7 @@ class DtypeLowering(Lowering):
 
 def predicted_dtypes(graph: Graph, inputs: Sequence[Any]) -> dict[Value, str]:
     """The dtype of each tensor in all runs on inputs of these dtypes and ranks; ANY_DTYPE where only the run knows it."""
-    lowering = DtypeLowering(graph, None, (False, 1), ())
+    lowering = DtypeLowering(graph, None, GroupOptions(False), ())
     try:
         lowering.run([meta_of(value) if is_array(value) else Known(None) if value is None else None for value in inputs])
     except (NotLowered, RecursionError):        # the dtypes of later nodes stay unknown
