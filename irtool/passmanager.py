@@ -107,6 +107,9 @@ class PassManager:
         """The pipeline with the value of every option; parses to the same pipeline."""
         return ",".join(map(str, self.steps))
 
+    def __repr__(self) -> str:
+        return f"<PassManager {','.join([step.name for step in self.steps])}>"
+
     def run(self, module: Module | Graph, observer: Observer | None = None) -> Module:
         """Run the passes in place, each on all graphs; returns the module (for a Graph, a module of that graph).
 

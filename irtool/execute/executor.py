@@ -52,7 +52,7 @@ from irtool.ir.arguments import (
 from irtool.ir.defaults import completed
 from irtool.ir.edits import clone_graph
 from irtool.ir.errors import Error, RunError
-from irtool.ir.graph import Graph
+from irtool.ir.graph import Graph, counted
 from irtool.ir.module import Module
 from irtool.ir.rounded import warn_of_rounded
 from irtool.ir.verify import explanation
@@ -128,6 +128,10 @@ class Executor:
         self.quantized = next((node for node in all_nodes(self.graph) if makes_quantized(node.kind)), None)
         self.interpreting: Executor | None = None
         self._lock = Lock()
+
+    def __repr__(self) -> str:
+        nodes = sum(1 for _ in self.graph.walk())
+        return f"<Executor of {self.graph.name or 'graph'}, {counted(nodes, 'node')}, {counted(len(self.plans), 'plan')}>"
 
     def __reduce__(self) -> Any:
         """Pickled as its graph and options: plans are made again where it runs."""

@@ -31,6 +31,7 @@ from irtool.execute.jit_trace import trace_call
 from irtool.execute.jit_variants import Call, Fork, Tree, Variant, Variants
 from irtool.ir.arguments import check_function
 from irtool.ir.errors import RunError
+from irtool.ir.graph import counted
 from irtool.ops.tensor import Tensor
 
 MAX_SIGNATURES = 1000
@@ -49,6 +50,9 @@ class Jitted:
         self.why = ""                   # why the last call was traced
         self._lock = RLock()
         update_wrapper(self, function)
+
+    def __repr__(self) -> str:
+        return f"<jitted {getattr(self.function, '__qualname__', self.function)}, {counted(len(self.trees), 'signature')}>"
 
     def __reduce__(self) -> Any:
         """Pickled by name where `@jit` has put it in the function's place, else with the function; it is traced again where it runs."""

@@ -31,8 +31,15 @@ PARAM = "prim::Param"
 RETURN = "prim::Return"
 NO_ATTRIBUTES: Mapping[str, Attribute] = {}
 NO_BLOCKS: tuple[Block, ...] = ()
+LONGEST_REPR = 200
+"""Characters of a node's line in its repr."""
 MAX_DIGITS = 4000
 """A name of more digits is not treated as an id, since Python refuses to parse numbers of more than 4300 digits."""
+
+
+def counted(number: int, word: str) -> str:
+    """A number with its word: `1 node`, `2 nodes`."""
+    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 class Use(NamedTuple):
@@ -384,7 +391,10 @@ class Node:
         return node_text(self)
 
     def __repr__(self) -> str:
-        return f"<Node {self.kind}>"
+        from irtool.text.printer import Printer
+
+        text = Printer(self.graph or Graph(), labels={}).line(self, "").strip()
+        return f"<Node {text if len(text) <= LONGEST_REPR else text[:LONGEST_REPR] + '...'}>"
 
 
 class Block:
@@ -410,6 +420,10 @@ class Block:
     def outputs(self) -> tuple[Value, ...]:
         """The block's results: inputs of the hidden return node."""
         return self.return_node.inputs
+
+    def __repr__(self) -> str:
+        owner = "a graph" if self.owning_node is None else self.owning_node.kind
+        return f"<Block of {owner}, {counted(sum(1 for _ in self), 'node')}>"
 
     def __iter__(self) -> Iterator[Node]:
         """The nodes in order. During the walk, the current node may be removed or moved."""
@@ -648,4 +662,4 @@ class Graph:
         return graph_text(self)
 
     def __repr__(self) -> str:
-        return f"<Graph {self.name or ''}({', '.join('%' + v.name for v in self.inputs)})>"
+        return f"<Graph {self.name or ''}({', '.join('%' + v.name for v in self.inputs)}), {counted(sum(1 for _ in self.walk()), 'node')}>"

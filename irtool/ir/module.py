@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from irtool.ir.errors import Error
-from irtool.ir.graph import Graph
+from irtool.ir.graph import Graph, counted
 from irtool.ir.source import Diagnostic
 
 
@@ -50,4 +50,4 @@ class Module:
         return module_text(self)
 
     def __repr__(self) -> str:
-        return f"<Module {self.filename}: {len(self.graphs)} graphs>"
+        return f"<Module {self.filename}: {counted(len(self.graphs), 'graph')}>"
