@@ -71,3 +71,19 @@ def test_modules_in_backticks_exist() -> None:
 def test_the_table_of_a_package_names_its_modules(path: Path) -> None:
     here = {each.stem for each in path.parent.iterdir()}
     assert [name for name in listed(docstring(path)) if name not in here] == []
+
+
+def test_walks_name_functions_that_stand_in_their_files() -> None:
+    """In the walks of docs/architecture.md a name behind a file is defined in it: `irtool/execute/run.py`, `cached`."""
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    walks = re.sub(r"\s+", " ", text[text.index("## Five walks"):text.index("## Extensions")])
+    steps = re.findall(r"`([\w/]+\.py)`, `(\w+)`", walks)
+    assert len(steps) > 30
+    texts = {file: (ROOT / file).read_text(encoding="utf-8") for file, _ in steps}
+    assert [step for step in steps if not re.search(rf"(?m)^ *(def|class) {step[1]}\b|^{step[1]} = ", texts[step[0]])] == []
+
+
+def test_the_files_to_read_first_are_short() -> None:
+    files = re.findall(r"(?m)^\d+\. \[[\w/.]+\]\(\.\./([\w/.]+)\)", (ROOT / "docs/reading.md").read_text(encoding="utf-8"))
+    assert 10 <= len(files) <= 14
+    assert sum(len((ROOT / file).read_text(encoding="utf-8").splitlines()) for file in files) <= 6000
