@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import sys
 import tempfile
@@ -22,11 +23,12 @@ CASES = Path(__file__).parent.parent / "tests" / "fuzz_cases"
 def parser() -> argparse.ArgumentParser:
     """The options."""
     parser = argparse.ArgumentParser(prog="python -m fuzz", description="Random programs, gradients, laws, pipelines, texts and archives.")
-    parser.add_argument("--seconds", type=float, default=60, help="how long (60)")
+    parser.add_argument("--seconds", type=float, help="how long (60; with --rounds: until they are over)")
     parser.add_argument("--seed", type=int, default=0, help="the same seed draws the same cases (0)")
     parser.add_argument("--kinds", default=",".join(BY_NAME), help=f"which of {', '.join(BY_NAME)} (all)")
     parser.add_argument("--jobs", type=int, default=1, help="worker processes (1)")
     parser.add_argument("--rounds", type=int, help=f"stop after so many rounds, each of {', '.join(f'{k.share} {k.name}' for k in KINDS)}")
+    parser.add_argument("--first", type=int, default=0, help="go on behind so many rounds of this seed (0)")
     parser.add_argument("--out", type=Path, default=CASES, help="where reduced findings are written (tests/fuzz_cases)")
     parser.add_argument("--json", action="store_true", help="the report as JSON on standard output")
     parser.add_argument("--case", metavar="KIND:SEED", help="one case, or the file of one, with details")
@@ -47,7 +49,8 @@ def main(words: list[str] | None = None) -> int:
         if chosen.case:
             return one(chosen.case, options)
         kinds = [BY_NAME[name] for name in names]
-        return campaign(Plan(chosen.seed, chosen.seconds, kinds, max(1, chosen.jobs), chosen.rounds, chosen.out), chosen.json)
+        seconds = chosen.seconds if chosen.seconds is not None else 60 if chosen.rounds is None else math.inf
+        return campaign(Plan(chosen.seed, seconds, kinds, max(1, chosen.jobs), chosen.rounds, chosen.out, chosen.first), chosen.json)
 
 
 def campaign(plan: Plan, as_json: bool) -> int:

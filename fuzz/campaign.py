@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,8 @@ REDUCTION = 25.0
 
 @dataclass(frozen=True)
 class Plan:
-    """What a campaign runs. out: the folder of reduced cases; rounds: stop after so many, None where only time counts."""
+    """What a campaign runs. out: the folder of reduced cases; rounds: stop after so many, None where only time counts; first: the number of
+    rounds that an earlier campaign of this seed ran."""
 
     seed: int
     seconds: float
@@ -42,6 +44,7 @@ class Plan:
     jobs: int = 1
     rounds: int | None = None
     out: Path | None = None
+    first: int = 0
 
 
 @dataclass
@@ -80,7 +83,7 @@ def run(plan: Plan, progress: Callable[[Report], None]) -> Report:
     """Run the campaign. The report is given to `progress` about once a second."""
     report = Report({kind.name: Counter() for kind in plan.kinds})
     start = time.monotonic()
-    order = iter(range(plan.rounds if plan.rounds is not None else SPAN))
+    order = iter(range(plan.first, SPAN if plan.rounds is None else plan.first + plan.rounds))
     workers: dict[int, Worker] = {}
     warm()
     gc.freeze()
@@ -88,7 +91,7 @@ def run(plan: Plan, progress: Callable[[Report], None]) -> Report:
         while True:
             is_over = time.monotonic() - start > plan.seconds
             while len(workers) < plan.jobs and not is_over:
-                batch = [number for number, _ in zip(order, range(ROUNDS))]
+                batch = list(islice(order, ROUNDS))
                 if not batch:
                     break
                 begin(plan, batch, {}, start, report, workers)
@@ -232,7 +235,7 @@ def ended(plan: Plan, start: float, report: Report, workers: dict[int, Worker], 
     report.add(kind.name, item)
     keep(plan, kind.name, item, report)
     first = at["round"]
-    batch = list(range(first, (first // ROUNDS + 1) * ROUNDS))
+    batch = list(range(first, plan.first + ((first - plan.first) // ROUNDS + 1) * ROUNDS))
     begin(plan, batch, at, start, report, workers)
 
 

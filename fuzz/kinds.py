@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fuzz import archives, gradients, laws, modules, pipelines, programs, texts
+from fuzz import archives, gradients, laws, modules, passes, pipelines, programs, texts
 from fuzz.case import Case
 from fuzz.judge import Check, Finding, attempt
 from fuzz.reduction import Smaller, reduced
@@ -35,11 +35,14 @@ KINDS = (
     Kind("programs", 4, 30, programs.draw, programs.check, programs.smaller),
     Kind("gradients", 1, 30, gradients.draw, gradients.check, gradients.smaller),
     Kind("laws", 1, 40, laws.draw, laws.check, laws.smaller),
+    Kind("passes", 1, 60, passes.draw, passes.check, passes.smaller),
     Kind("pipelines", 1, 40, pipelines.draw, pipelines.check, pipelines.smaller),
     Kind("texts", 40, 10, texts.draw, texts.check, texts.smaller),
     Kind("archives", 4, 20, archives.draw, archives.check, archives.smaller),
     Kind("modules", 40, 5, modules.draw, modules.check, modules.smaller),
 )
+
+
 def warm() -> None:
     """Load what cases need before processes are forked for them. Nothing here starts a thread."""
     import numpy as np

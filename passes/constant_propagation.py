@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from irtool.analysis.alias import Aliases
-from irtool.analysis.liveness import remove_dead_nodes
+from irtool.analysis.liveness import remove_dead_nodes, writers
 from irtool.analysis.memory_classes import is_mutable
 from irtool.ir.attribute import Attribute, TensorLiteral
 from irtool.ir.builder import Builder, type_of
@@ -41,9 +41,17 @@ def constant_propagation(graph: Graph, immutable_types: bool = False) -> bool:
           %6 : Tensor = aten::mul(%x, %3)
           return (%6)
     """
-    propagation = Propagation(graph, immutable_types)
-    propagation.block(graph.block)
-    return remove_dead_nodes(graph) or propagation.changed
+    changed = False
+    while True:
+        propagation = Propagation(graph, immutable_types)
+        propagation.block(graph.block)
+        before = writers(graph) if propagation.written else 0
+        changed = remove_dead_nodes(graph) or propagation.changed or changed
+        if not propagation.written or not propagation.dropped and writers(graph) == before:
+            break       # else a write that forbade folding may be gone
+    for node, why in propagation.left:
+        missed(graph, node, "not folded", why)
+    return changed
 
 
 class Propagation:
@@ -57,6 +65,12 @@ class Propagation:
         self.known: dict[Value, object] = {}
         self.foldable: dict[str, bool] = {}
         self.aliases: Aliases | None = None
+        self.left: list[tuple[Node, str]] = []
+        """The nodes that stay, and why."""
+        self.written = False
+        """Do some of them stay since a node writes into what they read or give?"""
+        self.dropped = False
+        """Has a loop or a branch gone that never runs?"""
 
     def block(self, block: Block) -> None:
         known, foldable = self.known, self.foldable
@@ -88,8 +102,9 @@ class Propagation:
         if not (values or node.kind in ("prim::ListConstruct", "aten::is_scripting")):
             return
         if not self.may_fold(node):
-            missed(self.graph, node, "not folded", "lists and tensors stay (immutable-types)" if self.immutable_types else
-                   "something writes into its operands or results")
+            self.left.append((node, "lists and tensors stay (immutable-types)" if self.immutable_types else
+                              "something writes into its operands or results"))
+            self.written = not self.immutable_types
             return
         results = evaluate(node, values)
         if results is None:
@@ -98,7 +113,7 @@ class Propagation:
             literal = self.spell(results[0], node.output.type)
             if literal is None:        # a list of tensors has no text, but results computed from it may
                 self.known[node.outputs[0]] = results[0]
-                missed(self.graph, node, "not folded", "no text says its value exactly")
+                self.left.append((node, "no text says its value exactly"))
             elif isinstance(node.output.type, TensorType) == isinstance(literal[1], TensorType):     # users may need the type that is wrong
                 become_constant(node, *literal)
                 self.known[node.outputs[0]] = results[0]
@@ -177,7 +192,7 @@ class Propagation:
             taken = node.blocks[0 if truth else 1]
             self.block(taken)
             replace_node(node, inline_block(taken, node))
-            self.changed = True
+            self.changed = self.dropped = True
             return
         for block in node.blocks:
             self.block(block)
@@ -199,7 +214,7 @@ class Propagation:
         trips = self.known.get(node.inputs[0], NOT_CONSTANT)
         if self.truth(node.inputs[1]) is False or isinstance(trips, int) and trips <= 0:
             replace_node(node, node.inputs[2:])
-            self.changed = True
+            self.changed = self.dropped = True
             return
         body = node.blocks[0]
         self.block(body)

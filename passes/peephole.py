@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from irtool.analysis.alias import Aliases
-from irtool.analysis.liveness import remove_dead_nodes
+from irtool.analysis.liveness import remove_dead_nodes, writers
 from irtool.analysis.shape_changes import loose_tensors
 from irtool.analysis.undefined_values import may_be_undefined
 from irtool.ir.attribute import Attribute, TensorLiteral
@@ -57,12 +57,20 @@ peephole.repeats = "of a tensor that only the removal of a cast shows, a second 
 
 def simplify(graph: Graph, stages: Iterable[dict[str, Rule]]) -> bool:
     """Apply the rules of each stage, by kind, in one walk; then dead code goes. Returns whether anything changed."""
-    kinds = {node.kind for node in graph.walk()}
+    stages = list(stages)
     changed = nothing_as_constants(graph)
-    for rules in stages:
-        if not kinds.isdisjoint(rules):
-            changed = Simplifier(graph, rules).run() or changed
-    return remove_dead_nodes(graph) or changed
+    while True:
+        kinds = {node.kind for node in graph.walk()}
+        asked = False
+        for rules in stages:
+            if not kinds.isdisjoint(rules):
+                simplifier = Simplifier(graph, rules)
+                changed = simplifier.run() or changed
+                asked = asked or simplifier.asked_aliases
+        before = writers(graph) if asked else 0
+        changed = remove_dead_nodes(graph) or changed
+        if not before or writers(graph) == before:
+            return changed
 
 
 def nothing_as_constants(graph: Graph) -> bool:
@@ -85,6 +93,11 @@ class Simplifier:
         self._aliases: Aliases | None = None
         self._loose: set[Value] | None = None
         self._places: dict[Node, dict[int | float | str, int | None]] = {}
+
+    @property
+    def asked_aliases(self) -> bool:
+        """Did a rule ask which values are written?"""
+        return self._aliases is not None
 
     @property
     def loose(self) -> set[Value]:
