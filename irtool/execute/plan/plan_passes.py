@@ -22,6 +22,7 @@ from irtool.execute.plan.program import Program
 from irtool.execute.plan.round_products import hoist_products
 from irtool.execute.plan.row_functions import use_rows
 from irtool.execute.plan.row_reductions import use_folds
+from irtool.execute.recurrent_loops import with_loops
 from irtool.ir.graph import Graph, Node
 
 ALWAYS, FUNCTION = "always", "function"
@@ -72,6 +73,15 @@ def fuse(making: Making) -> None:
         making.lower()
 
 
+def write_out_recurrent(making: Making) -> None:
+    """Replace recurrent operators by loops, and lower again."""
+    copy = with_loops(making.graph, making.lowering.env)
+    if copy is not None:
+        making.observed = observed_again(making.observed, copy)
+        making.graph = copy
+        making.lower()
+
+
 def drop_copies(making: Making) -> None:
     """Lower again without copies that no reader can distinguish from the original."""
     without = needless_copies(making.program)
@@ -80,6 +90,7 @@ def drop_copies(making: Making) -> None:
 
 
 PLAN_PASSES: tuple[PlanPass, ...] = (
+    PlanPass("write-out-recurrent", write_out_recurrent, ALWAYS, "a loop over time is compiled as a whole, steps and all"),
     PlanPass("fuse", fuse, ALWAYS, "a group of pointwise operators touches memory once, block by block"),
     PlanPass("drop-copies", drop_copies, FUNCTION, "a copy that never meets its original need not be one; first, since it lowers again"),
     PlanPass("stack-lists", lambda making: stack_lists(making.program), FUNCTION,
