@@ -75,6 +75,11 @@ STICKS_OUT = """() => [...document.querySelectorAll("#picture .box > text")].fil
   const frame = text.parentElement.querySelector("rect").getBBox(), words = text.getBBox();
   return words.x < frame.x - 1 || words.x + words.width > frame.x + frame.width + 8 || words.y + words.height > frame.y + frame.height + 2;
 }).map((text) => text.textContent)"""
+COVERED = """() => {
+  const texts = [...document.querySelectorAll("#picture text")].map((text) => [text.getBBox(), text.textContent]);
+  return texts.flatMap(([a, words], i) => texts.slice(0, i).filter(([b]) =>
+    a.x + 1 < b.x + b.width && b.x + 1 < a.x + a.width && a.y + 3 < b.y + b.height && b.y + 3 < a.y + a.height).map((each) => [words, each[1]]));
+}"""
 OVERLAPS = """() => {
   const parts = [...document.querySelectorAll("header > *")].filter((each) => each.offsetWidth).map((each) => each.getBoundingClientRect());
   return parts.some((a, i) => parts.slice(0, i).some((b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom));
@@ -84,11 +89,11 @@ OVERLAPS = """() => {
 @pytest.mark.parametrize("name", OPTIONS)
 def test_every_control(name: str, opened: Callable[..., Any]) -> None:
     page = opened(*OPTIONS[name])
-    assert not page.evaluate(STICKS_OUT) and not page.evaluate(OVERLAPS)
+    assert not page.evaluate(STICKS_OUT) and not page.evaluate(OVERLAPS) and not page.evaluate(COVERED)
     for _ in range(page.locator("#step").evaluate("each => Number(each.max)")):
         page.click("#after")
         assert text_of(page, "#step-name") != "as it was read"
-        assert not page.evaluate(STICKS_OUT)
+        assert not page.evaluate(STICKS_OUT) and not page.evaluate(COVERED)
     if page.is_visible("#before"):
         assert page.is_disabled("#after")
         page.click("#before")

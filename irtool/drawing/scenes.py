@@ -124,8 +124,11 @@ class Keys:
 
     def value(self, value: Value) -> str:
         """The key of a value."""
-        graph = value.node.graph
-        return f"{self.graphs[graph] if graph is not None else ''} %{value.name}"
+        return f"{self.of_graph(value.node)} %{value.name}"
+
+    def of_graph(self, part: Node | Block) -> str:
+        """The key of the graph that contains a node or block."""
+        return self.graphs[part.graph] if part.graph is not None else ""
 
 
 class Scenes:
@@ -188,7 +191,7 @@ class Scenes:
         if not is_part:
             last = len(scene.boxes)
             owner = block.owning_node
-            key = f"{self.keys.nodes[owner]} block{owner.blocks.index(block)}" if owner is not None else title
+            key = f"{self.keys.nodes[owner]} block{owner.blocks.index(block)}" if owner is not None else self.keys.of_graph(block)
             texts = [self.literals.text(value) or f"%{value.name}" for value in block.outputs]
             scene.boxes.append(Box(f"{key} return", "result", ["return " + cut(", ".join(texts), labels.LONGEST)]))
             reads.append([value for value in block.outputs if self.literals.text(value) is None])
@@ -220,23 +223,27 @@ class Scenes:
         for j, several in enumerate(reads):
             scene.boxes[j].absent = [value.name for value in several
                                      if sources.get(value) != j and (j, value) not in shown and not labels.is_module(value)]
-        scene.width, scene.height = arrangement.width, arrangement.height + HEADER
+        header = HEADER + (LINE if any(box.absent and not box.y for box in scene.boxes) else 0)
+        scene.width, scene.height = arrangement.width, arrangement.height + header
         for box in scene.boxes:
-            box.y += HEADER
+            box.y += header
         for line in scene.lines:
-            line.points = [(x, y + HEADER) for x, y in line.points]
+            line.points = [(x, y + header) for x, y in line.points]
 
     def read_by(self, nodes: list[Node]) -> list[Value]:
-        """The values that nodes and their blocks read, in order, without literals."""
+        """The values from outside that nodes and their blocks read, in order, without literals."""
         values: dict[Value, None] = {}
+        inside: set[Value] = set()
         pending = list(reversed(nodes))
         while pending:
             node = pending.pop()
+            inside.update(node.outputs)
             values.update(dict.fromkeys([value for value in node.inputs if self.literals.text(value) is None]))
             for block in reversed(node.blocks):
+                inside.update(block.inputs)
                 pending.append(block.return_node)
                 pending += reversed(block.nodes)
-        return list(values)
+        return [value for value in values if value not in inside]
 
     # -- boxes
     def box(self, name: str, node: Node, depth: int, room: int) -> Box:
@@ -306,7 +313,7 @@ class Scenes:
             name = graph.name
             box = Box(f"{name} graph", "graph", [f"graph {name}"])
             if len(self.drawn(graph.block)) <= MOST:
-                box.put_in([self.scene(name, graph.block, name, 1)])
+                box.put_in([self.scene(name, graph.block, "", 1)])
             else:
                 box = Box(f"{name} graph", "fold", [f"graph {name}", f"{sum(1 for _ in graph.walk())} nodes"])
                 box.opens = name
