@@ -48,7 +48,8 @@ def sizes_of(kind: str, has_biases: bool, layers: int, bidirectional: bool, batc
     return sizes
 
 
-CASES = [case for case in product(KINDS, (True, False), (1, 2), (False, True), (False, True), (False, True)) if not case[5] or case[0] == "lstm"]
+FLAGS = (False, True)
+CASES = [case for case in product(KINDS, FLAGS, (1, 2), FLAGS, FLAGS, FLAGS) if not case[5] or case[0] == "lstm"]
 
 
 def drawn(sizes: list[tuple[int, ...]], dtype: str = "float32") -> list[Any]:
