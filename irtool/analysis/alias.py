@@ -16,7 +16,18 @@ from typing import TYPE_CHECKING, TypeVar
 from irtool.analysis.alias_roots import roots_of_all
 from irtool.analysis.memory_classes import ANYTHING, classes_meet, contained_classes, is_mutable, memory_class
 from irtool.ir.custom import CUSTOM_VJP
-from irtool.ir.effects import DECLARED, FRESH, GROUP_KINDS, SPECIAL, UNDECLARED, category_of, facts_of, node_may_write, updates_statistics
+from irtool.ir.effects import (
+    DECLARED,
+    FRESH,
+    GROUP_KINDS,
+    OF_ONE,
+    SPECIAL,
+    UNDECLARED,
+    category_of,
+    facts_of,
+    node_may_write,
+    updates_statistics,
+)
 from irtool.ir.handlers import Handlers
 from irtool.ir.schema import Literal, Schema, node_arguments, qualified, schema_of
 from irtool.ir.types import ListType, TensorType, TupleType
@@ -43,6 +54,7 @@ class Aliases:
         self._writes: dict[Node, list[Value]] = {}            # direct writes, before roots are known
         self._writes_all: set[Node] = set()                   # nodes that may write into any wild memory
         self._contents: dict[Value, tuple[Value, ...]] = {}   # lists that never leave: their elements
+        self._of_one: dict[Value, list[Value]] = {}           # such a list -> results that may be views of the only tensor in it
         self._roots: dict[Value, frozenset[Value]] = {}       # of every value in _points, computed on first use
         self._names: dict[Value, list[Value]] = {}            # root -> the values that have it, computed on first use
         self._writes_of: dict[Node, tuple[frozenset[Value], frozenset[str]]] = {}
@@ -298,6 +310,8 @@ class Aliases:
                     self._analyze_declared(node, schema)
                     if qualified(node.kind) in UNDECLARED:
                         self._analyze_undeclared(node)
+                    elif qualified(node.kind) in OF_ONE:
+                        self._analyze_of_one(node)
                     if updates_statistics(node):
                         self._write_statistics(node)
             else:
@@ -314,6 +328,18 @@ class Aliases:
                 self._make_wild(value)
             else:
                 self._point(value, operand)
+
+    def _analyze_of_one(self, node: Node) -> None:
+        """The result may be a view of the only tensor of a list. Which tensors are in a list that leaves is not known."""
+        for value in node.inputs:
+            if isinstance(value.type, ListType) and isinstance(value.type.element, TensorType):
+                held = self._contents.get(value)
+                if held is None:
+                    self._make_wild(node.output)
+                    continue
+                self._of_one.setdefault(value, []).append(node.output)
+                if len(held) == 1:
+                    self._point(node.output, *held)
 
     def _analyze_declared(self, node: Node, schema: Schema) -> None:
         actual: dict[str, list[Value]] = {}
@@ -487,15 +513,16 @@ class Aliases:
         for block in self.graph.walk_blocks():
             for node in block:
                 lists = [value for value in node.inputs if value in held]
-                if lists and (category_of(node) != FRESH or any(contained_classes(value.type) for value in node.outputs)):
+                is_fresh = category_of(node) == FRESH or qualified(node.kind) in OF_ONE
+                if lists and (not is_fresh or any(contained_classes(value.type) for value in node.outputs)):
                     leaving.update(lists)
             if block is self.graph.block:
                 leaving.update(value for value in block.outputs if value in held and not isinstance(value.type, TupleType))
             else:
                 leaving.update(value for value in block.outputs if value in held)
         for value in leaving:
-            for element in held.pop(value):
-                self._make_wild(element)
+            for each in (*held.pop(value), *self._of_one.get(value, ())):
+                self._make_wild(each)
 
 
 def union(one: frozenset[T], others: list[frozenset[T]]) -> frozenset[T]:

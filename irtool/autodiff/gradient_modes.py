@@ -214,7 +214,7 @@ def nothing_to_do(node: Node) -> bool | None:
     type = node.inputs[0].type
     if not isinstance(type, TensorType) or type.dtype is None:
         return None
-    if node.kind in ("aten::real", "aten::conj"):
+    if node.kind in ("aten::real", "aten::conj", "aten::conj_physical"):
         return not type.dtype.startswith("complex")
     if node.kind == "aten::to":
         dtype, copies = known(node, "dtype"), known(node, "copy")

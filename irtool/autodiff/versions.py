@@ -19,6 +19,7 @@ from irtool.ir.graph import RETURN, Block, Graph, Node, Value
 from irtool.ir.schema import schema_of, schemas
 from irtool.ir.structure_kinds import CONTAINERS
 from irtool.ir.types import TENSOR, TensorType, spell
+from irtool.ops.size_facts import CONJUGATES
 from irtool.partial.items import holds_tensor
 
 Put = Callable[[Builder, Node, Value, Value], Value]
@@ -49,6 +50,7 @@ VIEWS: dict[str, tuple[str, Put]] = {
     "aten::unsqueeze": ("aten::unsqueeze", _reshaped),
     "aten::view": ("aten::view", _reshaped),
     "aten::squeeze": ("aten::squeeze.dim", _reshaped),
+    **{kind: (kind, _transposed) for kind in CONJUGATES},
 }
 """Kind of a view -> its overload, and the function that computes the whole tensor from a new part."""
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from irtool.dispatch.backend import BACKEND
 from irtool.dispatch.stack import Boxed, Layer, current, elements_of
-from irtool.ir.effects import OPERAND_ITSELF, UNDECLARED, facts_of
+from irtool.ir.effects import OF_EACH, OF_ONE, OPERAND_ITSELF, UNDECLARED, facts_of
 from irtool.ir.errors import Error, RunError, UnsupportedError
 from irtool.ir.schema import forgets_kinds, parse_schema, schema_named
 from irtool.ops import OPS
@@ -26,7 +26,7 @@ from irtool.ops.call import overload
 from irtool.ops.checks import OVERLAP
 from irtool.ops.nested_tensors import map_tensors, tensors_in
 from irtool.ops.overload import THROUGH, refuse_dtype, refuse_parts
-from irtool.ops.size_facts import CERTAIN_VIEWS, VIEWS_AS
+from irtool.ops.size_facts import CERTAIN_VIEWS, CONJUGATES, VIEWS_AS
 from irtool.ops.tensor import Tensor, next_birth
 
 SILENT = ("aten::detach", "aten::data")
@@ -38,22 +38,28 @@ FILLS = ("aten::zero_", "aten::fill_.Scalar")
 
 
 class View:
-    """The operation that made a tensor a view of `whole`: operator, further operands, and the position among its results."""
+    """The operation that made a tensor a view of `whole`: operator, operands, and the position among its results. hole: where the whole is
+    among the operands: first, or (position of a list, position in it)."""
 
-    __slots__ = ("whole", "name", "rest", "place")
+    __slots__ = ("whole", "name", "args", "hole", "place")
 
-    def __init__(self, whole: Tensor, name: str, rest: list[Any], place: int) -> None:
+    def __init__(self, whole: Tensor, name: str, args: list[Any], hole: tuple[int, int] | None, place: int) -> None:
         self.whole = whole
         self.name = "aten::reshape" if name == "aten::view" else name      # a new whole may have other strides
-        self.rest = [list(each) if isinstance(each, list) else each for each in rest]
+        self.args = [list(each) if isinstance(each, list) else each for each in args]
         if name in VIEWS_AS:        # the other tensor matters only by its sizes
             self.name, more = VIEWS_AS[name]
-            self.rest = [rest[0].shape, *more]
+            self.args = [whole, args[1].shape, *more]
+        self.hole = hole
         self.place = place
 
     def of(self, whole: Any, layer: Layer) -> Any:
         """The same view of another tensor."""
-        results = layer.apply(self.name, [whole, *self.rest])
+        args = [whole, *self.args[1:]]
+        if self.hole is not None:
+            at, inside = self.hole
+            args = [*self.args[:at], [*self.args[at][:inside], whole, *self.args[at][inside + 1:]], *self.args[at + 1:]]
+        results = layer.apply(self.name, args)
         return next(each for at, each in enumerate(tensors_in(results)) if at == self.place)
 
 
@@ -70,10 +76,10 @@ class Links:
 @forgets_kinds
 @cache
 def is_view(name: str) -> bool:
-    """May the results of an operator be views of its first operand, without a write?"""
+    """May the results of an operator be views of its first operand, or of tensors in a list, without a write?"""
     schema = schema_named(name) or overload(name).schema
     first = schema.arguments[0].alias if schema.arguments else None
-    if schema.kind in UNDECLARED:
+    if schema.kind in UNDECLARED or schema.kind in OF_ONE or schema.kind in OF_EACH:
         return True
     return first is not None and not schema.is_mutable and any(each.alias is not None for each in schema.returns)
 
@@ -135,15 +141,21 @@ def become(target: Tensor, other: Tensor) -> None:
 
 
 def remember(layer: Layer, name: str, args: list[Any], results: Any) -> Any:
-    """Note for the results of an operator that they may be views of its first operand; returns the results.
+    """Note for the results of an operator that they may be views of its first operand, or of tensors in a list; returns the results.
 
     A result that is the operand itself gets a new handle, and so does a result that the layer below has noted as a view of its operand.
     """
     whole = args[0]
-    if not isinstance(whole, Tensor):
-        return results
-    if is_operand(layer, name, whole, results):
-        return whole
+    if isinstance(whole, Tensor):
+        return whole if is_operand(layer, name, whole, results) else linked(layer, name, args, whole, None, results)
+    at, tensors = next(((at, each) for at, each in enumerate(args) if isinstance(each, list)), (0, []))
+    if isinstance(results, list | tuple):
+        return [linked(layer, name, args, tensors[place], (at, place), result) for place, result in enumerate(results)]
+    return linked(layer, name, args, tensors[0], (at, 0), results) if len(tensors) == 1 else results
+
+
+def linked(layer: Layer, name: str, args: list[Any], whole: Tensor, hole: tuple[int, int] | None, results: Any) -> Any:
+    """The results of an operator, noted as views of one operand. hole: as View has it."""
     is_own = layer.owns(whole)
 
     def handle(each: Tensor) -> Tensor:
@@ -155,7 +167,7 @@ def remember(layer: Layer, name: str, args: list[Any], results: Any) -> Any:
         if is_linked and (may_copy(name) or root_of(each) is root_of(whole)) or may_copy(name) and not shares_memory(each, whole):
             continue
         each.links = each.links or Links()
-        each.links.origin = View(whole, name, args[1:], place)
+        each.links.origin = View(whole, name, args, hole, place if hole is None else hole[1])
         if is_noted:
             if whole.links is None:
                 whole.links = Links()
@@ -177,7 +189,7 @@ def is_operand(layer: Layer, name: str, operand: Tensor, result: Any) -> bool:
 def may_copy(name: str) -> bool:
     """May an operator that is a view by its schema return a copy (`reshape`)? The result of any other is a view, even if a layer computes
     a copy."""
-    return name.partition(".")[0] not in CERTAIN_VIEWS
+    return name.partition(".")[0] not in CERTAIN_VIEWS | CONJUGATES
 
 
 def shares_memory(view: Tensor, whole: Tensor) -> bool:
@@ -367,8 +379,12 @@ def keeping(before: Tensor, after: Tensor, tapes: list[Any]) -> Tensor:
 
 def put_back(layer: Layer, name: str, root: Any, chain: list[View], part: Any) -> Any:
     """`root` with the elements that the last view of a chain shows replaced by `part`. Raises RunError if a view shows an element twice."""
+    if part.dtype != root.dtype:
+        raise unknown_elements(name)
     flat = layer.apply("aten::reshape", [root, [int(np.prod(root.shape, dtype=np.int64))]])
     places = places_of(root, chain, name)
+    if sum(view.name.partition(".")[0] in CONJUGATES for view in chain) % 2:
+        part = layer.apply("aten::conj_physical", [part])
     part = layer.apply("aten::reshape", [part, [len(places)]])
     once = np.unique(places)
     if len(once) != len(places):
@@ -401,9 +417,14 @@ def viewed(places: Any, chain: list[View], name: str) -> Any:
         operator = chain[-1].name.partition(".")[0]
         raise UnsupportedError(f"{name.partition('.')[0]} into what {operator} gives is not supported here yet", code="E0504") from error
     if elements.dtype != np.int64:
-        raise UnsupportedError(f"{name.partition('.')[0]} into what shows other elements than it is a view of is not supported here",
-                               code="E0504")
+        raise unknown_elements(name)
     return elements
+
+
+def unknown_elements(name: str) -> UnsupportedError:
+    """The refusal of a write into a view as another dtype, such as the real parts of complex numbers."""
+    return UnsupportedError(f"{name.partition('.')[0]} into what shows other elements than it is a view of is not supported here",
+                            code="E0504")
 
 
 def reshaped(layer: Layer, plain: str, target: Tensor, rest: list[Any]) -> Any:

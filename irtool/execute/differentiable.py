@@ -336,6 +336,12 @@ class Versions:
             entry = self.known[id(memory)] = (memory, Version())      # the entry keeps the array alive, so that no other gets its id
         return entry[1]
 
+    def join(self, array: Any, other: Any) -> Version:
+        """The version of the memory of `other`, which from now on is that of the array's memory too."""
+        version, memory = self.of(other), memory_of(array)
+        self.known[id(memory)] = memory, version
+        return version
+
 
 def on_tape(value: Any, function: Function | None, place: Any, versions: Versions | None) -> Any:
     """A value with its arrays, in lists, tuples and instances too, wrapped in Variables that refer to `function` (None: to no step).

@@ -28,6 +28,7 @@ from irtool.ir.types import Type, TypeVar
 from irtool.ops.checks import OVERLAP, overlaps
 from irtool.ops.node_calls import call_node
 from irtool.ops.overload import refuse_parts, write_into
+from irtool.ops.size_facts import CONJUGATES
 from irtool.ops.structure import handler_of
 
 Step = Callable[[Sequence[Any], "Versions | None"], list[Any]]
@@ -68,13 +69,13 @@ class Recording:
         if not needed or not is_differentiable(node):
             return self.plain(node, operands)
         step = self.make(node, tuple([needs_gradient(each) for each in operands]), False)
-        return self.noted(step(operands, self.versions), operands)
+        return self.of_one_memory(node, step(operands, self.versions), operands)
 
     def plain(self, node: Node, operands: Sequence[Any]) -> Sequence[Any]:
         """Run a node that no gradient flows through."""
         results = call_node(node, [detached(value) for value in operands])
         results_on_tape = [on_tape(value, None, None, self.versions) for value in results]
-        return results_on_tape if self.versions is None else self.noted(results_on_tape, operands if is_differentiable(node) else ())
+        return self.of_one_memory(node, results_on_tape, operands) if is_differentiable(node) else self.noted(results_on_tape)
 
     def refused(self, node: Node, operands: Sequence[Any]) -> Sequence[Any]:
         """Run a Python operator, whose gradient is unknown: asking for it later raises an error."""
@@ -137,6 +138,14 @@ class Recording:
         for each in variables(written):
             if each.version is not None:
                 each.version.written()
+
+    def of_one_memory(self, node: Node, results: list[Any], operands: Sequence[Any]) -> list[Any]:
+        """The results of an operator, noted; a conjugated view counts as one in the memory of its operand."""
+        if self.versions is not None and node.kind in CONJUGATES:
+            for each in variables(results):
+                each.data = call_node(node, [detached(value) for value in operands])[0]     # a plan's is no view
+                each.version = self.versions.join(each.data, operands[0].data)
+        return self.noted(results, operands)
 
     def noted(self, values: list[Any], sources: Sequence[Any] = ()) -> list[Any]:
         """The values; if the graph writes, note which of `sources` they are views of."""

@@ -105,7 +105,7 @@ def places_of(part: Any, whole: Any, kind: str) -> Any:
 
     Raises UnsupportedError if some are not in it.
     """
-    if part.shape == whole.shape and part.strides == whole.strides and start_of(part) == start_of(whole):
+    if part.dtype == whole.dtype and part.shape == whole.shape and part.strides == whole.strides and start_of(part) == start_of(whole):
         return None
     sought, present = addresses(part), addresses(whole)
     order = np.argsort(present, kind="stable")

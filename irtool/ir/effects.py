@@ -92,12 +92,18 @@ RESHAPES = frozenset(f"aten::{name}" for name in "as_strided_ squeeze_ swapaxes_
 
 UNDECLARED = frozenset(f"aten::{name}" for name in """
 type_as dropout feature_dropout alpha_dropout feature_alpha_dropout atleast_1d atleast_2d atleast_3d sum_to_size _grad_sum_to_size data
-unsafe_chunk unsafe_split unsafe_split_with_sizes unflatten_dense_tensors
+unsafe_chunk unsafe_split unsafe_split_with_sizes unflatten_dense_tensors conj_physical lift to_dense _unsafe_view _reshape_from_tensor
+dequantize _cast_Byte _cast_Char _cast_Short _cast_Int _cast_Long _cast_Half _cast_Float _cast_Double
 """.split())
 """Kinds that may give back an operand, or a view of it, though their schemas do not say so."""
+OF_ONE = frozenset(f"aten::{name}" for name in "cartesian_prod einsum flatten_dense_tensors".split())
+"""Kinds that may give a view of a tensor in a list where it is the only one in it, though their schemas do not say so."""
+OF_EACH = frozenset(f"aten::{name}" for name in "broadcast_tensors meshgrid".split())
+"""Kinds that give a list of views of the tensors in a list, though their schemas do not say so."""
 OPERAND_ITSELF = frozenset(f"aten::{name}" for name in """
 to cpu contiguous type_as dropout feature_dropout alpha_dropout feature_alpha_dropout atleast_1d atleast_2d atleast_3d flatten sum_to_size
-real conj resolve_conj resolve_neg positive lift_fresh _autocast_to_full_precision _autocast_to_reduced_precision
+real conj conj_physical resolve_conj resolve_neg positive lift lift_fresh to_dense
+_autocast_to_full_precision _autocast_to_reduced_precision
 """.split())
 """Kinds that give back the first operand itself where there is nothing to do, not a view of it: the one's new shape is the other's."""
 
@@ -152,9 +158,10 @@ def _find_facts(kind: str) -> KindFacts:
         out_arities = frozenset(len(schema.arguments) for schema in declared if _has_out(schema))
         writes = full in STATISTICS or any(schema.is_mutable for schema in plain)
         aliases = any(a.alias is not None for schema in plain for a in (*schema.arguments, *schema.returns))
-        category = DECLARED if aliases or full in STATISTICS or full in UNDECLARED or any(schema.is_varret for schema in plain) else FRESH
+        is_declared = aliases or full in STATISTICS or full in UNDECLARED | OF_ONE or any(schema.is_varret for schema in plain)
         if plain and not any(schema.returns or schema.is_varret or schema.is_mutable for schema in plain):
             effects = True      # it gives nothing and writes nothing: an assertion, a setting
+        category = DECLARED if is_declared else FRESH
         return KindFacts(effects, random, writes, category, out_arities, not all(schema.is_mutable for schema in plain))
     space = full.partition("::")[0]
     if space in ("onnx", "caffe2") or "::" not in kind and not kind.endswith(("_", "!")):

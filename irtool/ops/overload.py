@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from irtool.ir.effects import RESHAPES, UNDECLARED
+from irtool.ir.effects import OF_ONE, RESHAPES, UNDECLARED
 from irtool.ir.errors import Error, RunError, UnsupportedError
 from irtool.ir.schema import Argument, Schema
 from irtool.ir.types import contiguous_strides
 from irtool.ops.arrays import Array, as_array, astype, code_of, current_namespace, is_array, share_memory, title, to_number
 from irtool.ops.checks import fit, letter, overlaps, refuse_overlap, refuse_partial_overlap, row_major
+from irtool.ops.conjugates import spread
 from irtool.ops.kinds_of_values import tag
 from irtool.ops.op import Kernel, Op
 from irtool.ops.promotion import Rule, can_cast, compute_dtype, result_type
@@ -40,7 +41,7 @@ class Overload:
     """A kernel as one schema calls it: plain, derived in-place, or derived out=."""
 
     __slots__ = ("schema", "op", "kernel", "promote", "promoted", "mode", "outs", "converters", "fitting", "takes", "result", "fresh",
-                 "is_factory", "of_quantized")
+                 "is_factory", "written", "of_quantized")
 
     def __init__(self, schema: Schema, op: Op, mode: str = "plain", outs: int = 0) -> None:
         self.schema = schema
@@ -53,6 +54,7 @@ class Overload:
         arguments = schema.arguments[:len(schema.arguments) - outs]
         self.promoted = [place for place, argument in enumerate(arguments) if _takes_part(argument)] if op.promote else []
         promoted = set(self.promoted)
+        self.written = [place for place, argument in enumerate(schema.arguments) if argument.alias is not None and argument.alias.is_write]
         self.of_quantized = op.family.startswith("quantized")
         converters = CONVERTERS_OF_QUANTIZED if self.of_quantized else CONVERTERS
         self.converters: list[tuple[int, Callable[[Any, Argument], Any], Argument]] = []
@@ -65,7 +67,7 @@ class Overload:
                         if argument.name in wide and "Tensor" not in argument.type.text]
         self.takes = op.takes
         self.result = [RESULTS.get(result.type.text) for result in schema.returns]
-        self.fresh = schema.kind not in UNDECLARED and not any(result.alias is not None for result in schema.returns)
+        self.fresh = schema.kind not in UNDECLARED | OF_ONE and not any(result.alias is not None for result in schema.returns)
 
     def __call__(self, args: list[Any]) -> Any:
         """Run on one value per argument of the schema. Gives the kernel's result, arrays for tensors."""
@@ -93,11 +95,13 @@ class Overload:
         except (ValueError, IndexError, TypeError, OverflowError, ZeroDivisionError, KeyError, AttributeError, ArithmeticError,
                 np.linalg.LinAlgError) as error:
             raise RunError(_numpy_complaint(self.schema, operands, error), code="E0407") from error
-        if self.mode == "plain":
-            return result
         if self.mode == "inplace":
-            return write_into(target, result, self.schema)
-        return write_outs(outs, result)
+            result = write_into(target, result, self.schema)
+        elif self.mode == "out":
+            result = write_outs(outs, result)
+        for place in self.written:
+            spread(args[place])
+        return result
 
     def takes_held(self, args: list[Any]) -> bool:
         """Stands a quantized tensor, or what holds one, where a tensor is due?"""

@@ -52,6 +52,8 @@ def _make(kind: str, args: Sequence[Any], is_chosen: bool) -> Callable[..., Any]
         return None
     try:
         name, values = (kind, args) if is_chosen else choose(kind, args, {})
+        if not overload(name).fresh:
+            return None
         symbols = {id(arg): Symbol(arg.array.dtype, not arg.array.ndim) for arg in args if type(arg) is Tensor}
         operands = [symbols[id(arg)] for arg in args if type(arg) is Tensor]
         if len({id(each) for each in operands}) != len(operands):

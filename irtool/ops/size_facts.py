@@ -33,10 +33,14 @@ RESHAPING = RESHAPES | aten("resize_ resize_as_ set_ data set_data detach_")
 """Kinds that change the shape of their operand, or may give the operand other memory."""
 DECIDING = aten("Bool Int Float item is_nonzero equal allclose ScalarImplicit IntImplicit")
 """Operators that turn a tensor's elements into what Python decides by."""
-CERTAIN_VIEWS = aten("as_strided view_as_complex view_as_real")
+CERTAIN_VIEWS = aten("as_strided atleast_1d atleast_2d atleast_3d narrow view_as_complex view_as_real")
 """Views that never copy, although a batch of them may have to: a write into the result reaches the operand."""
 VIEWS_AS = {"aten::expand_as": ("aten::expand", [False]), "aten::view_as": ("aten::reshape", []), "aten::reshape_as": ("aten::reshape", [])}
 """Views in the sizes of another tensor -> the same views by sizes, and what follows the sizes."""
+CONJUGATES = aten("conj _conj mH adjoint matrix_H")
+"""Kinds that give a conjugated view of a complex tensor."""
+BY_MEMORY = aten("resolve_conj")
+"""Kinds whose result depends on whether an operand is a conjugated view."""
 OVERLAPPING_VIEWS = aten("expand expand_as broadcast_to broadcast_tensors as_strided unfold meshgrid")
 """Views of which several elements may be one place in memory: a write into one element is a write into all of them."""
 ON_TENSORS = {f"aten::__{word}__": f"aten::logical_{word}" for word in ("not", "and", "or")}

@@ -44,7 +44,7 @@ from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.types import ListType, TensorType
 from irtool.ops.node_calls import from_values, plan_for
 from irtool.ops.overload import Overload
-from irtool.ops.size_facts import TRACEABLE_PRIMS, WRITES_ALL
+from irtool.ops.size_facts import BY_MEMORY, CONJUGATES, TRACEABLE_PRIMS, WRITES_ALL
 from irtool.ops.structure import STRUCTURE, handler_of
 from irtool.ops.symbols.array_layout import Meta, dummy, fresh_meta, meta_of
 from irtool.ops.symbols.recorded_calls import NAMESPACE, trace
@@ -169,6 +169,8 @@ class Lowering(Blocks):
         elif node.kind in (APPEND, GET) and node.inputs[0] in self.lists and self.round_list(node, self.lists[node.inputs[0]], into):
             return
         items = [self.env[value] for value in node.inputs]
+        if node.kind in CONJUGATES and self.writes:
+            self.check_conjugate(node, items)
         if node.kind == APPEND and node.inputs[0] in self.names and isinstance(items[0], Group):
             self.env.update(dict.fromkeys(self.names[node.inputs[0]], Group([*items[0].items, items[1]], list)))
             return
@@ -261,6 +263,12 @@ class Lowering(Blocks):
         into.instructions.append(Call(operator.add, (item, Known(count)), {}, number, "number", node))
         return number
 
+    def check_conjugate(self, node: Node, items: list[Item]) -> None:
+        """Raises NotLowered for a conjugated view of what may be written into: the calls of NumPy's do not keep it up to date."""
+        meta = meta_of_item(items[0])
+        if (meta is None or meta.dtype.kind == "c") and self.aliases_at_all.is_written(node.outputs[0]):
+            raise NotLowered(f"a tensor is written into that '{node.kind}' gives a view of", node)
+
     def is_known_list(self, node: Node) -> bool:
         """Are the items of the list that a node makes known in front of every node?"""
         names = names_of(node, self.graph)
@@ -331,7 +339,7 @@ class Lowering(Blocks):
         """The calls of a node; None when they are not known."""
         facts = facts_of(node.kind)
         writes = node_may_write(node)
-        if not self.loose.isdisjoint(node.outputs):
+        if not self.loose.isdisjoint(node.outputs) or node.kind in BY_MEMORY:
             return None
         if facts.side_effects or writes and not is_in_place(node) or node.kind[:1] == "^" or facts.is_random and is_random(node):
             self.program.is_random |= facts.is_random or facts.side_effects or "::" not in node.kind

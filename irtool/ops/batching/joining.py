@@ -98,7 +98,8 @@ def chunk_cat(batch: Batch, tensors: Any, dim: int, num_chunks: int) -> Any:
 @table.batch("flatten_dense_tensors")
 def flatten_dense_tensors(batch: Batch, tensors: Any) -> Any:
     """Each (...) -> (n), joined."""
-    return batch.again("aten::cat", [batch.again("aten::reshape", each, [-1]) for each in tensors], 0)
+    parts = [batch.again("aten::reshape", each, [-1]) for each in tensors]
+    return parts[0] if len(parts) == 1 else batch.again("aten::cat", parts, 0)
 
 
 @table.batch("unflatten_dense_tensors")

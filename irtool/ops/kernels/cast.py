@@ -145,7 +145,7 @@ def _copy(xp, self):
     return self.copy(order="K")
 
 
-COPIES = ("alias_copy", "detach_copy", "lift", "lift_fresh_copy", "_lazy_clone")
+COPIES = ("alias_copy", "detach_copy", "lift_fresh_copy", "_lazy_clone")
 table.define([f"aten::{name}(Tensor self) -> Tensor" for name in COPIES], _copy, doc="A copy.")
 
 
@@ -158,7 +158,7 @@ table.define([f"aten::{name}(Tensor(a) self) -> Tensor(a)" for name in ("alias",
 table.define("aten::data(Tensor self) -> Tensor", _alias, doc="Another tensor on the same memory.")
 
 
-@table.op("aten::lift_fresh(Tensor(a) self) -> Tensor(a)")
+@table.op("aten::lift_fresh(Tensor(a) self) -> Tensor(a)", "aten::lift(Tensor self) -> Tensor")
 def lift_fresh(xp, self):
     """The tensor itself."""
     return self

@@ -155,7 +155,8 @@ def chunk_cat(xp, tensors, dim, num_chunks):
 @table.op("aten::flatten_dense_tensors(Tensor[] tensors) -> Tensor")
 def flatten_dense_tensors(xp, tensors):
     """All elements of all tensors in one dimension."""
-    return concatenated(xp, [t.reshape(-1) for t in tensors], 0)
+    parts = [t.reshape(-1) for t in tensors]
+    return parts[0] if len(parts) == 1 else concatenated(xp, parts, 0)
 
 
 @table.op("aten::unflatten_dense_tensors(Tensor flat, Tensor[] tensors) -> Tensor[]")
@@ -497,7 +498,7 @@ def cartesian_prod(xp, tensors):
         if tensor.ndim != 1:
             raise RunError(f"Expect a 1D vector, but got shape {list(tensor.shape)}")
     if len(tensors) == 1:
-        return tensors[0].copy()
+        return tensors[0]
     return xp.stack([g.reshape(-1) for g in _meshgrid(xp, tensors)], 1)
 
 

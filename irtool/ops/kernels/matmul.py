@@ -307,7 +307,7 @@ def addbmm(xp, self, batch1, batch2, beta, alpha):
 
 @table.op("aten::einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor")
 def einsum(xp, equation, tensors, path):
-    """Einstein summation: letters name dimensions, `...` the rest."""
+    """Einstein summation: letters name dimensions, `...` the rest; a view of a single operand where nothing is summed."""
     equation = equation.replace(" ", "")
     operands, arrow, output = equation.partition("->")
     terms = operands.split(",")
@@ -324,12 +324,13 @@ def einsum(xp, equation, tensors, path):
     if "..." in equation:
         equation = _spelled_out(terms, arrow, output, tensors)
         terms = equation.partition("->")[0].split(",")
-    dtype = tensors[0].dtype
-    if dtype.kind in "bu" or dtype.kind == "i" and dtype != xp.int64 or any(tensor.dtype != dtype for tensor in tensors):
-        return contract(xp, terms, _result_term(equation), tensors, path)
+    dtype, result = tensors[0].dtype, _result_term(equation)
+    is_view = len(terms) == 1 and set(terms[0]) == set(result)
+    if is_view or dtype.kind in "bu" or dtype.kind == "i" and dtype != xp.int64 or any(tensor.dtype != dtype for tensor in tensors):
+        return contract(xp, terms, result, tensors, path)
     wide = [t.astype(xp.float32) for t in tensors] if dtype == xp.float16 else tensors
-    result = xp.asarray(xp.einsum(equation, *wide, optimize=len(tensors) > 1))
-    return row_major(xp, result).reshape(result.shape).astype(dtype, copy=False)
+    product = xp.asarray(xp.einsum(equation, *wide, optimize=len(tensors) > 1))
+    return row_major(xp, product).reshape(product.shape).astype(dtype, copy=False)
 
 
 def _result_term(equation):

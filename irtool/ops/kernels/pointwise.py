@@ -6,6 +6,7 @@ import math
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import real_of
 from irtool.ops.checks import only, refuse, widen
+from irtool.ops.conjugates import conjugated, origin
 from irtool.ops.op import OpTable
 from irtool.ops.promotion import TO_FLOAT
 
@@ -268,29 +269,29 @@ def nan_to_num(xp, self, nan, posinf, neginf):
     return xp.where(self == -math.inf, limits.min if neginf is None else kind(neginf), result)
 
 
-# ---- complex numbers: a tensor is never lazily conjugated or negated here, so conj copies and resolve_* give their argument
+# ---- complex numbers
 
-def _conj(xp, self):
-    return xp.conj(self) if self.dtype.kind == "c" else self
-
-
-table.define(("aten::conj(Tensor(a) self) -> Tensor(a)", "aten::_conj(Tensor(a) self) -> Tensor(a)"), _conj,
-             doc="Complex conjugate; a real tensor itself.")
+table.define(("aten::conj(Tensor(a) self) -> Tensor(a)", "aten::_conj(Tensor(a) self) -> Tensor(a)"), conjugated,
+             doc="Complex conjugate, a view; a real tensor itself.")
 
 
 def _conj_physical(xp, self):
     return xp.conj(self) if self.dtype.kind == "c" else self.copy()
 
 
-_unary("conj_physical _conj_physical _conj_copy", _conj_physical, "Complex conjugate, a new tensor.")
+_unary("_conj_physical _conj_copy", _conj_physical, "Complex conjugate, a new tensor.")
+table.define("aten::conj_physical(Tensor self) -> Tensor", lambda xp, self: xp.conj(self) if self.dtype.kind == "c" else self,
+             doc="Complex conjugate, a new tensor; a real tensor itself.")
 
 
-def _itself(xp, self):
-    return self
+@table.op("aten::resolve_conj(Tensor(a) self) -> Tensor(a)")
+def resolve_conj(xp, self):
+    """A copy of a conjugated view; any other tensor itself."""
+    return self.copy() if self.dtype.kind == "c" and origin(self)[1] else self
 
 
-table.define(("aten::resolve_conj(Tensor(a) self) -> Tensor(a)", "aten::resolve_neg(Tensor(a) self) -> Tensor(a)"), _itself,
-             doc="The tensor itself: conjugation and negation are never lazy here.")
+table.define("aten::resolve_neg(Tensor(a) self) -> Tensor(a)", lambda xp, self: self,
+             doc="The tensor itself: negation is never lazy here.")
 
 
 @table.op("aten::real(Tensor(a) self) -> Tensor(a)")

@@ -77,14 +77,14 @@ def quantize_per_tensor_dynamic(xp, self, dtype, reduce_range):
 
 @table.op("aten::dequantize.self(Tensor self) -> Tensor", "aten::dequantize.tensor(Tensor qtensor) -> Tensor")
 def dequantize(xp, self):
-    """The numbers, as float32; a plain tensor as float32."""
-    return self.dequantize() if isinstance(self, Quantized) else self.astype(np.float32)
+    """The numbers, as float32; a plain tensor as float32, itself where it is."""
+    return self.dequantize() if isinstance(self, Quantized) else self.astype(np.float32, copy=False)
 
 
 @table.op("aten::dequantize.tensors(Tensor[] tensors) -> Tensor[]", "aten::dequantize.list(Tensor[] qtensors) -> Tensor[]")
 def dequantize_tensors(xp, tensors):
     """The numbers of each tensor."""
-    return [dequantize.kernel(xp, each) for each in tensors]
+    return [quantized_of(each).dequantize() for each in tensors]
 
 
 table.define("aten::int_repr(Tensor self) -> Tensor", lambda xp, self: quantized_of(self).int_repr(), doc="The integers.")

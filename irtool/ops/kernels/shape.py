@@ -10,6 +10,7 @@ from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.types import contiguous_strides
 from irtool.ops.arrays import broadcast_view, complex_of, dtype_of, element_strides, is_contiguous, real_of, title, wrap_dim
 from irtool.ops.checks import row_major
+from irtool.ops.conjugates import conjugated
 from irtool.ops.op import OpTable
 
 table = OpTable("shape")
@@ -303,26 +304,23 @@ def _transpose_last(name):
     return kernel
 
 
-def _conjugated(kernel):
-    def conjugate(xp, self):
-        result = kernel(xp, self)
-        return xp.conj(result) if self.dtype.kind == "c" else result
-    return conjugate
+def _conjugate(kernel):
+    return lambda xp, self: conjugated(xp, kernel(xp, self))
 
 
 table.define(("aten::mT(Tensor(a) self) -> Tensor(a)", "aten::mT.a(Tensor(a) self) -> Tensor(a)"), _transpose_last("mT"),
              doc="Last two dimensions exchanged, a view.")
-table.define(("aten::mH(Tensor(a) self) -> Tensor(a)", "aten::mH.a(Tensor(a) self) -> Tensor(a)"), _conjugated(_transpose_last("mH")),
-             doc="Last two dimensions exchanged; complex numbers conjugated, a copy then.")
-table.define("aten::adjoint(Tensor(a) self) -> Tensor(a)", _conjugated(_transpose_last("adjoint()")), doc="As mH.")
+table.define(("aten::mH(Tensor(a) self) -> Tensor(a)", "aten::mH.a(Tensor(a) self) -> Tensor(a)"), _conjugate(_transpose_last("mH")),
+             doc="Last two dimensions exchanged and complex numbers conjugated, a view.")
+table.define("aten::adjoint(Tensor(a) self) -> Tensor(a)", _conjugate(_transpose_last("adjoint()")), doc="As mH.")
 
 
 @table.op("aten::matrix_H(Tensor(a) self) -> Tensor(a)", "aten::matrix_H.a(Tensor(a) self) -> Tensor(a)")
 def matrix_adjoint(xp, self):
-    """A matrix transposed and conjugated."""
+    """A matrix transposed and conjugated, a view."""
     if self.ndim not in (0, 2):
         raise RunError(f"tensor.H is only supported on matrices (2-D tensors). Got {self.ndim}-D tensor.")
-    return xp.conj(self.T) if self.dtype.kind == "c" else self.T
+    return conjugated(xp, self.T)
 
 
 @table.op("aten::numpy_T(Tensor(a) self) -> Tensor(a)", "aten::numpy_T.a(Tensor(a) self) -> Tensor(a)")

@@ -1,0 +1,85 @@
+"""Conjugated views: `x.conj()` of a complex tensor shares memory with x in torch, where it is a view that is conjugated when it is read.
+
+NumPy has no such view. So the conjugate is an array of its own, and both are a `Pair`: what an operator writes into one is copied,
+conjugated, to the other (`spread`). A pair keeps the array that it was made of, as a view would, and is forgotten with the conjugate.
+"""
+from __future__ import annotations
+
+from functools import partial
+from threading import RLock
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from irtool.ops.arrays import Array, memory_of
+from irtool.ops.checks import refuse_overlap
+
+
+class Pair:
+    """An array, and the array that holds its conjugate."""
+
+    __slots__ = ("source", "conjugate")
+
+    def __init__(self, source: Array, conjugate: Array) -> None:
+        self.source = source
+        self.conjugate = ref(conjugate, partial(forget, id(conjugate)))
+
+
+_lock = RLock()     # not a Lock: an array may be freed while this thread changes the table
+_pairs: dict[int, tuple[Pair, ...]] = {}
+"""Identity of what holds the memory of an array (`memory_of`) -> the pairs that one of the arrays of which has that memory."""
+
+
+def conjugated(xp: Any, x: Any) -> Any:
+    """torch's lazily conjugated view of a tensor; a real tensor itself."""
+    if x.dtype.kind != "c":
+        return x
+    if type(x) is not np.ndarray:       # a symbol, or an array of a device
+        return xp.conj(x)
+    source = x[...]         # since an operator may change the shape of `x` itself
+    conjugate = np.asarray(np.conj(source))
+    pair = Pair(source, conjugate)
+    with _lock:
+        for each in conjugate, memory_of(source):
+            _pairs[id(each)] = (*_pairs.get(id(each), ()), pair)
+    return conjugate[...]
+
+
+def forget(key: int, freed: Any) -> None:
+    """Forget the pair whose conjugate, of identity `key`, has been freed."""
+    with _lock:
+        for pair in _pairs.pop(key, ()):
+            home = id(memory_of(pair.source))
+            rest = tuple([other for other in _pairs.pop(home, ()) if other is not pair])
+            if rest:
+                _pairs[home] = rest
+
+
+def origin(x: Any) -> tuple[Any, bool]:
+    """What holds the memory that a tensor has in torch, and whether torch conjugates the elements when they are read."""
+    memory, is_odd = memory_of(x), False
+    while (pair := next((each for each in _pairs.get(id(memory), ()) if each.conjugate() is memory), None)) is not None:
+        memory, is_odd = memory_of(pair.source), not is_odd
+    return memory, is_odd
+
+
+def spread(written: Any) -> None:
+    """Bring conjugates up to date after a write into an array, or into those in a list. Raises RunError for a write into the conjugate of
+    a tensor whose elements share memory."""
+    if not _pairs:
+        return
+    arrays = [each for each in (written if isinstance(written, list) else [written]) if isinstance(each, np.ndarray)]
+    done: set[Pair] = set()
+    while arrays:
+        memory = memory_of(arrays.pop())
+        for pair in _pairs.get(id(memory), ()):
+            conjugate = pair.conjugate()
+            if pair in done or conjugate is None:
+                continue
+            done.add(pair)
+            if memory is conjugate:
+                refuse_overlap(pair.source)
+            target, origin = (pair.source, conjugate) if memory is conjugate else (conjugate, pair.source)
+            np.conjugate(origin, out=target)
+            arrays.append(target)

@@ -1,0 +1,94 @@
+"""Which results of operators share memory with operands, as in torch, and that every way to run a graph sees the writes."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irtool
+from irtool.interpret import run as interpret
+from tests.laws import over
+from tests.shared_memory import RECORDED, arrays_in, calls, copied, overloads, program, schema_of, shared_here, written_here
+
+
+def each_overload(names: Any) -> list[Any]:
+    """Overloads as cases."""
+    return [pytest.param(name, id=name.removeprefix("aten::")) for name in names]
+
+
+def initial(name: str) -> str:
+    """Groups of overloads by their first letter."""
+    return name.removeprefix("aten::").lstrip("_")[:1]
+
+
+@over("name", each_overload(overloads()), initial)
+def test_results_share_memory_as_in_torch(name: str) -> None:
+    known = RECORDED.get(name)
+    if known is None and any(result.alias is not None for result in schema_of(name).returns):
+        return      # only torch's interpreter has it
+    for call, args in calls(name):
+        if known is not None and call not in known:
+            continue
+        try:
+            shared = shared_here(name, args)
+        except irtool.Error:
+            continue
+        assert shared == (known[call] if known is not None else []), call
+
+
+@pytest.mark.oracle
+@over("name", each_overload(RECORDED), initial)
+def test_torch_shares_memory_as_recorded(name: str) -> None:
+    pytest.importorskip("torch")
+    from tests.record_shared_memory import recorded
+
+    assert recorded(name) == RECORDED[name]
+
+
+WAYS: dict[str, Callable[[str, list[Any]], Any]] = {
+    "interpreted": lambda text, inputs: interpret(irtool.parse(text), inputs),
+    "functionalized": lambda text, inputs: interpret(irtool.PassManager("functionalize").run(irtool.parse(text)), inputs),
+    "planned": lambda text, inputs: [run.run(copied(inputs)) for run in [irtool.compile(irtool.parse(text))] for _ in range(2)][-1],
+    "native": lambda text, inputs: irtool.compile(irtool.parse(text), native=True).run(inputs),
+    "not optimized": lambda text, inputs: irtool.compile(irtool.parse(text), optimize=False).run(inputs),
+    "vmap": lambda text, inputs: batched(irtool.parse(text).graph(), inputs),
+}
+
+
+def batched(graph: irtool.Graph, inputs: list[Any]) -> list[Any]:
+    """The results of a graph in the second place of a batch."""
+    results = irtool.vmap(graph)(*[np.stack([np.flip(each), each]) for each in inputs])
+    return [np.asarray(each)[1] for each in (results if isinstance(results, tuple | list) else [results])]
+
+
+def calls_that_share(name: str) -> dict[tuple[str, ...], list[Any]]:
+    """What shares memory -> the arguments of a call in which it does."""
+    found: dict[tuple[str, ...], list[Any]] = {}
+    for call, args in calls(name):
+        if RECORDED[name].get(call):
+            found.setdefault((*RECORDED[name][call], *["complex"] * ("complex" in call)), args)
+    return found
+
+
+@pytest.mark.filterwarnings("ignore::irtool.execute.fallbacks.FallbackWarning")
+@over("name", each_overload(RECORDED), initial)
+def test_every_way_to_run_sees_writes_through_shared_memory(name: str) -> None:
+    for shared, args in calls_that_share(name).items():
+        count = len(arrays_in(args))
+        operand, result = next((pair.split() for pair in shared if len(pair.split()) == 2), (0, 0))
+        for place in {int(operand), count + int(result)}:
+            try:
+                wants, (graph, inputs) = written_here(name, args, place), program(name, args, place)
+            except irtool.Error:        # elements that share memory among themselves are not written into
+                continue
+            text = str(graph)
+            for way, run in WAYS.items():
+                try:
+                    results = run(text, copied(inputs))
+                except irtool.Error as error:
+                    assert way == "vmap", (way, text, error)
+                    continue
+                for result, want in zip(results, wants, strict=True):
+                    np.testing.assert_allclose(result, want, err_msg=f"{way}\n{text}")
