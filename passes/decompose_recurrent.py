@@ -152,16 +152,20 @@ class Net:
         batch = x[0 if self.batch_first else 1]
         shown, width = states[0][2], states[-1][2]
         gates = width * {"aten::lstm": 4, "aten::gru": 3}.get(self.node.kind, 1)
-        wanted = [(places, batch, shown), (places, batch, width)][:len(states)]
+        wanted: list[tuple[int, ...]] = [(places, batch, shown)]
+        if len(states) == 2:
+            wanted.append((places, batch, width))
         features = x[2]
         for _ in range(self.layers):
-            one = [(gates, features), (gates, shown), *[(gates,)] * (2 * self.has_biases), *[(shown, width)] * (shown != width)]
+            one: list[tuple[int, ...]] = [(gates, features), (gates, shown)]
+            one += [*[(gates,)] * (2 * self.has_biases), *[(shown, width)] * (shown != width)]
             wanted += one * self.directions
             features = shown * self.directions
         return [*states, *params] == wanted
 
     def written_out(self) -> list[Value]:
         """Nodes in front of the operator that compute its results."""
+        assert self.node.graph is not None
         build = Builder(self.node.graph).before(self.node)
         build.tail = self.node.tail
         kind, each = self.node.kind, len(self.params) // (self.layers * self.directions)

@@ -120,7 +120,8 @@ def all_scenes(module: Module) -> Scenes:
             assert not box.opens or box.opens in scenes.scenes
     for scene in scenes.scenes.values():
         for box in scene.boxes:     # what is drawn in the box of a node needs no name above it
-            assert not {f"{box.key.partition(' ')[0]} %{name}" for name in box.absent} & {each.key for inner in box.inner for each in inner.all_boxes()}
+            inside = {each.key for inner in box.inner for each in inner.all_boxes()}
+            assert not {f"{box.key.partition(' ')[0]} %{name}" for name in box.absent} & inside
     assert all(key in keys or scenes.literals.is_folded(node) for node, key in scenes.keys.nodes.items())
     assert set(scenes.parents) <= set(scenes.scenes)
     return scenes

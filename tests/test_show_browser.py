@@ -78,7 +78,8 @@ STICKS_OUT = """() => [...document.querySelectorAll("#picture .box > text")].fil
 COVERED = """() => {
   const texts = [...document.querySelectorAll("#picture text")].map((text) => [text.getBBox(), text.textContent]);
   return texts.flatMap(([a, words], i) => texts.slice(0, i).filter(([b]) =>
-    a.x + 1 < b.x + b.width && b.x + 1 < a.x + a.width && a.y + 3 < b.y + b.height && b.y + 3 < a.y + a.height).map((each) => [words, each[1]]));
+    a.x + 1 < b.x + b.width && b.x + 1 < a.x + a.width && a.y + 3 < b.y + b.height && b.y + 3 < a.y + a.height
+  ).map((each) => [words, each[1]]));
 }"""
 OVERLAPS = """() => {
   const parts = [...document.querySelectorAll("header > *")].filter((each) => each.offsetWidth).map((each) => each.getBoundingClientRect());
