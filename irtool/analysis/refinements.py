@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from irtool.ir.constants import constant
+from irtool.ir.constants import NOT_CONSTANT, constant
 from irtool.ir.effects import IF_KINDS
 
 if TYPE_CHECKING:
@@ -70,7 +70,8 @@ class Refinements:
         elif node.kind in ("aten::eq", "aten::ne") and len(node.inputs) == 2 and len(node.outputs) == 1:
             for value, other in (node.inputs, node.inputs[::-1]):
                 number = constant(other)
-                subject = self.subject(value) if type(number) is int and value.type.key == "int" else None
+                is_asked = type(number) is int and value.type.key == "int" and constant(value) is NOT_CONSTANT
+                subject = self.subject(value) if is_asked else None
                 if subject is not None and isinstance(number, int):
                     self.outcomes[node.output] = ({subject: number}, {}) if node.kind == "aten::eq" else ({}, {subject: number})
 
