@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from irtool.analysis.alias import Aliases
-from irtool.analysis.liveness import remove_dead_nodes, writers
+from irtool.analysis.liveness import remove_dead_nodes
 from irtool.analysis.memory_classes import is_mutable
 from irtool.ir.attribute import Attribute, TensorLiteral
 from irtool.ir.builder import Builder, type_of
@@ -45,10 +45,10 @@ def constant_propagation(graph: Graph, immutable_types: bool = False) -> bool:
     while True:
         propagation = Propagation(graph, immutable_types)
         propagation.block(graph.block)
-        before = writers(graph) if propagation.written else 0
-        changed = remove_dead_nodes(graph) or propagation.changed or changed
-        if not propagation.written or not propagation.dropped and writers(graph) == before:
-            break       # else a write that forbade folding may be gone
+        edited = remove_dead_nodes(graph) or propagation.changed
+        changed = changed or edited
+        if not (edited and propagation.written):        # else a write that forbade folding may be gone
+            break
     for node, why in propagation.left:
         missed(graph, node, "not folded", why)
     return changed
@@ -69,8 +69,6 @@ class Propagation:
         """The nodes that stay, and why."""
         self.written = False
         """Do some of them stay since a node writes into what they read or give?"""
-        self.dropped = False
-        """Has a loop or a branch gone that never runs?"""
 
     def block(self, block: Block) -> None:
         known, foldable = self.known, self.foldable
@@ -192,7 +190,7 @@ class Propagation:
             taken = node.blocks[0 if truth else 1]
             self.block(taken)
             replace_node(node, inline_block(taken, node))
-            self.changed = self.dropped = True
+            self.changed = True
             return
         for block in node.blocks:
             self.block(block)
@@ -214,7 +212,7 @@ class Propagation:
         trips = self.known.get(node.inputs[0], NOT_CONSTANT)
         if self.truth(node.inputs[1]) is False or isinstance(trips, int) and trips <= 0:
             replace_node(node, node.inputs[2:])
-            self.changed = self.dropped = True
+            self.changed = True
             return
         body = node.blocks[0]
         self.block(body)

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from irtool.analysis.alias import Aliases
-from irtool.analysis.liveness import remove_dead_nodes, writers
+from irtool.analysis.liveness import remove_dead_nodes
 from irtool.analysis.shape_changes import loose_tensors
 from irtool.analysis.undefined_values import may_be_undefined
 from irtool.ir.attribute import Attribute, TensorLiteral
@@ -12,6 +12,7 @@ from irtool.ir.builder import Builder, type_of
 from irtool.ir.constants import CONSTANT_KINDS, NOT_CONSTANT, constant, is_none
 from irtool.ir.dtypes import is_complex_dtype, is_float_dtype
 from irtool.ir.edits import become_constant
+from irtool.ir.effects import node_may_write
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.remarks import count
 from irtool.ir.replacing_walk import Sweep
@@ -61,15 +62,17 @@ def simplify(graph: Graph, stages: Iterable[dict[str, Rule]]) -> bool:
     changed = nothing_as_constants(graph)
     while True:
         kinds = {node.kind for node in graph.walk()}
-        asked = False
+        edited = False
+        minds_writes = False
         for rules in stages:
             if not kinds.isdisjoint(rules):
                 simplifier = Simplifier(graph, rules)
-                changed = simplifier.run() or changed
-                asked = asked or simplifier.asked_aliases
-        before = writers(graph) if asked else 0
-        changed = remove_dead_nodes(graph) or changed
-        if not before or writers(graph) == before:
+                edited = simplifier.run() or edited
+                minds_writes = minds_writes or simplifier.asked_aliases
+        minds_writes = minds_writes and any(map(node_may_write, graph.walk()))
+        edited = remove_dead_nodes(graph) or edited
+        changed = changed or edited
+        if not (edited and minds_writes):       # else a write that a rule minded may be gone, or be known not to be into its operands
             return changed
 
 

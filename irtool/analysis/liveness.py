@@ -39,12 +39,6 @@ def remove_dead_nodes(graph: Graph, allow_side_effects: bool = False) -> bool:
     return changed
 
 
-def writers(graph: Graph) -> int:
-    """The number of nodes that may write. A pass that leaves nodes as they are since others write into their operands, and then deletes
-    writes that are dead, can do more in another round."""
-    return sum(map(node_may_write, graph.walk()))
-
-
 def _sweep_straight_line(graph: Graph, allow_side_effects: bool) -> tuple[bool, int]:
     """One reverse sweep, as long as no node has blocks or may write: (reached the top, number of deleted nodes).
 
