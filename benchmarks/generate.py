@@ -48,14 +48,26 @@ def constants(n: int) -> Iterator[Op]:
         folded, open_end = f"a{k}", f"b{k}"
 
 
-PROGRAMS: dict[str, Callable[[int], Iterator[Op]]] = {"uniform": uniform, "dce": dce, "cse": cse, "constant-propagation": constants}
+def ones(n: int) -> Iterator[Op]:
+    """Integer arithmetic, half of it products with one (`c1`)."""
+    last = "i"
+    for k in range(n // 2):
+        yield f"a{k}", "mul", (last, "c1")
+        yield f"b{k}", "add", (f"a{k}", "i")
+        last = f"b{k}"
+
+
+PROGRAMS: dict[str, Callable[[int], Iterator[Op]]] = {"uniform": uniform, "dce": dce, "cse": cse, "constant-propagation": constants,
+                                                      "peephole": ones}
+INTEGERS = ("constant-propagation", "peephole")
+"""Programs on integers, with the constants `c3` and `c1`."""
 
 
 def torch_text(program: str, n: int) -> str:
     """The program as torch IR."""
     if program == "reallike":
         return reallike(n)
-    integers = program == "constant-propagation"
+    integers = program in INTEGERS
     type = "int" if integers else SMALL if program == "uniform" else "Tensor"
     out = [f"graph(%0 : {type},\n      %1 : {type},\n      %i : int):\n"]
     if integers:
@@ -112,7 +124,7 @@ def mlir_text(program: str, n: int) -> str:
     overflow = " <{overflowFlags = #arith.overflow<none>}>"
     out = ['"builtin.module"() ({\n  "func.func"() <{function_type = (i32, i32, i32) -> i32, sym_name = "f"}> ({\n',
            "  ^bb0(%0 : i32, %1 : i32, %i : i32):\n"]
-    if program == "constant-propagation":
+    if program in INTEGERS:
         out += [f'    %c{value} = "arith.constant"() <{{value = {value} : i32}}> : () -> i32\n' for value in (3, 1)]
     name = "0"
     for name, op, operands in PROGRAMS[program](n):

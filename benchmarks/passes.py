@@ -2,7 +2,7 @@
 
     python benchmarks/passes.py [--quick] [--only dce]
 
-Half of each program can be removed by the pass it is named for. xDSL has canonicalize in the place of constant propagation.
+Half of each program can be removed by the pass it is named for. xDSL has canonicalize in the place of constant propagation and peephole.
 """
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import generate
 import harness
 
 CANDIDATES = {"irtool": 10**9, "torch": 10**9, "xdsl": 10_000}
-PASSES = ("dce", "cse", "constant-propagation")
+PASSES = ("dce", "cse", "constant-propagation", "peephole")
 
 
 def tools(name: str, program: str, text: str) -> tuple[Callable[[], Any], Callable[[Any], Any]]:
