@@ -5,7 +5,7 @@ is recorded there, and can be differentiated again. A tensor that no gradient re
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,13 +15,11 @@ from irtool.dispatch.logger import Print, label, line
 from irtool.dispatch.loop_tapes import propagate_rounds, refuse_lists, run_rounds
 from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, pushed
 from irtool.dispatch.trees import flatten, unflatten
-from irtool.ir.effects import OPERAND_ITSELF
 from irtool.ir.errors import UnsupportedError
 from irtool.ops.arrays import dtype_of
 from irtool.ops.nested_tensors import map_tensors, tensors_in
 from irtool.ops.tensor import Tensor
 
-NUMBERS = frozenset((int, float, bool))
 PreHook = Callable[[str, list[Any]], Sequence[Any] | None]
 """Called before an operation is differentiated, with its name and the gradients of its results; a returned list replaces these."""
 PostHook = Callable[[str, Sequence[Any], list[Any]], Sequence[Any] | None]
@@ -60,34 +58,6 @@ class Entry:
         if not is_again:
             args, results = inner, [tape.opened(each) for each in results]
         return tape.rules.backward(self.name, args, results, self.saved, grads, apply, needed, is_again)    # type: ignore[no-any-return]
-
-
-class QuickEntry(Entry):
-    """An operation on tensors and numbers that makes the boxes of its operands and result when they are read, which is seldom."""
-
-    __slots__ = ("values", "variables", "rest", "result", "variable")
-
-    def __init__(self, tape: Autograd, name: str, values: list[Any], variables: list[Variable | None], rest: list[Any], result: Tensor,
-                 variable: Variable) -> None:
-        self.tape = tape
-        self.name = name
-        self.saved = None
-        self.values = values            # the first arguments, as the layer below sees them
-        self.variables = variables      # their variables
-        self.rest = rest                # the further arguments, all defaults
-        self.result = result
-        self.variable = variable
-
-    @property
-    def args(self) -> list[Any]:        # type: ignore[override]
-        """The operands in their boxes."""
-        return [*[value if variable is None else Boxed(self.tape, value, variable)
-                  for value, variable in zip(self.values, self.variables, strict=True)], *self.rest]
-
-    @property
-    def results(self) -> list[Any]:     # type: ignore[override]
-        """The result in its box."""
-        return [Boxed(self.tape, self.result, self.variable)]
 
 
 class CustomEntry(Entry):
@@ -148,71 +118,18 @@ class Autograd(Layer):
         self.create_graph = create_graph
         self.write = write
         self.tape: list[Entry] = []
-        self.is_quick = self.can_be_quick = self.rules.is_library and write is None
         self.records = True
         self.is_for_tangents = False        # does `jvp` use this tape, below a second one?
         self.pre_hooks: list[PreHook] = []
         self.post_hooks: list[PostHook] = []
 
-    def record(self, records: bool) -> None:
-        """Switch recording on or off (`irtool.dispatch.torch.grad_mode`)."""
-        self.records = records
-        self.is_quick = self.can_be_quick and records
-
     def variable(self, value: Any) -> Any:
         """A tensor of the layer below (or tensors, in lists and tuples) as an input of the tape, whose gradient can be computed."""
         return map_tensors(lambda each: Boxed(self, another(each), Variable()), value)
 
-    def call(self, kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
-        """Run an operator by its kind. For simple operations a cache (`_simple`) replaces the questions to the rules."""
-        if named or not self.is_quick:
-            return super().call(kind, args, named)
-        key: list[Any] = [kind]
-        values: list[Any] = []
-        variables: list[Variable | None] = []
-        for arg in args:
-            if arg.__class__ is Boxed and arg.layer is self:
-                variables.append(arg.data)
-                arg = arg.value
-                key.append(arg.array.ndim > 0 if arg.__class__ is Tensor else None)
-            else:
-                variables.append(None)
-                key.append(-1 if arg.__class__ is Tensor and arg.array.ndim else arg.__class__)
-                if isinstance(arg, Tensor) and arg.born > self.start:      # a constant that may be written into later
-                    arg = another(arg)
-            values.append(arg)
-        place = tuple(key)
-        try:
-            facts = _simple[place]
-        except KeyError:
-            facts = _simple[place] = self.simple(kind, args)
-        if facts is None:
-            return super().call(kind, args, named)
-        name, rest, is_view = facts
-        result = self.below.call(kind, values, named)
-        if result.__class__ is not Tensor or result.array.dtype.kind not in "fc":
-            return result if result.__class__ is Tensor else super().call(kind, args, named)
-        variable = Variable(len(self.tape))
-        self.tape.append(QuickEntry(self, name, values, variables, rest, result, variable))
-        boxed = Boxed(self, result, variable)
-        return remember(self, name, [*args, *rest], boxed) if is_view else boxed
-
     def takes_part(self, args: Sequence[Any]) -> bool:
         """Does the tape record an operation on these operands?"""
         return self.records and any(self.owns(value) for value in tensors_in(list(args)))
-
-    def simple(self, kind: str, args: Sequence[Any]) -> tuple[str, list[Any], bool] | None:
-        """The overload, its further arguments (all defaults), and whether its result is a view. None if the gradient needs more than
-        operands and result.
-        """
-        if not all(each.__class__ is Tensor or each.__class__ in NUMBERS for each in map(self.opened, args)):
-            return None
-        name, values = self.rules.choose(kind, args, {})
-        if not any(self.owns(arg) for arg in args) or any(a is not b for a, b in zip(args, values, strict=False)):
-            return None
-        if self.facts(name).plain is not None or not self.rules.needs_little(name) or kind in OPERAND_ITSELF:
-            return None
-        return name, values[len(args):], self.facts(name).is_view
 
     def apply(self, name: str, args: list[Any]) -> Any:
         """Run the operation on the layer below, and record it if an operand is on this tape."""
@@ -270,11 +187,11 @@ class Autograd(Layer):
     def silently(self) -> Iterator[None]:
         """A context in which nothing is recorded."""
         before = self.records
-        self.record(False)
+        self.records = False
         try:
             yield
         finally:
-            self.record(before)
+            self.records = before
 
     def check_target(self, target: Any, name: str) -> None:
         """Raises DispatchError, in torch's words, for a write into a tensor from outside the transformed function."""
@@ -446,8 +363,6 @@ class Autograd(Layer):
         return gradient
 
 
-_simple: dict[Any, tuple[str, list[Any], bool] | None] = {}
-"""Answers of `Autograd.simple`, by operator and class of each operand."""
 
 
 def zeros_of(tensor: Any) -> Any:

@@ -22,9 +22,6 @@ from irtool.ops.tensor import Tensor
 from irtool.ops.tensor_facts import Size
 
 NOTHING: Mapping[int, Any] = {}
-NUMBERS = frozenset((int, float, bool))
-_simple: dict[Any, bool] = {}
-"""Answers of `Batched.is_simple`, by operator and class of each operand."""
 RANDOMNESS = ("error", "same", "different")
 
 
@@ -70,36 +67,6 @@ class Batched(Layer):
     def ndim(self, tensor: Boxed) -> int:
         """The number of dimensions without the hidden one."""
         return tensor.value.ndim - 1
-
-    def call(self, kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
-        """Run an operator by its kind. A pointwise operator on tensors of one rank and dtype runs on the whole batches, without a rule."""
-        if not named and self.rules.is_library and self.is_simple(kind, args):
-            result = self.below.call(kind, [arg.value if isinstance(arg, Tensor) else arg for arg in args], named)
-            if result.__class__ is Tensor:
-                return Boxed(self, result, 0)
-        return super().call(kind, args, named)
-
-    def is_simple(self, kind: str, args: Sequence[Any]) -> bool:
-        """Is the operator pointwise, and are all tensor operands arrays of one rank and dtype whose first dimension is hidden?"""
-        key: list[Any] = [kind]
-        rank = dtype = None
-        for arg in args:
-            if arg.__class__ is Boxed and arg.layer is self and arg.data == 0 and arg.value.__class__ is Tensor:
-                array = arg.value.array
-                if rank is None:
-                    rank, dtype = array.ndim, array.dtype
-                elif array.ndim != rank or array.dtype != dtype:
-                    return False
-                key.append(rank == 1)
-            elif arg.__class__ in NUMBERS:
-                key.append(arg.__class__)
-            else:
-                return False
-        place = tuple(key)
-        if place not in _simple:
-            name = self.rules.choose(kind, args, {})[0]
-            _simple[place] = rank is not None and self.facts(name).is_pointwise
-        return _simple[place]
 
     def apply(self, name: str, args: list[Any]) -> Any:
         """Run the operation for all places at once. Raises UnsupportedError, with the reason, for an operator without a batching rule."""

@@ -43,13 +43,6 @@ class Library:
         """Has an overload a gradient formula? Raises UnsupportedError if its formula is missing."""
         return recipes.recipe_of(name) is not None
 
-    def needs_little(self, name: str) -> bool:
-        """Does the gradient need only operands, a single result, and their sizes and dtypes?"""
-        recipe = recipes.recipe_of(name)
-        if recipe is None or recipe.whole is not None or recipe.saving is not None and not recipe.is_later:
-            return False
-        return len(recipe.schema.returns) == 1
-
     def forward(self, name: str, args: list[Any], apply: Apply) -> tuple[Any, Any]:
         """The results, and other values that the gradient needs."""
         recipe = recipes.recipe_of(name)

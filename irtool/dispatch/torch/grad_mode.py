@@ -23,12 +23,12 @@ class GradMode(ContextDecorator):
         tape = innermost_tape()
         self.left.append((tape, tape is None or tape.records))
         if tape is not None:
-            tape.record(self.records)
+            tape.records = self.records
 
     def __exit__(self, *error: Any) -> None:
         tape, before = self.left.pop()
         if tape is not None:
-            tape.record(before)
+            tape.records = before
 
 
 class no_grad(GradMode):        # named as torch names it
