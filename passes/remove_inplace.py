@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 from irtool.ir.graph import Graph
-from irtool.passes.remove_mutation import MutationRemover
+from irtool.ir.remarks import missed
+from irtool.passes.remove_mutation import KEPT_WRITE, MutationRemover
 
 KINDS = frozenset(f"aten::{name}_" for name in ("add", "sub", "mul", "div", "masked_fill", "fill", "zero"))
 
@@ -35,4 +36,7 @@ def remove_inplace(graph: Graph) -> bool:
     writers = [node for node in graph.walk() if node.kind in KINDS and is_rewritable(node)]
     MutationRemover(graph, writers).run()
     replace_writes(graph, [node for node in writers if node.kind in KINDS])
+    for node in writers:
+        if node.kind in KINDS:
+            missed(graph, node, *KEPT_WRITE)
     return any(node.kind not in KINDS for node in writers)

@@ -7,6 +7,10 @@ from irtool.analysis.alias import Aliases
 from irtool.ir.constants import constant
 from irtool.ir.effects import FRESH, IF_KINDS, category_of, has_side_effects
 from irtool.ir.graph import PARAM, Block, Graph, Node, Value
+from irtool.ir.remarks import missed, wants_remarks
+
+KEPT_WRITE = "not replaced", "the caller, or what reads the memory by another name, may see the write"
+"""The remark on a write that stays."""
 
 
 def remove_mutation(graph: Graph) -> bool:
@@ -33,7 +37,11 @@ def remove_mutation(graph: Graph) -> bool:
     """
     from irtool.autodiff.in_place import is_rewritable  # it compiles formulas, which naming a pass need not
 
-    return MutationRemover(graph, filter(is_rewritable, graph.walk()), lists=True).run()
+    changed = MutationRemover(graph, filter(is_rewritable, graph.walk()), lists=True).run()
+    if wants_remarks():
+        for node in filter(is_rewritable, graph.walk()):
+            missed(graph, node, *KEPT_WRITE)
+    return changed
 
 
 class MutationRemover:

@@ -76,7 +76,6 @@ class Reports(Observer):
             self._print_ir("before", record, str(module))
 
     def after(self, record: PassRecord, module: Module) -> None:
-        self.console.pass_name = ""
         self.records.append(record)
         old = self.text
         if self.keeps_text and record.changed:
@@ -85,6 +84,7 @@ class Reports(Observer):
             self.console.err(f"{self.place}{summary(record)}")
         for remark in record.notes.remarks or ():
             self.console.report(remark)
+        self.console.pass_name = ""
         if self.arguments.print_after_all or record.step.name in self.arguments.print_after:
             self._print_ir("after", record, str(module))
         if self.arguments.print_changed:
