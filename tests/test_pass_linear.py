@@ -9,6 +9,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+import numpy as np
 import pytest
 from growing_graphs import SHAPES
 
@@ -24,6 +25,11 @@ GROWING = {
     ("nested_writes", "differentiate"): "each write in a branch leaves through all branches around it",
 }
 """(shape, pass) -> why the work per node grows."""
+GROWING_PLANS = {
+    "loops": "each loop that is carried in place redirects views in the whole program",
+    "carried": "what the round after it reads is asked for each carried tensor",
+}
+"""Shape -> why the work per node of its plan grows."""
 
 
 def lines_run(call: Callable[[], object]) -> int:
@@ -77,3 +83,25 @@ def test_work_per_node_does_not_grow(make: Callable[[int], str], monkeypatch: py
         if large > MOST * small + 2:
             wrong.append(f"{name}: {small:.1f} lines a node of {SMALL}, {large:.1f} of {LARGE}")
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("make", [make for make in SHAPES if make.__name__ not in GROWING_PLANS], ids=lambda make: make.__name__)
+def test_work_per_node_of_a_plan_does_not_grow(make: Callable[[int], str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first runs of an executor, which make its plan."""
+    monkeypatch.setenv("IRTOOL_CACHE_DIR", "")
+
+    def lines_per_node_of_plan(n: int) -> float:
+        module = irtool.parse(make(n))
+        arrays = [np.ones((2, 3), np.float32) for each in module.graphs[0].inputs if str(each.type).startswith("Float")]
+
+        def runs() -> None:
+            run = irtool.compile(module, native=False)
+            for _ in range(3):
+                run(*arrays, True, 2)
+        try:
+            return lines_run(runs) / sum(1 for _ in module.graphs[0].walk())
+        except irtool.Error:
+            return 0        # a graph that cannot run
+    lines_per_node_of_plan(SMALL)
+    small, large = lines_per_node_of_plan(SMALL), lines_per_node_of_plan(LARGE)
+    assert large <= MOST * small + 2, f"{small:.1f} lines a node of {SMALL}, {large:.1f} of {LARGE}"

@@ -226,7 +226,7 @@ def way_of(node: Node) -> Way:
         return lambda apply, values: (logic(kind, values, apply),) if any(map(is_undecided, values)) else run(apply, values)
     if kind == "prim::AutogradAdd":
         return lambda apply, values: (added(values[0], values[1], apply),)
-    if kind.startswith("aten::") or kind.partition("::")[0] not in WITHOUT_LAYERS and OPS.of_kind(kind):
+    if kind.startswith(("aten::", "prim::abs")) or kind.partition("::")[0] not in WITHOUT_LAYERS and OPS.of_kind(kind):
         return _by_layers(node)
     if kind == CUSTOM_VJP:
         return lambda apply, values: run_custom(node, values, apply.__self__)     # type: ignore[attr-defined]

@@ -341,7 +341,11 @@ def _types_in(text: str) -> list[Type] | None:
 
 def _parse_tuple(text: str, depth: int) -> object:
     parts = split_top(text[1:-1])
-    return Opaque(text) if parts is None else tuple(parse_value(part, depth + 1) for part in parts)
+    if parts is None:
+        return Opaque(text)
+    values = tuple(parse_value(part, depth + 1) for part in parts)
+    types = [each for each in values if isinstance(each, Type)]
+    return parse_type(f"({', '.join([each.text for each in types])})") if types and len(types) == len(values) else values
 
 
 def _parse_dict(text: str, depth: int) -> object:

@@ -262,7 +262,7 @@ def _instance(node: Node, value: Any) -> list[Any] | None:
     says_it = declared.key in (held, "None", "Any") or value is None or isinstance(declared, OptionalType | UnionType)
     if held is None or not isinstance(wanted, list) or not says_it:
         return None
-    if any(each.key == "Any" or isinstance(each, (OptionalType, UnionType)) for each in wanted):
+    if any(not isinstance(each, Type) or each.key == "Any" or isinstance(each, OptionalType | UnionType) for each in wanted):
         return None
     return [any(each.key == held for each in wanted)]
 

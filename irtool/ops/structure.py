@@ -246,12 +246,12 @@ SIMPLE_KINDS: dict[str, tuple[type, ...]] = {
 def _isinstance(node: Node, values: list[Any]) -> Sequence[Any]:
     static = node.inputs[0].type
     wanted = node.attributes["types"].value
-    if not isinstance(wanted, list):
-        raise RunError("prim::isinstance needs the attribute 'types'")
+    if not isinstance(wanted, list) or not all(isinstance(each, Type) for each in wanted):
+        raise RunError("prim::isinstance needs the attribute 'types', a list of types")
     if isinstance(values[0], list | dict) and not values[0] and isinstance(static, ListType | DictType):
         return (any(static.key == each.key or each.key == "list" and isinstance(static, ListType) for each in wanted),)
     value = as_array(values[0]) if isinstance(static, TensorType) and isinstance(values[0], int | float | complex) else values[0]
-    return (any(is_instance(value, each) for each in wanted if isinstance(each, Type)),)
+    return (any(is_instance(value, each) for each in wanted),)
 
 
 def _enum_name(node: Node, values: list[Any]) -> Sequence[Any]:

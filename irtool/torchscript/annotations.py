@@ -30,6 +30,8 @@ def annotation(node: ast.expr, place: Place) -> Type:
         if node.value is None:
             return types.NONE
         if isinstance(node.value, str):
+            if "|" in node.value:       # torch reads `int | None` as code only
+                fail(place, node, f"Unknown type name '{node.value[:80]}'", code="E0610")
             return _from_text(node.value, node, place)
     name = dotted(node)
     if name is not None:
@@ -235,6 +237,8 @@ def _takes_default(type: Type, value: object) -> bool:
         return isinstance(value, tuple) and len(value) == len(type.elements) and all(map(_takes_default, type.elements, value))
     if isinstance(type, ListType):
         return isinstance(value, tuple) and all(_takes_default(type.element, each) for each in value)
+    if isinstance(type, DictType):
+        return False
     wanted = DEFAULTS.get("Tensor" if isinstance(type, types.TensorType) else type.key)
     return wanted is None or isinstance(value, wanted)
 

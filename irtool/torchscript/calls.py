@@ -339,7 +339,12 @@ def range_(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Me
 
 def zip_(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Meaning:
     """`zip(...)`."""
-    return Zip([iterable(e, part) for part in node.args])
+    from irtool.torchscript.loop_statements import static_length
+
+    parts = [iterable(e, part) for part in node.args]
+    if len({static_length(part) is None for part in parts}) > 1:
+        e.fail(node, "Can not iterate over a module list or tuple with a value that does not have a statically determinable length")
+    return Zip(parts)
 
 
 def enumerate_(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Meaning:

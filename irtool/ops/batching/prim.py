@@ -36,6 +36,12 @@ def fact(batch: Batch, self: Any) -> Any:
     return batch.same(batch.front(self))
 
 
+@table.batch("prim::abs")
+def magnitude(batch: Batch, x: Any) -> Any:
+    """As aten::abs."""
+    return batch.again("aten::abs", x)
+
+
 table.batch("prim::Guard")(handed_on)
 table.batch("prim::data")(untouched)
 table.not_batched("it asks about a tensor, not about its elements", "get_device is_leaf retains_grad")

@@ -27,6 +27,14 @@ def unchanged_gradient(value: Tensor):
     return value, backward
 
 
+@prim.table.gradient("prim::abs")
+def abs_gradient(x: Tensor):
+    def backward(grad: Tensor):
+        return torch.real(grad) * x.conj().sgn()
+
+    return abs(x), backward
+
+
 @prim.table.gradient("prim::IfThenElse")
 def choice_gradient(cond: bool, x: Tensor, y: Tensor):
     def backward(grad: Tensor):

@@ -19,6 +19,8 @@ from irtool.ops.promotion import can_cast, promote_types, result_type
 
 table = OpTable("prim")
 
+table.define("prim::abs(Tensor x) -> Tensor", lambda xp, x: call_op("aten::abs", [x]), doc="Magnitude: torch's `abs(x)`.")
+
 
 # -- facts about a tensor
 table.define("prim::dtype(Tensor a) -> int", lambda xp, a: code_of(a.dtype), doc="torch's number of the dtype.")

@@ -433,3 +433,24 @@ def call_of_what_is_dropped(x, flag: bool = False):
 def identity_of_members(flag: bool):
     color = Shade.DARK if flag else Shade.LIGHT
     return color is Shade.DARK, color is color, color == Shade.DARK, str(color)
+
+
+# run: (1, "a")
+# run: (1, 2)
+# run: ("a", (1, [2]))
+def instances_of_tuples(x: Any):
+    if torch.jit.isinstance(x, Tuple[int, str]):
+        return x[0]
+    elif torch.jit.isinstance(x, Tuple[str, Tuple[int, List[int]]]):
+        return x[1][1][0] + 10
+    return 4
+
+
+# run: (1, 2.0)
+def tuples_side_by_side(t: Tuple[int, float]):
+    total = 0.0
+    for i, value in enumerate(t):
+        total += value * i
+    for number, factor in zip(t, (total, 0.5)):
+        total += number * factor
+    return total
