@@ -9,7 +9,11 @@
   const SVG = "http://www.w3.org/2000/svg";
   const state = { step: 0, scene: "", picked: "", view: null };
   let version = null;       // the last step that changed something
-  let rows = [];            // {element, graph, key, names}
+  let rows = [];            // {element, text, graph, key, values, origin, isGone, spans}
+  let readers = new Map();  // key of a value -> rows with its name
+  let rowsByKey = new Map();
+  let derived = new Map();  // key of a node of f -> rows of df that come from it
+  let marked = [];          // elements of the class near
   let boxes = new Map();    // key -> elements
   let edges = new Map();    // key of a value -> paths
   let matches = [], match = -1;
@@ -61,8 +65,12 @@
   // -- text
   const TOKEN = /(#.*$)|("(?:[^"\\]|\\.)*")|(%(?:[^\s,():=;%[\]{}"#]|::)+)|([A-Za-z_^]\w*::\w+|\^\w+)|(: [A-Z]\w*|: (?:int|float|bool|str|complex|number|None)\b)/g;
   const KINDS = ["note", "string", "value", "kind", "type"];
+  const VALUE = /%(?:[^\s,():=;%[\]{}"#]|::)+/g;
+  const seen = new IntersectionObserver((entries) => {        // colours of long texts take long: lines get them when they are seen
+    for (const entry of entries) if (entry.isIntersecting) { seen.unobserve(entry.target); fill(rows[Number(entry.target.dataset.row)]); }
+  }, { root: $("text"), rootMargin: "400px" });
   function paint(element, text, graph) {
-    const names = [];
+    const spans = [];
     let end = 0;
     for (const found of text.matchAll(TOKEN)) {
       if (found.index > end) element.append(text.slice(end, found.index));
@@ -70,40 +78,55 @@
       const span = make("span", kind, found[0]);
       if (kind === "value") {
         span.dataset.key = graph + " " + found[0];
-        names.push(span);
+        spans.push(span);
       }
       element.append(span);
       end = found.index + found[0].length;
     }
     element.append(text.slice(end));
-    return names;
+    return spans;
   }
   function drawRows(isQuiet) {
     const pane = $("text"), top = pane.scrollTop;
-    rows = [];
     const all = document.createDocumentFragment();
+    seen.disconnect();
+    rows = [];
+    readers = new Map();
+    rowsByKey = new Map();
+    derived = new Map();
     for (const [text, graph, key, status, origin] of version.rows) {
-      if (isQuiet && status === 4) continue;
-      const element = make("div", "row " + (isQuiet ? "" : STATUSES[status]) + (data.texts[text].length > FOLDED ? " long" : ""));
-      const row = { element, graph: data.texts[graph], key: data.texts[key], text: data.texts[text], names: [],
-        isGone: status === 4, origin: origin === undefined ? "" : data.texts[origin] };
-      fill(row, row.text.length > FOLDED);
-      element.dataset.row = rows.length;
+      const isGone = status === 4;
+      if (isQuiet && isGone) continue;
+      const row = { text: data.texts[text], graph: data.texts[graph], key: data.texts[key], values: [], spans: [], isGone, isFolded: true,
+        origin: origin === undefined ? "" : data.texts[origin] };
+      const isLong = row.text.length > FOLDED;
+      row.element = make("div", "row " + (isQuiet ? "" : STATUSES[status]) + (isLong ? " long" : ""), row.text.slice(0, FOLDED));
+      row.element.dataset.row = rows.length;
+      if (!isGone) {
+        if (!rowsByKey.has(row.key)) rowsByKey.set(row.key, row);
+        if (row.origin) push(derived, row.origin, row);
+        for (const name of new Set(row.text.slice(0, 20 * FOLDED).match(VALUE))) {
+          row.values.push(row.graph + " " + name);
+          push(readers, row.graph + " " + name, row);
+        }
+      }
+      if (isLong) fill(row); else seen.observe(row.element);
       rows.push(row);
-      all.append(element);
+      all.append(row.element);
     }
     pane.replaceChildren(all);
     pane.scrollTop = top;
   }
-  function fill(row, isFolded) {
+  function fill(row) {
     row.element.replaceChildren();
-    row.names = paint(row.element, isFolded ? row.text.slice(0, FOLDED) : row.text, row.graph);
+    row.spans = paint(row.element, row.isFolded ? row.text.slice(0, FOLDED) : row.text, row.graph);
     if (row.text.length > FOLDED) {
-      const button = make("button", "unfold", isFolded ? "\u2026 " + (row.text.length - FOLDED) + " more" : "less");
+      const button = make("button", "unfold", row.isFolded ? "\u2026 " + (row.text.length - FOLDED) + " more" : "less");
       button.type = "button";
-      button.addEventListener("click", (event) => { event.stopPropagation(); fill(row, !isFolded); });
+      button.addEventListener("click", (event) => { event.stopPropagation(); row.isFolded = !row.isFolded; fill(row); });
       row.element.append(button);
     }
+    if (state.picked) nearIn(row, state.picked);
   }
 
   // -- picture
@@ -118,12 +141,11 @@
     svg.setAttribute("aria-label", "Graph " + name);
     boxes = new Map();
     edges = new Map();
-    const statuses = new Map(rows.filter((row) => !row.isGone).map((row) => [row.key, row.element.classList]));
     for (const box of svg.querySelectorAll(".box")) {
       for (const key of box.dataset.keys.split(",")) {
         push(boxes, key, box);
-        const status = statuses.get(key);
-        if (status) for (const each of STATUSES.slice(1, 4)) if (status.contains(each)) box.classList.add(each);
+        const row = rowsByKey.get(key);
+        if (row) for (const each of STATUSES.slice(1, 4)) if (row.element.classList.contains(each)) box.classList.add(each);
         if ((version.values[key] || {}).nan) box.classList.add("nan");
       }
     }
@@ -172,30 +194,37 @@
   }
 
   // -- selection
+  function approach(element) {
+    element.classList.add("near");
+    marked.push(element);
+  }
+  function nearIn(row, key) {
+    for (const span of row.spans) if (span.dataset.key === key) approach(span);
+  }
   function near(key) {
-    for (const each of document.querySelectorAll(".near")) each.classList.remove("near");
+    for (const each of marked) each.classList.remove("near");
+    marked = [];
     if (!key) return;
-    for (const edge of edges.get(key) || []) edge.classList.add("near");
-    for (const box of boxes.get(key) || []) box.classList.add("near");
-    const origins = new Set(rows.filter((row) => row.key === key && row.origin).map((row) => row.origin));
-    for (const row of rows) {
-      if (row.origin === key || origins.has(row.key)) {       // df of a node of f, and back
-        row.element.classList.add("near");
-        for (const box of boxes.get(row.key) || []) box.classList.add("near");
-      }
-      let reads = false;
-      for (const span of row.names) if (span.dataset.key === key) { span.classList.add("near"); reads = true; }
-      if (reads) for (const box of boxes.get(row.key) || []) box.classList.add("near");
+    for (const part of [...(edges.get(key) || []), ...(boxes.get(key) || [])]) approach(part);
+    for (const row of readers.get(key) || []) {
+      nearIn(row, key);
+      for (const box of boxes.get(row.key) || []) approach(box);
+    }
+    const origin = rowsByKey.get((rowsByKey.get(key) || {}).origin);      // of a node of df, and back
+    for (const row of [...(origin ? [origin] : []), ...(derived.get(key) || [])]) {
+      approach(row.element);
+      for (const box of boxes.get(row.key) || []) approach(box);
     }
   }
   function mark() {
     for (const each of document.querySelectorAll(".picked")) each.classList.remove("picked");
     for (const box of boxes.get(state.picked) || []) box.classList.add("picked");
-    for (const row of rows) if (row.key === state.picked) row.element.classList.add("picked");
+    const row = rowsByKey.get(state.picked);
+    if (row) row.element.classList.add("picked");
     near(state.picked);
   }
   function rowOf(key) {
-    return rows.find((row) => row.key === key && !row.isGone) || rows.find((row) => !row.isGone && row.names.some((span) => span.dataset.key === key));
+    return rowsByKey.get(key) || (readers.get(key) || [])[0];
   }
   function pick(key, from) {
     state.picked = key;
@@ -252,7 +281,7 @@
     pick(key, from);
   }
   function keyOf(row) {         // a line without a box of its own selects the first value in it
-    return boxes.has(row.key) || !row.names.length || row.key.includes("%") ? row.key : row.names[0].dataset.key;
+    return boxes.has(row.key) || !row.values.length || row.key.includes("%") ? row.key : row.values[0];
   }
   function open() {
     const box = (boxes.get(state.picked) || []).find((each) => each.dataset.opens);
@@ -283,7 +312,8 @@
     show(keyOf(matches[match]), "keys");
   }
   function move(by) {
-    const lines = rows.filter((row) => !row.isGone), at = lines.findIndex((row) => row.key === state.picked || keyOf(row) === state.picked);
+    const lines = rows.filter((row) => !row.isGone);
+    const at = lines.findIndex((row) => row.key === state.picked || keyOf(row) === state.picked);
     const row = lines[Math.max(0, Math.min(lines.length - 1, at + by))];
     if (row) show(keyOf(row), "keys");
   }
