@@ -21,7 +21,6 @@ from irtool.torchscript.printing.literals import annotation, class_name
 
 LISTS = {"int": "build_intlist", "float": "build_doublelist", "bool": "build_boollist", "Tensor": "build_tensorlist"}
 """Types of elements -> the function that torch's pickles build such a list with."""
-MAX_BATCH = 100_000
 Task = "bytes | Callable[[], Iterable[Task]]"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from irtool.ir.graph import Node, Value
+    from irtool.ir.graph import Value
 
 
 class NotConstant:
@@ -49,8 +49,3 @@ def constant(value: Value) -> object:
 def is_none(value: Value) -> bool:
     """Is the value the constant None?"""
     return value.node.kind in CONSTANT_KINDS and not value.node.attributes
-
-
-def constant_key(node: Node) -> tuple[object, ...]:
-    """Two constant nodes with equal keys are one constant: type and the exact text of every attribute (`0.0` is not `-0.0`)."""
-    return (node.outputs[0].type.key, *[(name, attribute.text) for name, attribute in node.attributes.items()])

@@ -16,7 +16,7 @@ class Dialect:
 
     __slots__ = ("name", "dates", *(
         # the frame of a graph
-        "braces", "input_separator", "semicolons", "uses_lists", "stages", "scopes", "nested_blocks", "source_comments",
+        "braces", "input_separator", "semicolons", "uses_lists", "stages", "scopes",
         # operators
         "qualified_kinds", "attribute_arguments", "literal_operands", "none_kind", "undefined_kind", "any_defined_kind",
         "cast_namespace", "device_constants",
@@ -24,7 +24,7 @@ class Dialect:
         "typed", "bare_sizes", "tensor_word", "string_word", "number_word", "none_word", "python_dicts",
         "shape_style", "partial_shapes", "unranked_dtypes", "undefined_word", "tensor_options",
         # attribute values
-        "float_style", "string_style", "tensor_tag", "one_element_tensors", "structured_values"))
+        "float_style", "string_style", "tensor_tag", "structured_values"))
     name: str
     dates: str
     braces: bool
@@ -39,9 +39,6 @@ class Dialect:
     """`---- stage 1 ----` markers may stand between inputs and between nodes."""
     scopes: bool
     """`, scope: A/B[c]` may follow the operands."""
-    nested_blocks: bool
-    source_comments: bool
-    """` # file.py:3:4` may follow a node."""
     qualified_kinds: bool
     """`aten::mul` rather than `mul`."""
     attribute_arguments: bool
@@ -83,8 +80,6 @@ class Dialect:
     """"raw", "escaped" (only newline, tab, vertical tab), "quoted" (that, in quotes) or "c" (all C escapes, in quotes)."""
     tensor_tag: str
     """What follows a small tensor's numbers, with `{}` for the scalar word: `CPU{}Type`."""
-    one_element_tensors: bool
-    """`{1}` for a tensor with one element."""
     structured_values: bool
     """Tuples, dicts, None, nested lists are attribute values."""
 
@@ -121,17 +116,17 @@ class Dialect:
 
 _A0 = Dialect(
     "A0", "before 2017-09-05", braces=True, input_separator=", ", semicolons=True, uses_lists=True, stages=True, scopes=False,
-    nested_blocks=False, source_comments=False, qualified_kinds=False, attribute_arguments=True, literal_operands=False,
+    qualified_kinds=False, attribute_arguments=True, literal_operands=False,
     none_kind="Undefined", undefined_kind="Undefined", any_defined_kind="AnyDefined", cast_namespace="",
     device_constants="list", typed=False, bare_sizes=False, tensor_word="UNKNOWN_TYPE",
     string_word="string", number_word="Number", none_word="None", python_dicts=False,
     shape_style="plain", partial_shapes="none", unranked_dtypes=False, undefined_word="", tensor_options=False,
-    float_style="short6", string_style="raw", tensor_tag="CPU{}Tensor", one_element_tensors=False, structured_values=False)
+    float_style="short6", string_style="raw", tensor_tag="CPU{}Tensor", structured_values=False)
 _A1 = Dialect("A1", "2017-09-05", _A0, typed=True, bare_sizes=True, shape_style="marks")
-_A2 = Dialect("A2", "2017-09-05 to 2017-11-14", _A1, bare_sizes=False, input_separator="\n      ", one_element_tensors=True)
+_A2 = Dialect("A2", "2017-09-05 to 2017-11-14", _A1, bare_sizes=False, input_separator="\n      ")
 _B1 = Dialect("B1", "2017-11-15 to 2018-03-16", _A2, uses_lists=False)
 _B2 = Dialect("B2", "2017-12-04 to 2018-03-16", _B1, scopes=True)
-_B3 = Dialect("B3", "2018-02-02 to 2018-03-16", _B2, nested_blocks=True, tensor_word="Dynamic")
+_B3 = Dialect("B3", "2018-02-02 to 2018-03-16", _B2, tensor_word="Dynamic")
 _C1 = Dialect("C1", "2018-03-16 to 2018-07", _B3, qualified_kinds=True, none_kind="prim::Undefined", undefined_kind="prim::Undefined",
               any_defined_kind="prim::AnyDefined")
 _C2 = Dialect(
@@ -143,7 +138,7 @@ _X2 = Dialect("X2", "a branch, 2018-11", _C2)
 _D = Dialect("D", "2019-02-13 to 2019-05-30", _C2, braces=False, input_separator=",\n      ", semicolons=False, stages=False,
              none_kind="prim::Constant", undefined_kind="prim::AutogradZero", any_defined_kind="prim::AutogradAnyNonZero",
              tensor_tag="Variable[CPU{}Type]")
-_E = Dialect("E", "2019-05-31 to 2020-04-20", _D, source_comments=True, string_word="str", python_dicts=False, partial_shapes="any",
+_E = Dialect("E", "2019-05-31 to 2020-04-20", _D, string_word="str", python_dicts=False, partial_shapes="any",
              unranked_dtypes=True, undefined_word="[AutogradZero]", float_style="long17", structured_values=True,
              shape_style="plain", tensor_tag="CPU{}Type", cast_namespace="aten")
 _F1 = Dialect("F1", "2020-04-21 to 2020-10-05", _E, shape_style="colon")

@@ -104,10 +104,6 @@ class Quantized:
         """Other integers that stand for numbers in the same way."""
         return Quantized(ints, self.name, self.scale, self.zero_point, self.axis)
 
-    def quantize(self, numbers: Array) -> Quantized:
-        """Other numbers, quantized in the same way."""
-        return quantized(numbers, self.scale, self.zero_point, self.name, self.axis)
-
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
         raise UnsupportedError("this operator does not take quantized tensors yet: dequantize() gives the numbers", code="E0409")
 

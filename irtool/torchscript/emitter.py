@@ -113,15 +113,6 @@ class Emitter:
             self._constants["", key] = cached
         return cached
 
-    def written_constant(self, key: tuple[str, str], type: Type, text: Attribute) -> Value:
-        """The constant that a text stands for, made once per graph."""
-        cached = self._constants.get(key)
-        if cached is None:
-            node = Node("prim::Constant", (), {"value": text})
-            cached = self.shared_constant(f"{key[0]} {key[1]}", node, type)
-            self._constants[key] = cached
-        return cached
-
     def none(self) -> Value:
         """The constant None."""
         return self.constant(None)
