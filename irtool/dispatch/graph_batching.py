@@ -1,7 +1,7 @@
 """Batching a graph node by node: loops and branches whose conditions are not batched, and numbers, stay as they are."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NoReturn
 
 from irtool.ir.builder import Builder
@@ -53,7 +53,7 @@ class Blocks:
                 self.branch(node)
             elif node.kind in LOOP_KINDS:
                 self.loop(node)
-            elif node.kind not in CONSTRUCTS and self.reads(node, self.batched):
+            elif node.kind not in CONSTRUCTS and self.reads(node):
                 item = item_of(node)
                 if item is None:
                     self.node(node)
@@ -61,14 +61,15 @@ class Blocks:
                     node.output.replace_all_uses_with(item)
                     node.destroy()
 
-    def reads(self, node: Node, batched: set[Value]) -> bool:
-        """Does the node, or one in its blocks, read a batched value?"""
-        return any(self.holds(value, batched) for value in node.inputs) or any(
-            self.reads(inner, batched) for block in node.blocks for inner in (*block, block.return_node))
+    def reads(self, node: Node, more: Collection[Value] = ()) -> bool:
+        """Does the node, or one in its blocks, read a batched value, or one of `more`?"""
+        return any(self.holds(value, more) for value in node.inputs) or any(
+            self.reads(inner, more) for block in node.blocks for inner in (*block, block.return_node))
 
-    def holds(self, value: Value, batched: set[Value]) -> bool:
-        """Is the value batched, or a list constructed of batched values?"""
-        return value in batched or value.node.kind in CONSTRUCTS and any(self.holds(each, batched) for each in value.node.inputs)
+    def holds(self, value: Value, more: Collection[Value] = ()) -> bool:
+        """Is the value batched, one of `more`, or a list constructed of such values?"""
+        return value in self.batched or value in more or \
+            value.node.kind in CONSTRUCTS and any(self.holds(each, more) for each in value.node.inputs)
 
     # -- plain nodes
     def node(self, node: Node) -> None:
@@ -121,7 +122,7 @@ class Blocks:
             self.block(block)
         for place, value in enumerate(node.outputs):
             ends = [block.outputs[place] for block in node.blocks]
-            if any(self.holds(each, self.batched) for each in ends):
+            if any(self.holds(each) for each in ends):
                 self.join(value, [(block.return_node, place) for block in node.blocks])
 
     def loop(self, node: Node) -> None:
@@ -129,9 +130,9 @@ class Blocks:
         (body,) = node.blocks
         self.refuse_batched(node, node.inputs[:2], "the count or the condition")
         carried = body.inputs[1:]
-        flags = [self.holds(value, self.batched) for value in node.inputs[2:]]
+        flags = [self.holds(value) for value in node.inputs[2:]]
         while True:
-            known = self.batched | {value for value, flag in zip(carried, flags, strict=True) if flag}
+            known = {value for value, flag in zip(carried, flags, strict=True) if flag}
             self.spread(body, known)
             are_batched = [flag or self.holds(value, known) for value, flag in zip(body.outputs[1:], flags, strict=True)]
             if are_batched == flags:
@@ -148,11 +149,11 @@ class Blocks:
             if flag:
                 self.join(node.outputs[place], [(body.return_node, place + 1)], carried[place])
 
-    def spread(self, block: Block, batched: set[Value]) -> None:
-        """Add the values of a block that are computed from batched values."""
+    def spread(self, block: Block, known: set[Value]) -> None:
+        """Add the values of a block that are computed from batched values, or from these."""
         for node in block:
-            if self.reads(node, batched):
-                batched.update(node.outputs)
+            if self.reads(node, known):
+                known.update(node.outputs)
 
     def join(self, result: Value, ends: list[tuple[Node, int]], carried: Value | None = None) -> None:
         """Set the type of a batched result of a node with blocks, from the blocks' results. Raises PassError if their shapes differ."""
@@ -193,7 +194,7 @@ class Blocks:
 
     def refuse_batched(self, node: Node, values: Sequence[Value], what: str) -> None:
         """Raises PassError if one of the values is batched."""
-        if any(self.holds(value, self.batched) for value in values):
+        if any(self.holds(value) for value in values):
             self.refuse(node, f"{what} of {node.kind} is batched")
 
     def refuse(self, node: Node, message: str) -> NoReturn:
