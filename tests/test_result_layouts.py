@@ -11,6 +11,7 @@ import irtool
 from irtool.execute.executor import Executor
 from irtool.ops import OPS
 from irtool.ops.call import call_op
+from irtool.ops.facts import facts_of_overload
 
 STATED = sorted(name for name, op in OPS.items() if op.layout and op.samples.get(name))
 
@@ -50,6 +51,26 @@ def test_results_lie_in_memory_as_in_torch(name: str) -> None:
                 wants, results = function(**words), call_op(name, args)
             for want, result in zip(*[each if isinstance(each, tuple) else (each,) for each in (wants, results)]):
                 assert strides(result.shape, result.strides, result.itemsize) == strides(want.shape, want.stride(), 1), axes
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int32", "float16", "float32", "float64", "complex64"])
+def test_pointwise_results_lie_in_memory_as_in_torch(dtype: str) -> None:
+    torch = pytest.importorskip("torch")
+    x = np.arange(24).reshape(2, 3, 4).astype(dtype).transpose(2, 0, 1)
+    for name in sorted(name for name in OPS if facts_of_overload(name).is_pointwise):
+        kind, _, variant = name.removeprefix("aten::").partition(".")
+        function = getattr(getattr(torch.ops.aten, kind, None), variant or "default", None)
+        for args in ([x], [x, 0], [x, 1], [x, x * 1], [x, x[0, 0]]):
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    result = call_op(name, args)
+                    want = function(*[torch.from_numpy(each) if isinstance(each, np.ndarray) else each for each in args])
+            except (irtool.Error, RuntimeError, TypeError, ValueError, AttributeError):
+                continue        # other dtypes or other arguments
+            for one, other in zip(*[each if isinstance(each, tuple) else (each,) for each in (result, want)]):
+                assert strides(one.shape, one.strides, one.itemsize) == strides(other.shape, other.stride(), 1), (name, args[1:])
 
 
 def test_a_new_shape_of_a_result_shares_memory_as_in_torch() -> None:

@@ -117,13 +117,15 @@ def _constant_problem(node: Node, strict: bool) -> str:
         return f"{node.kind} gives one result, found {len(node.outputs)}"
     attribute = node.attributes.get("value")
     type = node.output.type
-    if strict and not node.attributes and type.key in _NUMBER_KEYS:
-        return f"a constant of type {type} needs a value"
-    if strict and attribute is not None and type.key in _NUMBER_KEYS and isinstance(attribute.as_type(type), str | Opaque):
-        return f"a constant of type {type} needs a number, found '{attribute.text[:40]}'"
-    if attribute is not None and is_fraction(attribute.as_type(type), type):
-        return f"a constant of type {type} needs a whole number, found '{attribute.text[:40]}'"
-    if strict and attribute is not None and isinstance(type, TensorType) and isinstance(attribute.as_type(type), str):
+    if attribute is None:
+        return f"a constant of type {type} needs a value" if strict and not node.attributes and type.key in _NUMBER_KEYS else ""
+    element = type.element if isinstance(type, ListType) else type
+    value = attribute.as_type(type)
+    if strict and element.key in _NUMBER_KEYS and isinstance(value, str | Opaque):
+        return f"a constant of type {type} needs {'a number' if element is type else 'numbers'}, found '{attribute.text[:40]}'"
+    if any(is_fraction(each, element) for each in (value if isinstance(value, list) else [value])):
+        return f"a constant of type {type} needs {'a whole number' if element is type else 'whole numbers'}, found '{attribute.text[:40]}'"
+    if strict and isinstance(type, TensorType) and isinstance(value, str):
         return f"a constant of type {type} needs a tensor, found '{attribute.text[:40]}'"
     return ""
 

@@ -145,8 +145,9 @@ def _copy(xp, self):
     return self.copy(order="K")
 
 
-COPIES = ("alias_copy", "detach_copy", "lift_fresh_copy", "_lazy_clone")
+COPIES = ("alias_copy", "detach_copy", "lift_fresh_copy")
 table.define([f"aten::{name}(Tensor self) -> Tensor" for name in COPIES], _copy, doc="A copy.")
+table.define("aten::_lazy_clone(Tensor self) -> Tensor", _copy, doc="A copy, with the same strides.")
 
 
 def _alias(xp, self):
@@ -295,3 +296,4 @@ def element_size(xp, self):
 
 
 table.laid_out("K", "fill zero")
+table.laid_out("C", "alias_copy detach_copy lift_fresh_copy")

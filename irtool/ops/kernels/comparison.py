@@ -59,22 +59,22 @@ def _isnan(xp, self):
 
 
 def _isinf(xp, self):
-    return xp.isinf(self) if self.dtype.kind in "fc" else xp.zeros(self.shape, bool)
+    return xp.isinf(self) if self.dtype.kind in "fc" else xp.zeros_like(self, bool)
 
 
 def _isfinite(xp, self):
-    return xp.isfinite(self) if self.dtype.kind in "fc" else xp.ones(self.shape, bool)
+    return xp.isfinite(self) if self.dtype.kind in "fc" else xp.ones_like(self, bool)
 
 
 def _isreal(xp, self):
-    return self.imag == 0 if self.dtype.kind == "c" else xp.ones(self.shape, bool)
+    return self.imag == 0 if self.dtype.kind == "c" else xp.ones_like(self, bool)
 
 
 def _is_infinity(name, infinity):
     def kernel(xp, self):
         if self.dtype.kind == "c":
             raise RunError(f"{name} does not support complex inputs.")
-        return self == infinity if self.dtype.kind == "f" else xp.zeros(self.shape, bool)
+        return self == infinity if self.dtype.kind == "f" else xp.zeros_like(self, bool)
     return kernel
 
 

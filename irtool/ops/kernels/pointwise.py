@@ -5,7 +5,7 @@ import math
 
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import real_of
-from irtool.ops.checks import only, refuse, widen
+from irtool.ops.checks import only, refuse, row_major, widen
 from irtool.ops.conjugates import conjugated, origin
 from irtool.ops.op import OpTable
 from irtool.ops.promotion import TO_FLOAT
@@ -72,7 +72,7 @@ _unary("log1p special_log1p", _log1p, "log(1 + x), exact near 0.", TO_FLOAT)
 
 
 def _complex(xp, real, imag, dtype):
-    result = xp.empty(xp.broadcast_shapes(real.shape, imag.shape), dtype)
+    result = xp.empty_like(real, dtype)
     result.real, result.imag = real, imag
     return result
 
@@ -138,7 +138,7 @@ def _rounding(name, function):
         if self.dtype.kind == "c" and name != "round":
             raise RunError(f"{name} is not supported for complex inputs")
         only(f"{name}_vml_cpu", "iuf", self)
-        return getattr(xp, function)(self) if self.dtype.kind == "f" else self.copy()
+        return getattr(xp, function)(self) if self.dtype.kind == "f" else self.copy(order="K")
     return kernel
 
 
@@ -195,7 +195,7 @@ def positive(xp, self):
 
 def _sign_of_real(xp, self):
     if self.dtype.kind == "b":
-        return self.copy()
+        return self.copy(order="K")
     return xp.where(xp.isnan(self), self.dtype.type(0), xp.sign(self)) if self.dtype.kind == "f" else xp.sign(self)
 
 
@@ -221,7 +221,7 @@ _unary("sgn", _sgn, "Sign; of a complex number z / |z|, 0 at 0.")
 def _signbit(xp, self):
     if self.dtype.kind == "c":
         raise RunError("signbit is not implemented for complex tensors.", code="E0409")
-    return xp.signbit(self) if self.dtype.kind == "f" else self < 0 if self.dtype.kind == "i" else xp.zeros(self.shape, bool)
+    return xp.signbit(self) if self.dtype.kind == "f" else self < 0 if self.dtype.kind == "i" else xp.zeros_like(self, bool)
 
 
 _unary("signbit", _signbit, "Is the sign bit set (also of -0.0)?")
@@ -236,7 +236,7 @@ _unary("square", _square, "x * x; bool gives int64.")
 
 def _angle(xp, self):
     if self.dtype.kind == "c":
-        return xp.arctan2(self.imag, self.real).astype(real_of(self.dtype))
+        return row_major(xp, xp.arctan2(self.imag, self.real).astype(real_of(self.dtype)))
     if self.dtype.kind != "f":
         self = self.astype(xp.float32)
     kind = self.dtype.type
@@ -262,7 +262,7 @@ def nan_to_num(xp, self, nan, posinf, neginf):
         parts = [nan_to_num.kernel(xp, part, nan, posinf, neginf) for part in (self.real, self.imag)]
         return _complex(xp, *parts, self.dtype)
     if self.dtype.kind != "f":
-        return self.copy()
+        return self.copy(order="K")
     kind, limits = self.dtype.type, xp.finfo(self.dtype)
     result = xp.where(xp.isnan(self), kind(0 if nan is None else nan), self)
     result = xp.where(self == math.inf, limits.max if posinf is None else kind(posinf), result)
@@ -276,10 +276,15 @@ table.define(("aten::conj(Tensor(a) self) -> Tensor(a)", "aten::_conj(Tensor(a) 
 
 
 def _conj_physical(xp, self):
-    return xp.conj(self) if self.dtype.kind == "c" else self.copy()
+    return xp.conj(self) if self.dtype.kind == "c" else self.copy(order="K")
 
 
-_unary("_conj_physical _conj_copy", _conj_physical, "Complex conjugate, a new tensor.")
+def _conj_copy(xp, self):
+    return row_major(xp, xp.conj(self)) if self.dtype.kind == "c" else self.copy(order="K")
+
+
+_unary("_conj_physical", _conj_physical, "Complex conjugate, a new tensor.")
+_unary("_conj_copy", _conj_copy, "Complex conjugate, a new tensor.")
 table.define("aten::conj_physical(Tensor self) -> Tensor", lambda xp, self: xp.conj(self) if self.dtype.kind == "c" else self,
              doc="Complex conjugate, a new tensor; a real tensor itself.")
 
@@ -287,7 +292,7 @@ table.define("aten::conj_physical(Tensor self) -> Tensor", lambda xp, self: xp.c
 @table.op("aten::resolve_conj(Tensor(a) self) -> Tensor(a)")
 def resolve_conj(xp, self):
     """A copy of a conjugated view; any other tensor itself."""
-    return self.copy() if self.dtype.kind == "c" and origin(self)[1] else self
+    return self.copy(order="K") if self.dtype.kind == "c" and origin(self)[1] else self
 
 
 table.define("aten::resolve_neg(Tensor(a) self) -> Tensor(a)", lambda xp, self: self,

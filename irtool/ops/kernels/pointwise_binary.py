@@ -184,10 +184,10 @@ def pow_number(xp, self, exponent):
     """self ** a number; integers to negative integer powers are refused."""
     dtype = result_type([self, exponent])
     if exponent == 0:
-        return xp.ones(self.shape, dtype)
+        return xp.ones_like(self, dtype)
     base = astype(self, dtype)
     if exponent == 1:
-        return base.copy()
+        return base.copy(order="K")
     if dtype.kind in "iu" and exponent < 0:
         raise RunError("Integers to negative integer powers are not allowed.")
     if dtype.kind in "iu" or dtype == xp.float16:
