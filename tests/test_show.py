@@ -253,6 +253,14 @@ def test_a_graph_that_has_another_name_is_the_same() -> None:
     assert {row.status for row in marked if row.graph == "df"} == {"new"}
 
 
+def test_a_node_without_results_is_the_same_when_others_go() -> None:
+    head, tail = "graph(%x : Tensor, %y : Tensor):\n", "  return (%x)\n"
+    lines = ["   = prim::Print(%x)\n", "   = prim::Print(%y)\n", "   = prim::Print(%x, %y)\n"]
+    before, after = (parse(head + "".join(kept) + tail) for kept in (lines, lines[1:]))
+    marked = compared(rows_of(before, Keys(before)), rows_of(after, Keys(after)))
+    assert [(row.text.strip(), row.status) for row in marked if row.status] == [("= prim::Print(%x)", "gone")]
+
+
 def test_longest_increasing() -> None:
     assert len(longest_increasing([3, 1, 2, 5, 4])) == 3
     assert longest_increasing([1, 2, 3]) == {1, 2, 3}

@@ -119,8 +119,9 @@ class Keys:
         """The part of a node's key that tells it from others of its graph."""
         if node.outputs and node.outputs[0].name:
             return f"%{node.outputs[0].name}"
-        seen[node.kind] = seen.get(node.kind, 0) + 1
-        return f"{node.kind}#{seen[node.kind]}"
+        words = " ".join([node.kind, *[f"%{value.name}" for value in node.inputs[:8]]])     # so that others may go before it
+        seen[words] = seen.get(words, 0) + 1
+        return f"{words} #{seen[words]}"
 
     def value(self, value: Value) -> str:
         """The key of a value."""
