@@ -44,6 +44,10 @@ def written(folder: Path, text: str) -> str:
     ('@irtool.operator("t::mine(Tensor(a!) x) -> Tensor(a!)")\ndef f(x): return x', 3, "writes into an argument"),
     ('@irtool.operator("t::mine(Tensor x, int n) -> Tensor")\ndef f(x): return x', 3, r"takes 2 arguments \(x, n\), and its function 1"),
     (OPERATOR + "@twice.gradient\ndef g(x: Tensor): return x", 5, "a gradient formula takes the arguments of the schema: 2 parameters"),
+    (OPERATOR + "@twice.derivative\ndef g(grad, k): return grad * k, None", 5, "returns 2 gradients, expected those of x"),
+    (OPERATOR + "@twice.derivative\ndef g(grad, k, n): return grad * k", 5, "its derivative reads grad, n, which are no arguments"),
+    ('@irtool.operator("^Half(Tensor x) -> Tensor")\ndef half(x): return x\n@half.derivative\ndef g(grad): return grad', 5,
+     "needs a whole formula"),
     (OPERATOR + '@irtool.operator("t::twice(Tensor x) -> Tensor")\ndef other(x): return x', 5, "the operator 't::twice' is there already"),
     (OPERATOR + 'twice.facts(pointwise="yes")', 3, "pointwise in one of these ways: keeps, bool, real, other"),
 ])
@@ -54,6 +58,39 @@ def test_what_is_wrong_is_said_at_its_line(tmp_path: Path, text: str, line: int,
     assert code == 1, err
     assert any(err.startswith(f"{path}:{each}:") for each in (line, line + 1)), err        # of a decorated function either line
     assert re.search(message, err), err
+
+
+def test_a_derivative_is_enough_for_a_gradient(tmp_path: Path) -> None:
+    """The formula is written from it: operands are summed to their shapes, results and facts are read, all layers have the gradient."""
+    path = written(tmp_path, """
+@irtool.operator("t::cube(Tensor x, Tensor y, float a=1.) -> Tensor")
+def cube(x, y, a):
+    return (a * x * x * y).astype(x.dtype)
+
+@cube.derivative
+def cube_derivative(grad, x, y, a):
+    scaled = grad * a
+    return scaled * 2 * x * y, scaled * x * x
+
+@irtool.operator("t::expo(Tensor x) -> Tensor")
+def expo(x):
+    return np.exp(x)
+
+@irtool.operator("t::total(Tensor x) -> Tensor")
+def total(x):
+    return x.sum()
+
+expo.derivative(lambda grad, result: grad * result)
+total.derivative(lambda grad, x_size: grad.expand(x_size))
+for each in (cube, expo):
+    each.facts(pointwise="keeps")
+cube.sample(np.linspace(-2, 2, 6).reshape(2, 3), np.linspace(1, 2, 3), a=0.8)
+expo.sample(np.linspace(-2, 2, 6))
+total.sample(np.linspace(-2, 2, 6))
+""")
+    code, out, err = irtool_("check-operator", path)
+    assert "cube: runs right, gradient right, batch right" in out and "expo: runs right, gradient right" in out, err + out
+    assert "t::total: runs right, gradient right" in out
 
 
 def test_nothing_outlives_a_command(tmp_path: Path) -> None:

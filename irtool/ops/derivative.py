@@ -36,8 +36,11 @@ def renamed(formula: Callable[..., Any], old: str, new: str) -> Callable[..., An
 class Derivative:
     """A function from `grad` and whatever else it names to the gradients of tensors, as `OpTable.derivative` takes it."""
 
-    def __init__(self, rule: Callable[..., Any], names: list[str], schema: str, sums: bool, is_slope: bool) -> None:
+    def __init__(self, rule: Callable[..., Any], names: list[str], schema: str, sums: bool, is_slope: bool,
+                 scope: dict[str, Any] | None = None) -> None:
+        """scope: names that the formula may read besides the globals of the rule."""
         self.rule = rule
+        self.scope = scope
         self.names = names
         self.sums = sums
         self.is_slope = is_slope
@@ -62,7 +65,8 @@ class Derivative:
         name = f"{schema.kind.partition('::')[2]}_gradient" if self.rule.__name__ == "<lambda>" else self.rule.__name__
         code = self.rule.__code__
         filename = f"<{schema.name} of {code.co_filename}:{code.co_firstlineno}>"
-        return _defined(name, self.source(schema, name), filename, self.rule.__globals__)
+        return _defined(name, self.source(schema, name), filename,
+                        self.rule.__globals__ if self.scope is None else {**self.scope, **self.rule.__globals__})
 
     def source(self, schema: Schema, name: str) -> str:
         """The formula's text. Raises ValueError when the rule takes what is unknown, or does not return a gradient for each tensor."""
@@ -78,7 +82,9 @@ class Derivative:
         if len(grads) > len(results):
             raise ValueError(f"{schema.name}: its derivative reads {', '.join(grads)}, which are no arguments, results or sizes")
         types = [_annotation(each.type.text) + " | None" * (len(grads) > 1) for each in schema.returns]
-        call = f"torch.{schema.kind.partition('::')[2].removesuffix('_')}({', '.join(map(_passed, schema.arguments))})"
+        space, _, word = schema.kind.partition("::")
+        function = word.removesuffix("_") if space == "aten" else f"ops.{space}.{word}"
+        call = f"torch.{function}({', '.join(map(_passed, schema.arguments))})"
         return "\n".join([
             f"def {name}({', '.join(f'{each.name}: {_annotation(each.type.text)}' for each in schema.arguments)}):",
             *[f"    {each} = {fact}" for each, fact in facts.items()],

@@ -37,10 +37,11 @@ from irtool.ir.errors import Error
 from irtool.ir.extensions import OURS, Place, added, check_name
 from irtool.ir.schema import Schema, declare, parse_schema, schemas, withdraw
 from irtool.ops import OPS, facts, python_op
+from irtool.ops.derivative import Derivative
 from irtool.ops.nested_tensors import tensors_in
 from irtool.ops.op import Formula, Op, Rule
 from irtool.ops.samples.draw import call, exactly
-from irtool.ops.tensor import Tensor, calling_kind, unwrapped, wrapped
+from irtool.ops.tensor import Tensor, calling_kind, torch, unwrapped, wrapped
 
 OWN: dict[str, Operator] = {}
 """Every operator of users, by qualified name with overload."""
@@ -75,6 +76,26 @@ class Operator:
         self.op._formulas[self.name] = formula
         self._declare()
         return formula
+
+    def derivative(self, rule: Formula) -> Formula:
+        """A decorator: states the gradients of the tensor arguments alone, from which the formula is written (`irtool.ops.derivative`).
+
+        The rule takes `grad`, the gradient of the result, and by their names what else it reads: arguments, `result`, facts such as
+        `x_size`. It returns one gradient per tensor argument, in order; a broadcast operand's is summed to its shape. Raises Error for
+        other parameters or another number of gradients, and for a `^Python` operator, which needs `gradient`.
+        """
+        check_function(self.name, rule)
+        if self.name.startswith("^"):
+            raise Place(rule).error(f"'{self.name}' is a Python operator, which needs a whole formula: state it by .gradient")
+        tensors = [each.type.text for each in self.schema.arguments if "Tensor" in each.type.text]
+        stated = Derivative(rule, [self.name], self.schema.text, set(tensors) == {"Tensor"}, False, {"torch": torch})
+        try:
+            stated.source(self.schema, rule.__name__)
+        except ValueError as error:
+            raise Place(rule).error(str(error)) from None
+        self.op._formulas[self.name] = stated
+        self._declare()
+        return rule
 
     def no_gradient(self, reason: str) -> None:
         """State that the operator has no gradient, and why: its results count as constants."""

@@ -320,11 +320,26 @@ for _name, _kind in {"add": "add_", "sub": "sub_", "mul": "mul_", "truediv": "di
     setattr(Tensor, f"__i{_name}__", _in_place(f"__i{_name}__", f"aten::{_kind}"))
 
 
+class Spaces:
+    """What `torch.ops.` means: `torch.ops.my.gelu(...)` is my::gelu."""
+
+    def __init__(self, aten: Functions) -> None:
+        self.aten = aten
+
+    def __getattr__(self, name: str) -> Functions:
+        return Functions(name)
+
+
 class Functions:
     """What `torch.` means in a formula: `torch.where(...)` is aten::where, `torch.float32` a dtype's number."""
 
     def __init__(self, space: str = "aten") -> None:
         self._space = space
+
+    @property
+    def ops(self) -> Any:
+        """`aten`, torch's operators, and the name spaces of users' (`irtool.operator`)."""
+        return Spaces(self)
 
     def __getattr__(self, name: str) -> Any:
         if name in BY_NAME and self._space == "aten":

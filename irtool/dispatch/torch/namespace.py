@@ -29,16 +29,6 @@ VARIADIC = ("broadcast_tensors", "block_diag", "cartesian_prod", "chain_matmul",
 """Operators on a list of tensors whose torch functions take the tensors one by one."""
 
 
-class Spaces:
-    """What `torch.ops.` means."""
-
-    def __init__(self, aten: Functions) -> None:
-        self.aten = aten
-
-    def __getattr__(self, space: str) -> Functions:
-        return Functions(space)
-
-
 class Torch(Functions):
     """The namespace `irtool.torch`."""
 
@@ -60,11 +50,6 @@ class Torch(Functions):
     def nn(self) -> Any:
         """torch.nn: only `functional`."""
         return NN
-
-    @property
-    def ops(self) -> Any:
-        """torch.ops: `aten`, torch's operators, and the name spaces of users' (`irtool.operator`)."""
-        return Spaces(self)
 
     @property
     def jit(self) -> Any:
