@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tests.shared_memory import calls, copied, overloads, shared_pairs
+from tests.shared_memory import arrays_in, calls, copied, overloads, shared_pairs
 
 
 def to_torch(value: Any) -> Any:
@@ -41,6 +41,28 @@ def shared_in_torch(function: Any, args: list[Any]) -> list[str]:
         warnings.simplefilter("ignore")
         results = function(**dict(zip(names, tensors, strict=True)))
     return shared_pairs(results, tensors, torch.Tensor, storage)
+
+
+def gradients_in_torch(function: Any, args: list[Any], place: int) -> tuple[list[Any], list[int], list[Any]]:
+    """A call on copies of the operands, then a write into one of the operands and results: cotangents for all of these, the operands that
+    have gradients, and those. Raises RuntimeError where torch refuses."""
+    leaves = [torch.from_numpy(array.copy(order="K")).requires_grad_(array.dtype.kind in "fc") for array in arrays_in(args)]
+    copies = [leaf.clone() if leaf.dtype == torch.bool else leaf * 1 for leaf in leaves]
+    rest = iter(copies)
+    tensors = [next(rest) if isinstance(value, np.ndarray) else [next(rest) if isinstance(each, np.ndarray) else each for each in value]
+               if isinstance(value, list) else value for value in args]
+    torch.manual_seed(0)
+    results = function(**{argument.name: value for argument, value in zip(function._schema.arguments, tensors, strict=True)})
+    outputs = [*copies, *arrays_in(results, torch.Tensor)]
+    target = outputs[place]
+    outputs[place] = target.logical_not_() if target.dtype == torch.bool else target.mul_(3)
+    generator = np.random.default_rng(0)
+    cotangents = [generator.standard_normal(each.shape).astype(str(each.dtype).removeprefix("torch.")) for each in outputs]
+    reached = [(each, torch.from_numpy(cotangent)) for each, cotangent in zip(outputs, cotangents, strict=True) if each.requires_grad]
+    wrt = [at for at, leaf in enumerate(leaves) if leaf.requires_grad]
+    found = torch.autograd.grad([each for each, _ in reached], [leaves[at] for at in wrt], [one for _, one in reached], allow_unused=True)
+    seeds = [one if one.dtype.kind in "fc" else None for one in cotangents]
+    return seeds, wrt, [None if each is None else each.resolve_conj().numpy() for each in found]
 
 
 def recorded(name: str) -> dict[str, list[str]]:

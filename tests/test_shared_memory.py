@@ -23,6 +23,7 @@ def initial(name: str) -> str:
     return name.removeprefix("aten::").lstrip("_")[:1]
 
 
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
 @over("name", each_overload(overloads()), initial)
 def test_results_share_memory_as_in_torch(name: str) -> None:
     known = RECORDED.get(name)
@@ -92,3 +93,43 @@ def test_every_way_to_run_sees_writes_through_shared_memory(name: str) -> None:
                     continue
                 for result, want in zip(results, wants, strict=True):
                     np.testing.assert_allclose(result, want, err_msg=f"{way}\n{text}")
+
+
+@pytest.mark.oracle
+@pytest.mark.filterwarnings("ignore::irtool.execute.fallbacks.FallbackWarning")
+@over("name", each_overload(RECORDED), initial)
+def test_gradients_of_writes_through_shared_memory_are_torchs(name: str) -> None:
+    pytest.importorskip("torch")
+    from tests.record_shared_memory import function_of, gradients_in_torch
+
+    for shared, args in calls_that_share(name).items():
+        count = len(arrays_in(args))
+        operand, result = next((pair.split() for pair in shared if len(pair.split()) == 2), (0, 0))
+        for place in {int(operand), count + int(result)}:
+            try:
+                cotangents, wrt, wants = gradients_in_torch(function_of(name), args, place)
+                graph, inputs = program(name, args, place)
+            except (irtool.Error, RuntimeError, NotImplementedError):
+                continue
+            for way, run in GRADIENTS.items():
+                try:
+                    results = run(str(graph), inputs, cotangents, wrt)
+                except irtool.Error:
+                    continue
+                for found, want, at in zip(results, wants, wrt, strict=True):
+                    zeros = np.zeros_like(inputs[at])
+                    np.testing.assert_allclose(zeros if found is None else found, zeros if want is None else want, rtol=1e-5, atol=1e-7,
+                                               err_msg=f"{way}\n{graph}")
+
+
+GRADIENTS: dict[str, Callable[..., list[Any]]] = {
+    "interpreted": lambda text, *rest: irtool.vjp(irtool.parse(text), *rest, interpret=True),
+    "planned": lambda text, *rest: [irtool.vjp(module, *rest) for module in [irtool.parse(text)] for _ in range(2)][-1],
+    "layers": lambda text, *rest: on_layers(irtool.parse(text).graph(), *rest),
+}
+
+
+def on_layers(graph: irtool.Graph, inputs: list[Any], cotangents: list[Any], wrt: list[int]) -> list[Any]:
+    """Gradients by the function that a graph is, on a tape."""
+    _, pull = irtool.torch.func.vjp(graph, *[irtool.torch.tensor(each) for each in inputs])
+    return [np.asarray(pull(tuple(cotangents))[at]) for at in wrt]

@@ -26,7 +26,7 @@ from irtool.ops.call import overload
 from irtool.ops.checks import OVERLAP
 from irtool.ops.nested_tensors import map_tensors, tensors_in
 from irtool.ops.overload import THROUGH, refuse_dtype, refuse_parts
-from irtool.ops.size_facts import CERTAIN_VIEWS, CONJUGATES, VIEWS_AS
+from irtool.ops.size_facts import CERTAIN_VIEWS, CONJUGATES, HIDDEN_VIEWS, VIEWS_AS
 from irtool.ops.tensor import Tensor, next_birth
 
 SILENT = ("aten::detach", "aten::data")
@@ -348,7 +348,7 @@ def write(layer: Layer, name: str, target: Tensor, result: Any) -> Any:
 
 def is_unknown_to_tapes(view: View) -> bool:
     """Do tapes treat a view as a separate tensor: does a write into it change the elements of the whole, but not its gradient?"""
-    return view.name in SILENT or view.name.startswith("aten::unsafe_")
+    return view.name in SILENT or view.name.partition(".")[0] in HIDDEN_VIEWS
 
 
 def head_of(tensor: Tensor) -> Tensor:

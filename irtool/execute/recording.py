@@ -25,10 +25,10 @@ from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.schema import qualified, schema_of
 from irtool.ir.structure_kinds import MOVERS
 from irtool.ir.types import Type, TypeVar
-from irtool.ops.checks import OVERLAP, overlaps
+from irtool.ops.checks import OVERLAP, overlaps, repeats
 from irtool.ops.node_calls import call_node
 from irtool.ops.overload import refuse_parts, write_into
-from irtool.ops.size_facts import CONJUGATES
+from irtool.ops.size_facts import CONJUGATES, HIDDEN_VIEWS
 from irtool.ops.structure import handler_of
 
 Step = Callable[[Sequence[Any], "Versions | None"], list[Any]]
@@ -101,7 +101,7 @@ class Recording:
         family = target.family if isinstance(target, Variable) else None
         if family is None:
             raise UnsupportedError(f"the gradient of {node.kind}, which writes into its operand, is not supported yet", code="E0501")
-        if not takes_a_view(node) and overlaps(target.data):
+        if not takes_a_view(node) and (overlaps(target.data) or repeats(target.data)):
             return self.overlapping(node, operands, family)
         if not takes_a_view(node):
             refuse_parts(qualified(node.kind), target.data, [detached(value) for value in operands[1:]])
@@ -145,7 +145,7 @@ class Recording:
             for each in variables(results):
                 each.data = call_node(node, [detached(value) for value in operands])[0]     # a plan's is no view
                 each.version = self.versions.join(each.data, operands[0].data)
-        return self.noted(results, operands)
+        return self.noted(results, () if node.kind in HIDDEN_VIEWS else operands)
 
     def noted(self, values: list[Any], sources: Sequence[Any] = ()) -> list[Any]:
         """The values; if the graph writes, note which of `sources` they are views of."""

@@ -45,6 +45,17 @@ def refuse_overlap(target: Any) -> None:
         raise RunError(OVERLAP)
 
 
+def repeats(array: Any) -> bool:
+    """Are elements of an array at one place of memory, as those of windows that overlap (`unfold`, `as_strided`) are?"""
+    reach, steps = 0, sorted([(abs(step), extent) for step, extent in zip(array.strides, array.shape, strict=True) if extent > 1])
+    for step, extent in steps:
+        if step <= reach:       # perhaps: then places are counted
+            places = sum(np.ix_(*[step * np.arange(extent) for step, extent in steps]))
+            return bool(np.unique(places).size < array.size)
+        reach += step * (extent - 1)
+    return False
+
+
 PARTIAL = "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. " \
           "Please clone() the tensor before performing the operation."
 

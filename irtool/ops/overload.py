@@ -16,7 +16,7 @@ from irtool.ir.errors import Error, RunError, UnsupportedError
 from irtool.ir.schema import Argument, Schema
 from irtool.ir.types import contiguous_strides
 from irtool.ops.arrays import Array, as_array, astype, code_of, current_namespace, is_array, share_memory, title, to_number
-from irtool.ops.checks import fit, letter, overlaps, refuse_overlap, refuse_partial_overlap, row_major
+from irtool.ops.checks import fit, letter, overlaps, refuse_overlap, refuse_partial_overlap, repeats, row_major
 from irtool.ops.conjugates import spread
 from irtool.ops.kinds_of_values import tag
 from irtool.ops.op import Kernel, Op
@@ -280,6 +280,8 @@ def write_into(target: Any, result: Any, schema: Schema) -> Any:
     refuse_dtype(schema.kind, result.dtype, target.dtype)
     if schema.kind not in THROUGH:
         refuse_overlap(target)
+        if repeats(target):
+            raise UnsupportedError(f"{schema.kind} into overlapping windows is not supported: results depend on the order of the writes")
     if overlaps(target):        # where it is changed alone: elsewhere another place of the same memory may have been
         result = astype(result, target.dtype)
         current_namespace().copyto(target, result, where=(result != target) & ((result == result) | (target == target)))

@@ -41,6 +41,8 @@ CONJUGATES = aten("conj _conj mH adjoint matrix_H")
 """Kinds that give a conjugated view of a complex tensor."""
 BY_MEMORY = aten("resolve_conj")
 """Kinds whose result depends on whether an operand is a conjugated view."""
+HIDDEN_VIEWS = aten("unsafe_chunk unsafe_split unsafe_split_with_sizes _unsafe_view")
+"""Kinds whose results share memory with the operand, of which gradients know nothing: a write into one changes no other's gradient."""
 OVERLAPPING_VIEWS = aten("expand expand_as broadcast_to broadcast_tensors as_strided unfold meshgrid")
 """Views of which several elements may be one place in memory: a write into one element is a write into all of them."""
 ON_TENSORS = {f"aten::__{word}__": f"aten::logical_{word}" for word in ("not", "and", "or")}

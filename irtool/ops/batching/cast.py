@@ -36,6 +36,6 @@ def to_other(batch: Batch, self: Any, other: Any, *rest: Any) -> Any:
 
 
 table.batch("is_conj is_neg is_inference is_distributed is_coalesced is_pinned element_size")(fact)
-table.batch("alias detach lift lift_fresh to_dense pin_memory _pin_memory cpu alias_copy to.dtype_layout to.prim_Device to.prim_dtype "
-            "to.prim_other _autocast_to_full_precision _autocast_to_reduced_precision data")(untouched)
+table.batch("alias as_tensor detach lift lift_fresh to_dense pin_memory _pin_memory cpu alias_copy to.dtype_layout to.prim_Device "
+            "to.prim_dtype to.prim_other _autocast_to_full_precision _autocast_to_reduced_precision data")(untouched)
 table.not_batched("only for strided memory", "resize_ resize_as_")

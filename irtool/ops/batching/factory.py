@@ -11,12 +11,6 @@ from irtool.ops.kernels.factory import table
 from irtool.ops.tensor import Tensor
 
 
-@table.batch("as_tensor")
-def as_tensor(batch: Batch, data: Any, dtype: Any, device: Any) -> Any:
-    """data as it is, or converted to dtype."""
-    return data if dtype is None else batch.again("aten::to", data, dtype)
-
-
 @table.batch("linspace.Tensor_Tensor linspace.Tensor_Scalar linspace.Scalar_Tensor")
 def linspace(batch: Batch, start: Any, end: Any, steps: int, dtype: Any, *rest: Any) -> Any:
     """start + (end - start) * (0 .. 1 in `steps` numbers), computed in float64 -> (steps)."""

@@ -11,6 +11,7 @@ def to_dtype_gradient(grad, self_dtype):
     return grad.to(self_dtype)
 
 
+table.derivative("as_tensor", lambda grad, data_dtype: grad.to(data_dtype))
 table.derivative("to.prim_other clone alias alias_copy lift lift_fresh lift_fresh_copy _lazy_clone cpu to_dense", lambda grad: grad)
 table.derivative("to.other type_as", lambda grad, self_dtype: (grad.to(self_dtype), None))
 table.derivative("copy copy_",

@@ -109,6 +109,12 @@ def to_prim_other(xp, self, non_blocking, copy):
     return _converted(xp, self, None, copy, None)
 
 
+@table.op("aten::as_tensor(Tensor(a) data, *, ScalarType? dtype=None, Device? device=None) -> Tensor(b|a)")
+def as_tensor(xp, data, dtype, device):
+    """The tensor in another dtype unless that is None."""
+    return _converted(xp, data, dtype, False, None, device)
+
+
 @table.op("aten::type_as(Tensor self, Tensor other) -> Tensor")
 def type_as(xp, self, other):
     """The tensor in the dtype of another."""

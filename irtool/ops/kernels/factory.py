@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 
 from irtool.ir.errors import RunError, UnsupportedError
-from irtool.ops.arrays import as_array, astype, convert, default_dtype, dtype_of, number_dtype, strided_view, title, to_number
+from irtool.ops.arrays import as_array, astype, default_dtype, dtype_of, number_dtype, strided_view, title, to_number
 from irtool.ops.checks import fit
 from irtool.ops.kernels.cast import CHANNELS_LAST, check_device, check_layout
 from irtool.ops.op import OpTable
@@ -205,13 +205,6 @@ def list_to_tensor(xp, self):
 def tensor_to_list(xp, self):
     """The elements of an integer tensor as a list."""
     return [int(element) for element in self.reshape(-1)]
-
-
-@table.op("aten::as_tensor(Tensor(a) data, *, ScalarType? dtype=None, Device? device=None) -> Tensor(b|a)")
-def as_tensor(xp, data, dtype, device):
-    """The tensor itself, converted when it has another dtype."""
-    check_device(device)
-    return data if dtype is None else convert(data, dtype)
 
 
 # ---- evenly spaced numbers

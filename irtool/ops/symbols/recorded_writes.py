@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from irtool.ops.checks import repeats
 from irtool.ops.symbols.recorder import Recorder, StandIn, Step, Untraceable, is_traced
 from irtool.ops.symbols.ufuncs import dtype_and_shape, prepared
 
@@ -47,7 +48,7 @@ def trace_copy(target: Any, value: Any, is_number: bool) -> Any:
         raise Untraceable("several numbers")
     if is_traced(value) and value.shape == target.shape and value.root is not target.root:
         return trace_write(target, value)
-    if not is_traced(target) or target.dtype.kind not in "fiu" or not writes_places_once(target):
+    if not is_traced(target) or target.dtype.kind not in "fiu" or repeats(target):
         raise Untraceable("writes")
     if type(value) is int or type(value) is float and target.dtype.kind == "f":
         value = np.array(value, target.dtype)
@@ -59,17 +60,12 @@ def trace_copy(target: Any, value: Any, is_number: bool) -> Any:
     return target
 
 
-def writes_places_once(target: Any) -> bool:
-    """Does each element of an array lie in a place of its own?"""
-    return not any(step == 0 and extent > 1 for step, extent in zip(target.strides, target.shape, strict=True))
-
-
 def trace_write(target: Any, result: Any) -> Any:
     """Note what an in-place operator does with what the plain one gave: over the target goes the last step, or a copy. Gives the target."""
     if not is_traced(target) or not is_traced(result) or (target.dtype, target.shape) != (result.dtype, result.shape) \
             or result.root is target.root:
         raise Untraceable("writes")
-    if not writes_places_once(target):
+    if repeats(target):
         raise Untraceable("writes one place twice")
     steps = target.recorder.steps
     last = steps[-1] if steps else None
