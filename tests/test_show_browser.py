@@ -44,6 +44,7 @@ def opened(browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
     monkeypatch.chdir(tmp_path)
     (tmp_path / "loop.ir").write_text(LOOP)
     (tmp_path / "large.ir").write_text(chain(1000, 5))
+    (tmp_path / "f.py").write_text("import torch\n\ndef f(x: torch.Tensor):\n    return x.sin()\n")
     (tmp_path / "folds.ir").write_text(chain(300))
     (tmp_path / "nan.ir").write_text(NAN)
     problems: list[str] = []
@@ -155,6 +156,11 @@ def test_what_a_pass_did_is_in_colour(opened: Callable[..., Any]) -> None:
 
 
 def test_nodes_of_df_are_linked_with_those_of_f(opened: Callable[..., Any]) -> None:
+    page = opened("f.py:f", "--passes=differentiate")
+    page.click("#after")
+    assert page.locator("#scene").input_value() == "f | df"
+    page.click("#before")
+    assert page.locator("#scene").input_value() == "f"
     page = opened(*OPTIONS["gradient"])
     page.click("#after")
     page.click(".row:has-text('from %hw,') >> nth=0", position={"x": 400, "y": 8})

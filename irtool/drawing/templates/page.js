@@ -43,11 +43,12 @@
     $("step-name").textContent = name;
     $("step-name").title = name;
     const fresh = version !== data.steps[last];
+    const wasFirst = version !== null && state.scene === version.roots[0];
     version = data.steps[last];
     const isQuiet = last !== state.step;
     drawRows(isQuiet);
     if (fresh) fillScenes();
-    showScene(version.scenes[state.scene] !== undefined ? state.scene : version.roots[0], true);
+    showScene(version.scenes[state.scene] !== undefined && !wasFirst ? state.scene : version.roots[0], true);
     $("nan").hidden = firstNan() === undefined;
   }
   function fillScenes() {
