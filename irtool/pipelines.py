@@ -56,7 +56,22 @@ TRAINING = (
 )
 """The preset that makes a gradient pair of a graph."""
 
-PRESETS: dict[str, tuple[tuple[str, str], ...]] = {"O1": O1, "O2": O2, "training": TRAINING}
+INFERENCE = (
+    ("inline", "calls hide operators from the passes below"),
+    ("remove-mutation", "what nobody writes into may be folded, merged and deleted"),
+    ("lower-tuples", "tuples hide values from later passes"),
+    ("constant-propagation", "decides what depends on flags like `training`, and branches"),
+    ("peephole", "its rules need constant operands"),
+    ("remove-dropout", "dropout that does not train is its operand"),
+    ("fold-batch-norm", "batch norm that does not train is a factor and a bias of the convolution in front of it"),
+    ("fuse-linear", "a product with transposed weights and its bias are one operator"),
+    ("constant-pooling", "equal constants become one value, so that equal nodes have equal operands"),
+    ("cse", "merges the equal nodes"),
+    ("dce", "last: each pass before leaves nodes without users"),
+)
+"""The preset for graphs whose weights are constants (`irtool.freeze`, or the pass `freeze` on archives)."""
+
+PRESETS: dict[str, tuple[tuple[str, str], ...]] = {"O1": O1, "O2": O2, "training": TRAINING, "inference": INFERENCE}
 
 ORDER = (       # (earlier, later, reason): a preset with both must run `earlier` first
     ("lower-tuples", "cse", "TupleConstruct and TupleUnpack keep equal values apart"),

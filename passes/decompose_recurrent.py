@@ -10,7 +10,7 @@ from irtool.ir.constants import constant
 from irtool.ir.edits import inline_graph, replace_node
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.schema import schema_of
-from irtool.ir.types import TENSOR, TensorType
+from irtool.ir.types import INT, TENSOR, TensorType
 from irtool.torchscript.front import compile_source
 
 Form = tuple[tuple[int, ...], str]
@@ -60,28 +60,38 @@ def decompose_recurrent(graph: Graph) -> bool:
 
     after:
         graph(%x : Float(5, 1, 2), %h : Float(1, 1, 3), %w : Float(3, 2), %v : Float(3, 3)):
-          %10 : Tensor = aten::t(%w)
-          %11 : Tensor = aten::matmul(%x, %10)
-          %12 : int = prim::Constant[value=0]()
-          %13 : int = prim::Constant[value=0]()
-          %14 : Tensor = aten::select(%h, %12, %13)
-          %15 : Tensor = aten::t(%v)
+          %10 : int = prim::Constant[value=0]()
+          %11 : int = aten::size(%x, %10)
+          %12 : int = prim::Constant[value=1]()
+          %13 : int = aten::size(%x, %12)
+          %14 : int = prim::Constant[value=-1]()
+          %15 : int[] = prim::ListConstruct(%11, %13, %14)
           %16 : int = prim::Constant[value=0]()
-          %17 : bool = prim::Constant[value=1]()
-          %18 : int = prim::Constant[value=1]()
-          %19 : int = prim::Constant[value=0]()
+          %17 : int = prim::Constant[value=1]()
+          %18 : Tensor = aten::flatten(%x, %16, %17)
+          %19 : Tensor = aten::t(%w)
+          %20 : Tensor = aten::mm(%18, %19)
+          %21 : Tensor = aten::reshape(%20, %15)
+          %22 : int = prim::Constant[value=0]()
+          %23 : int = prim::Constant[value=0]()
+          %24 : Tensor = aten::select(%h, %22, %23)
+          %25 : Tensor = aten::t(%v)
+          %26 : int = prim::Constant[value=0]()
+          %27 : bool = prim::Constant[value=1]()
+          %28 : int = prim::Constant[value=1]()
+          %29 : int = prim::Constant[value=0]()
           %out.1 : Tensor[] = prim::ListConstruct()
-          %20 : int = aten::size(%11, %16)
-          %h.1 : Tensor = prim::Loop(%20, %17, %14)
+          %30 : int = aten::size(%21, %26)
+          %h.1 : Tensor = prim::Loop(%30, %27, %24)
             block0(%k.1 : int, %h.2 : Tensor):
-              %y.1 : Tensor = aten::mm(%h.2, %15)
-              %21 : Tensor = aten::select(%11, %16, %k.1)
-              %22 : Tensor = aten::add(%21, %y.1, %18)
-              %h.3 : Tensor = aten::tanh(%22)
-              %23 : Tensor[] = aten::append(%out.1, %h.3)
-              -> (%17, %h.3)
-          %24 : Float(5, 1, 3) = aten::stack(%out.1, %19)
-          return (%24)
+              %y.1 : Tensor = aten::mm(%h.2, %25)
+              %31 : Tensor = aten::select(%21, %26, %k.1)
+              %32 : Tensor = aten::add(%31, %y.1, %28)
+              %h.3 : Tensor = aten::tanh(%32)
+              %33 : Tensor[] = aten::append(%out.1, %h.3)
+              -> (%27, %h.3)
+          %34 : Float(5, 1, 3) = aten::stack(%out.1, %29)
+          return (%34)
     """
     changed = False
     for node in list(graph.walk()):
@@ -170,15 +180,17 @@ class Net:
         build.tail = self.node.tail
         kind, each = self.node.kind, len(self.params) // (self.layers * self.directions)
         x = build.call("aten::transpose", self.x, 0, 1) if self.batch_first else self.x
+        sizes = build.construct_list([build.call("aten::size", x, 0), build.call("aten::size", x, 1), build.constant(-1)], INT)
         finals: list[list[Value]] = [[] for _ in self.states]
         for layer in range(self.layers):
             outputs = []
             for direction in range(self.directions):
                 place = layer * self.directions + direction
                 params = self.params[place * each:(place + 1) * each]
-                gates = build.call("aten::matmul", x, build.call("aten::t", params[0]))
+                gates = build.call("aten::mm", build.call("aten::flatten", x, 0, 1), build.call("aten::t", params[0]))
                 if self.has_biases:
                     gates = build.call("aten::add", gates, params[2], 1)
+                gates = build.call("aten::reshape", gates, sizes)
                 first = [build.call("aten::select", state, 0, place) for state in self.states]
                 projects = each % 2 == 1
                 weights = [build.call("aten::t", params[1]), params[3] if self.has_biases else params[1],

@@ -1,13 +1,17 @@
 """Recurrent operators as loops over time: the pass and the plan give what the operators give."""
 from __future__ import annotations
 
+import io
+import re
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import irtool
+from irtool.cli.main import main
 from irtool.passes import BY_NAME
 from irtool.passes.decompose_recurrent import STEPS
 
@@ -96,3 +100,20 @@ def test_what_does_not_fit_is_left_to_the_operator(change: tuple[int, tuple[int,
     assert not BY_NAME["decompose-recurrent"](graph)
     with pytest.raises(irtool.Error, match=message):
         irtool.compile(graph)(*drawn(sizes))
+
+
+def test_states_of_zeros_are_known(tmp_path: Path) -> None:
+    text = program("lstm", sizes_of("lstm", True, 2, False, True, False), True, 2, False, True)
+    zeros = ["  %i0 : int = prim::Constant[value=2]()", "  %i1 : int = prim::Constant[value=4]()", "  %none : NoneType = prim::Constant()",
+             "  %sizes : int[] = prim::ListConstruct(%i0, %i0, %i1)",
+             "  %h0 : Tensor = aten::zeros(%sizes, %none, %none, %none, %none)",
+             "  %h1 : Tensor = aten::zeros(%sizes, %none, %none, %none, %none)"]
+    head, *lines = text.splitlines()
+    path, inputs = tmp_path / "lstm.ir", tmp_path / "in.npz"
+    path.write_text("\n".join([re.sub(r"%h\d : Float\([^)]*\), ", "", head), *zeros, *lines, ""]))
+    sizes = sizes_of("lstm", True, 2, False, True, False)
+    np.savez(inputs, **{f"input{place}": each for place, each in enumerate(drawn([sizes[0], *sizes[3:]]))})
+    out = io.StringIO()
+    assert main(["plan", "--print-after-all", str(path), str(inputs)], stdout=out) == 0
+    after = out.getvalue().partition("# after write-out-recurrent")[2]
+    assert "loop" in after and "aten::lstm" not in after.partition("graph(")[0]

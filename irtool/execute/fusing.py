@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from irtool.execute.plan.lower import WORTH_FUSING, calls_slow
 from irtool.execute.plan.memory import every
-from irtool.execute.plan.program import Call, Group, Item, Known, Program, Variable
+from irtool.execute.plan.program import Call, Item, Program, Variable, numbers_of
 from irtool.ir.builder import Builder
 from irtool.ir.edits import clone_block, replace_node
 from irtool.ir.effects import node_may_write
@@ -51,13 +51,6 @@ def fused_graph(graph: Graph, env: Mapping[Value, Item]) -> Graph:
         sums_early(copy)
     BY_NAME["fuse"].function(copy, threshold=1)      # one operator may be several steps
     return copy
-
-
-def numbers_of(item: Item | None) -> list[int]:
-    """The numbers of a list if all are known; else empty."""
-    if isinstance(item, Group) and all(isinstance(each, Known) and type(each.value) is int for each in item.items):
-        return [each.value for each in item.items if isinstance(each, Known)]
-    return []
 
 
 def keeps_its_size(node: Node, known: Mapping[Value, Item | None]) -> bool:

@@ -36,12 +36,14 @@ from irtool.execute.plan.program import (
     Visit,
     leaves,
     meta_of_item,
+    numbers_of,
     operand_of,
     roots_of,
 )
 from irtool.ir.effects import facts_of, is_random, node_may_write
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.types import ListType, TensorType
+from irtool.ops.arrays import default_dtype, dtype_of
 from irtool.ops.node_calls import from_values, plan_for
 from irtool.ops.overload import Overload
 from irtool.ops.size_facts import BY_MEMORY, CONJUGATES, TRACEABLE_PRIMS, WRITES_ALL
@@ -411,7 +413,8 @@ class Lowering(Blocks):
         visit = Visit(function, items, outs, node, sole, keeps)
         visit.fresh = fresh and sole
         for place, value in enumerate(node.outputs):
-            meta = seen[place] if seen is not None and len(seen) == len(node.outputs) and value not in self.loose else None
+            is_known = seen is not None and len(seen) == len(node.outputs) and value not in self.loose
+            meta = seen[place] if seen is not None and is_known else made_meta(node, items)
             out = self.variable(meta)
             out.roots = out.roots | reads
             outs.append(out)
@@ -522,6 +525,14 @@ def make_template(node: Node, values: list[Any]) -> Template | None:
     if not isinstance(result, list | tuple) or len(result) != len(node.outputs) or not all(map(is_simple, result)):
         return None
     return Template(steps, tuple(result), stand_ins)
+
+
+def made_meta(node: Node, items: list[Item]) -> Meta | None:
+    """The form of a tensor that is made of sizes and a dtype, where these are known."""
+    if node.kind not in ("aten::zeros", "aten::ones") or len(items) < 2 or not isinstance(items[1], Known):
+        return None
+    sizes, code = numbers_of(items[0]), items[1].value
+    return fresh_meta(default_dtype if code is None else dtype_of(code), tuple(sizes)) if sizes and min(sizes) >= 0 else None
 
 
 def is_in_place(node: Node) -> bool:

@@ -48,6 +48,15 @@ class Group:
 Item = Known | Variable | Group
 
 
+def numbers_of(item: Item | None) -> list[int]:
+    """The numbers of a list if all are known; else empty."""
+    if isinstance(item, Known) and isinstance(item.value, list) and all(type(each) is int for each in item.value):
+        return item.value
+    if isinstance(item, Group) and all(isinstance(each, Known) and type(each.value) is int for each in item.items):
+        return [each.value for each in item.items if isinstance(each, Known)]
+    return []
+
+
 class Call:
     """`out = function(*args, **named)`. Arguments: items, tuples of them, plain values.
 
