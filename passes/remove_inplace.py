@@ -33,10 +33,15 @@ def remove_inplace(graph: Graph) -> bool:
     """
     from irtool.autodiff.in_place import is_rewritable, replace_writes  # it compiles formulas, which naming a pass need not
 
-    writers = [node for node in graph.walk() if node.kind in KINDS and is_rewritable(node)]
-    MutationRemover(graph, writers).run()
-    replace_writes(graph, [node for node in writers if node.kind in KINDS])
-    for node in writers:
-        if node.kind in KINDS:
-            missed(graph, node, *KEPT_WRITE)
-    return any(node.kind not in KINDS for node in writers)
+    changed = False
+    while True:
+        writers = [node for node in graph.walk() if node.kind in KINDS and is_rewritable(node)]
+        MutationRemover(graph, writers).run()
+        replace_writes(graph, [node for node in writers if node.kind in KINDS])
+        left = [node for node in writers if node.kind in KINDS]
+        if len(left) == len(writers):
+            break
+        changed = True          # a write into a result of these may be possible to replace now
+    for node in left:
+        missed(graph, node, *KEPT_WRITE)
+    return changed
