@@ -19,7 +19,7 @@ from irtool.torchscript.containers import dict_, iterable, list_, tuple_
 from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.environment import Meaning
 from irtool.torchscript.forks import awaited, fork, wait
-from irtool.torchscript.instances import CALLED_METHODS, call_method, definition_of, new_instance, special_method
+from irtool.torchscript.instances import CALLED_METHODS, are_ordered, call_method, definition_of, new_instance, sorting, special_method
 from irtool.torchscript.meanings import (
     Builtin,
     Called,
@@ -97,6 +97,8 @@ def call_meaning(e: Emitter, node: ast.AST, callee: Callee, positional: list[Val
     if isinstance(callee, Builtin):
         if callee.receiver is not None:
             positional = [callee.receiver, *positional]
+        if callee.kind == "aten::sort" and positional and are_ordered(e, positional[0]):
+            return call_function(e, node, sorting(e, node, positional[0]), positional, named)
         return e.operator(node, callee.kind, positional, named, callee.receiver is not None)
     if isinstance(callee, ClassDefinition):
         return new_instance(e, node, callee, positional, named)
@@ -286,6 +288,17 @@ def operator(kind: str) -> Callable[[Emitter, ast.Call, Special, Type | None], V
     return compile_operator
 
 
+def sorted_(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """`sorted(x)`."""
+    positional, named = arguments(e, node)
+    e.at(node)
+    if len(positional) != 1 or named or not are_ordered(e, positional[0]):
+        return e.operator(node, "aten::sorted", positional, named)
+    copy = e.operator(node, "aten::list", positional)
+    call_function(e, node, sorting(e, node, copy), [copy], {})
+    return copy
+
+
 def length(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
     """`len(x)`."""
     value = _one(e, node, "len")
@@ -471,13 +484,13 @@ def tensor_tolist(e: Emitter, node: ast.Call, callee: Special, hint: Type | None
 SPECIALS: dict[str, Callable[[Emitter, ast.Call, Special, Type | None], Meaning]] = {
     "int": cast("aten::Int", "int"), "float": cast("aten::Float", "float"), "bool": truth,
     "complex": cast("aten::Complex", "complex"), "str": cast("aten::str", "str"), "len": length, "min": extremum, "max": extremum,
-    "abs": absolute, "round": rounded, "range": range_, "zip": zip_, "enumerate": enumerate_,
+    "abs": absolute, "round": rounded, "sorted": sorted_, "range": range_, "zip": zip_, "enumerate": enumerate_,
     "isinstance": instance, "print": printed, "annotate": annotate,
     "unchecked_cast": unchecked_cast, "uninitialized": uninitialized,
     "unwrap_optional": unwrap_optional, "list": list_, "dict": dict_, "tuple": tuple_, "hasattr": has_attribute,
     "getattr": get_attribute, "is_scripting": known(True), "never": known(False),
     **{name: operator(f"aten::{name}") for name in
-       ("sum", "sorted", "any", "all", "ord", "chr", "hex", "oct", "bin", "hash", "pow", "divmod")},
+       ("sum", "any", "all", "ord", "chr", "hex", "oct", "bin", "hash", "pow", "divmod")},
     **{name: refused for name in ("reversed", "type", "super", "iter", "next", "decorator")},
     **{f"tensor.{name}": tensor_cast for name in
        ("byte", "char", "short", "int", "long", "half", "float", "double", "bool", "bfloat16", "cfloat", "cdouble")},

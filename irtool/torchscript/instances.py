@@ -11,13 +11,14 @@ from collections.abc import Mapping, Sequence
 from irtool.ir import types
 from irtool.ir.attribute import Attribute
 from irtool.ir.graph import Value
-from irtool.ir.types import ClassType, Type
+from irtool.ir.types import ClassType, ListType, Type
 from irtool.torchscript.annotations import type_name
 from irtool.torchscript.class_definitions import ClassDefinition, decorators
 from irtool.torchscript.classes import class_of
 from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.environment import Meaning
 from irtool.torchscript.meanings import Called, Method, NewObject
+from irtool.torchscript.source_text import Function
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -138,6 +139,38 @@ def special_method(e: Emitter, node: ast.AST, name: str, value: Value, positiona
     if function is None:
         missing_attribute(e, node, name, value.type)
     return call_method(e, node, Method(function, value), positional, {})
+
+
+def are_ordered(e: Emitter, value: Value) -> bool:
+    """Is it a list of instances that `__lt__` compares?"""
+    definition = definition_of(e, value.type.element) if isinstance(value.type, ListType) else None
+    return definition is not None and "__lt__" in definition.methods
+
+
+SORT = """
+def sort(items: List[{name}], reverse: bool = False):
+    for i in range(1, len(items)):
+        item = items[i]
+        place = i
+        while place > 0 and (items[place - 1] < item if reverse else item < items[place - 1]):
+            items[place] = items[place - 1]
+            place -= 1
+        items[place] = item
+"""
+"""Operators cannot call methods: so the calls stand in the graph."""
+
+
+def sorting(e: Emitter, node: ast.AST, value: Value) -> Function:
+    """A function that sorts a list of instances in place, all of it at the place of the call."""
+    assert isinstance(value.type, ListType)
+    definition = definition_of(e, value.type.element)
+    assert definition is not None
+    prepared(e, node, definition)
+    (function,) = ast.parse(SORT.format(name=definition.name)).body
+    assert isinstance(function, ast.FunctionDef)
+    for each in ast.walk(function):
+        ast.copy_location(each, node)
+    return Function(function, definition.place, e.function.unit)
 
 
 def entered(e: Emitter, node: ast.expr, value: Value) -> Value:

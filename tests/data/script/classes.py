@@ -1,6 +1,6 @@
 """Classes whose instances a function makes: attributes, methods, properties, operators, `with`, instances in containers and in each other."""
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -258,3 +258,44 @@ def left_early(x: Tensor, n: int):
 def data_class(x: float):
     a = Point(x, 2.0)
     return a.total(), a == Point(x, 2.0), a == Point(x, 2.0, norm=3.0)
+
+
+class Ranked:
+    def __init__(self, rank: int, name: str):
+        self.rank = rank
+        self.name = name
+
+    def __lt__(self, other: "Ranked") -> bool:
+        return self.rank < other.rank
+
+
+# run: [3, 1, 2, 5, 0]
+# run: [7]
+# run: []
+def sorted_instances(ranks: List[int]):
+    every = [Ranked(rank, str(rank)) for rank in ranks]
+    upwards = sorted(every)
+    every.sort(reverse=True)
+    downwards = [each.name for each in every]
+    every.sort()
+    return downwards, [each.rank for each in upwards], [each.rank for each in every]
+
+
+class Gathered:
+    def __init__(self):
+        self.values: Dict[str, List[torch.Tensor]] = {}
+        self.calls: Tuple[int, str] = (0, "")
+
+    def add(self, key: str, value: torch.Tensor) -> None:
+        if key not in self.values:
+            self.values[key] = []
+        self.values[key].append(value)
+        self.calls = (self.calls[0] + 1, key)
+
+
+# run: T(2), 3
+def attributes_that_hold_containers(x, n: int):
+    gathered = Gathered()
+    for i in range(n):
+        gathered.add(str(i % 2), x * i)
+    return gathered.values, gathered.calls
