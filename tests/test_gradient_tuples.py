@@ -161,3 +161,15 @@ def test_results_that_are_tuples(program: str, taken: bool, options: dict[str, b
         expected = sum(slope * weight for slope, weight in zip(slopes, cotangents, strict=True) if weight is not None)
         for run in (executor.vjp, executor.vjp, partial(irtool.vjp, graph, interpret=True)):
             np.testing.assert_allclose(run([x, taken], cotangents, wrt=[0])[0], expected, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("given", ["both", "first", "second"])
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_list_of_lists_may_be_read_in_part(place, given):
+    source = f"def f(x, y):\n    a = x * 2\n    l = [[a], [y, a]]\n    u = l[{place}][-1]\n    return u * u, l[1][0] * 3\n"
+    irtool.PassManager("differentiate", verify=True).run(irtool.from_script(source, "f"))
+    cotangents = [np.ones(2) if given in ("both", name) else None for name in ("first", "second")]
+    for interpret in (True, False):
+        gradients = irtool.vjp(irtool.from_script(source, "f"), [np.ones(2), np.ones(2)], cotangents, [0, 1], interpret=interpret)
+        for gradient, want in zip(gradients, (8.0 * (given != "second"), 3.0 * (given != "first")), strict=True):
+            np.testing.assert_array_equal(0 if gradient is None else gradient, want)

@@ -119,7 +119,10 @@ class Gradients:
 
     def one_value(self, item: Item, type: Type) -> Value:
         """A gradient, of a value of this type, as one value of df; elements of a tuple without a gradient get an undefined one."""
-        return self.into_df.value(self.with_undefined(item), self.captures.gradient_type(type))
+        type = self.captures.gradient_type(type)
+        if isinstance(item, Items) and not item.is_tuple and isinstance(type, ListType) and isinstance(type.element, ListType):
+            item = Items([self.undefined_like(type.element) if each == NONE else each for each in item.items], False, item.type)
+        return self.into_df.value(self.with_undefined(item), type)
 
     def with_undefined(self, item: Item) -> Item:
         """The gradient of a tuple in which elements without a gradient have an undefined one; other gradients unchanged."""
