@@ -57,7 +57,10 @@ peephole.repeats = "of a tensor that only the removal of a cast shows, a second 
 
 
 def simplify(graph: Graph, stages: Iterable[dict[str, Rule]]) -> bool:
-    """Apply the rules of each stage, by kind, in one walk; then dead code goes. Returns whether anything changed."""
+    """Apply the rules of each stage, by kind, in one walk; then dead code goes. Returns whether anything changed.
+
+    The rules of lists are applied again where the edits may have made a list one that nobody changes; the others once, as in torch.
+    """
     stages = list(stages)
     changed = nothing_as_constants(graph)
     while True:
@@ -74,6 +77,7 @@ def simplify(graph: Graph, stages: Iterable[dict[str, Rule]]) -> bool:
         changed = changed or edited
         if not (edited and minds_writes):       # else a write that a rule minded may be gone, or be known not to be into its operands
             return changed
+        stages = [LIST_RULES]
 
 
 def nothing_as_constants(graph: Graph) -> bool:
