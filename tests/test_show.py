@@ -15,7 +15,7 @@ import pytest
 
 import irtool
 from irtool.cli.main import main
-from irtool.cli.show.lexer import IRLexer
+from irtool.cli.show.pygments_lexer import IRLexer
 from irtool.drawing.layers import GAP, arrange
 from irtool.drawing.lines import compared, longest_increasing, rows_of
 from irtool.drawing.notebook import code, drawn

@@ -400,7 +400,7 @@ def measure(root: Path, tests: bool = False) -> list[Figure]:
              for number, group in enumerate(groups, 1) for each in group]
     figures = [
         Figure("lines", "lines of code in irtool/ and passes/, as tools/lines.py counts",
-               sum(int(each.text.split()[0]) for each in sizes), 56437, 55000, sizes),
+               sum(int(each.text.split()[0]) for each in sizes), 56437, 68000, sizes),
         Figure("sets", f"sets of {FEW} operators or more that are constants of modules outside ops/, ir/, text/", len(sets), 44, 6, sets),
         Figure("set-names", "operators in them, each once per set", names, 635, None, sets),
         Figure("unnamed-sets", "such sets inside functions, and strings of names", len(unnamed), None, None, unnamed),
