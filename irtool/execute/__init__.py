@@ -18,7 +18,6 @@ Making plans
     profiling       one plan for exactly the shapes that were seen, behind a guard
     mixed_dtypes    whether operators with several floating dtypes can occur in a graph
     fusing          which pointwise operators become a group
-    recurrent_loops lstm, gru and plain recurrent nets as loops over time
     fusion          running such a group: block by block, or as a loop in C
     recurrent_loops  recurrent operators as loops over time
 Gradients
