@@ -249,3 +249,32 @@ def test_overloads_agree_with_torch(family: str) -> None:
                 assert same(expected, result), (name, args, expected, result)
             compared += 1
     assert compared > 50
+
+
+DTYPES = ["bool", "uint8", "int64", "float32", "float64", "complex64"]
+
+
+@pytest.mark.parametrize("first", DTYPES)
+@pytest.mark.parametrize("second", DTYPES)
+def test_equal_compares_in_the_common_dtype(first: str, second: str) -> None:
+    for numbers in [], [1, 0], [[1], [1]], [0.1, 1], [16777217, 1]:
+        a, b = np.array(numbers).astype(first), np.array(numbers).astype(second)
+        assert call_op("aten::equal", [a, b]) == bool(call_op("aten::eq.Tensor", [a, b]).all()), numbers
+        assert not call_op("aten::equal", [a, b[..., None]])
+
+
+def test_products_of_bools_are_computed_where_nothing_is_multiplied() -> None:
+    empty = np.zeros((0, 3), bool)
+    np.testing.assert_array_equal(call_op("aten::mm", [empty.T, empty]), np.zeros((3, 3), bool))
+    np.testing.assert_array_equal(call_op("aten::mv", [np.zeros((2, 0), bool), np.zeros(0, bool)]), np.zeros(2, bool))
+    for name, args in (("mm", [np.ones((2, 2), bool)] * 2), ("dot", [np.zeros(0, bool)] * 2)):
+        with pytest.raises(RunError, match="not implemented for 'Bool'"):
+            call_op(f"aten::{name}", args)
+
+
+@pytest.mark.parametrize("name", ["trapezoid", "cumulative_trapezoid"])
+def test_sample_points_of_more_dimensions_lie_along_the_dimension_of_the_values(name: str) -> None:
+    with pytest.raises(RunError):       # as torch: dimension 0 of the values is dimension 0 of the points
+        call_op(f"aten::{name}.x", [np.arange(3.0), np.arange(6.0).reshape(2, 3)])
+    result = call_op(f"aten::{name}.x", [np.arange(3.0), np.arange(6.0).reshape(3, 2)[:, :1]])
+    assert result.shape == ((2,) if name == "trapezoid" else (2, 2))

@@ -89,9 +89,31 @@ def joined(parts: list[Tensor], size: list[int], dim: int) -> Tensor:
 
 
 table.derivative("tensor_split.sections", lambda grad, dim, self_size: joined(grad, self_size, dim))
-table.derivative("hsplit.int hsplit.array", lambda grad, self_size: joined(grad, self_size, min(len(self_size) - 1, 1)))
-table.derivative("vsplit.int vsplit.array", lambda grad, self_size: joined(grad, self_size, 0))
-table.derivative("dsplit.int dsplit.array", lambda grad, self_size: joined(grad, self_size, 2))
+table.derivative("hsplit.int", lambda grad, self_size: joined(grad, self_size, min(len(self_size) - 1, 1)))
+table.derivative("vsplit.int", lambda grad, self_size: joined(grad, self_size, 0))
+table.derivative("dsplit.int", lambda grad, self_size: joined(grad, self_size, 2))
+
+
+def joined_at(parts: list[Tensor], indices: list[int], size: list[int], dim: int) -> Tensor:
+    """The sum of the parts that begin at these indices, in their places: they overlap where the indices go down."""
+    whole = size[dim]
+    result = parts[0].new_zeros(size)
+    for place in range(len(parts)):
+        begin = 0
+        if place > 0:
+            begin = indices[place - 1]
+        if begin < 0:
+            begin = max(begin + whole, 0)
+        length = parts[place].size(dim)
+        if length > 0:
+            result = result + torch.slice_backward(parts[place], size, dim, begin, begin + length, 1)
+    return result
+
+
+table.derivative("tensor_split.indices", lambda grad, indices, dim, self_size: joined_at(grad, indices, self_size, dim))
+table.derivative("hsplit.array", lambda grad, indices, self_size: joined_at(grad, indices, self_size, min(len(self_size) - 1, 1)))
+table.derivative("vsplit.array", lambda grad, indices, self_size: joined_at(grad, indices, self_size, 0))
+table.derivative("dsplit.array", lambda grad, indices, self_size: joined_at(grad, indices, self_size, 2))
 
 
 # ---- repeating, turning
@@ -193,19 +215,3 @@ table.derivative("unfold_backward", lambda grad, dim, size, step: grad.unfold(di
 
 
 table.no_gradient("shapes and places", "broadcast_shapes repeat_interleave.Tensor")
-
-
-@table.derivative("tensor_split.indices")
-def tensor_split_at_gradient(grad, indices, dim, self_size):
-    whole = self_size[dim]
-    for_self = grad[0].new_zeros(self_size)
-    for place in range(len(grad)):      # parts may overlap, when the indices go down
-        begin = 0
-        if place > 0:
-            begin = indices[place - 1]
-        if begin < 0:
-            begin = max(begin + whole, 0)
-        length = grad[place].size(dim)
-        if length > 0:
-            for_self = for_self + torch.slice_backward(grad[place], self_size, dim, begin, begin + length, 1)
-    return for_self

@@ -127,8 +127,9 @@ def allclose(xp, self, other, rtol, atol, equal_nan):
 
 @table.op("aten::equal(Tensor self, Tensor other) -> bool")
 def equal(xp, self, other):
-    """Same dtype (unless both are 0-dim), shape and elements? nan is not equal to itself."""
-    return (self.dtype == other.dtype or self.ndim == other.ndim == 0) and self.shape == other.shape and bool((self == other).all())
+    """Same shape, and same elements in the common dtype? nan is not equal to itself."""
+    dtype = result_type([self, other])
+    return self.shape == other.shape and bool((as_array(self, dtype) == as_array(other, dtype)).all())
 
 
 def _same_lists(xp, a, b):

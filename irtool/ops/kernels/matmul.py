@@ -27,7 +27,7 @@ def product(xp, a, b):
     """a @ b of one dtype, float16 through float32. Raises torch's errors for dtypes."""
     if a.dtype != b.dtype:
         raise RunError(f"expected m1 and m2 to have the same dtype, but got: {c_name(a.dtype)} != {c_name(b.dtype)}", code="E0409")
-    if a.dtype.kind == "b":
+    if a.dtype.kind == "b" and a.size and b.size:       # torch looks for a kernel only where there is something to multiply
         refuse("addmm_impl_cpu_", a)
     if a.dtype == xp.float16:
         return xp.matmul(a.astype(xp.float32), b.astype(xp.float32)).astype(xp.float16)
@@ -92,6 +92,8 @@ def mv(xp, self, vec):
 def _dot(xp, self, other):
     if self.ndim != 1 or other.ndim != 1:
         raise RunError(f"1D tensors expected, but got {self.ndim}D and {other.ndim}D tensors")
+    if self.dtype == other.dtype == bool:
+        refuse("dot", self)
     if self.dtype != other.dtype:
         raise RunError(f"dot : expected both vectors to have same dtype, but found {title(self.dtype)} and {title(other.dtype)}",
                        code="E0409")

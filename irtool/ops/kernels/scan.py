@@ -124,7 +124,7 @@ def _steps(xp, y, x, axis):
         x = x.reshape([-1 if place == axis else 1 for place in range(y.ndim)])
     elif x.ndim < y.ndim:
         x = x.reshape((1,) * (y.ndim - x.ndim) + x.shape)
-    place = axis - y.ndim
+    place = axis - max(x.ndim, y.ndim)
     return x[(..., slice(1, None)) + (slice(None),) * (-place - 1)] - x[(..., slice(None, -1)) + (slice(None),) * (-place - 1)]
 
 
@@ -154,7 +154,7 @@ def _trapezoid(xp, y, x, dx, dim):
     between = _neighbours(xp, y, axis)
     if x is not None:
         areas = _product(xp, between, _steps(xp, y, x, axis))
-        return _halved(xp, add_up(xp, as_summed(areas, None, xp), (axis if areas.ndim == y.ndim else axis - y.ndim + areas.ndim,)))
+        return _halved(xp, add_up(xp, as_summed(areas, None, xp), (axis,)))
     total = add_up(xp, as_summed(y, None, xp), (axis,))
     ends = y[_along(axis, 0, 1)] + y[_along(axis, y.shape[axis] - 1, None)]
     twice = xp.asarray(2 * total - xp.squeeze(ends, axis))
