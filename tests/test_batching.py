@@ -275,3 +275,17 @@ print(any(name.startswith("irtool.ops.batching") for name in sys.modules))"""
 def test_what_has_no_rule_says_so():
     with pytest.raises(irtool.UnsupportedError, match="aten::nonzero under vmap is not supported: its sizes depend on the values"):
         vmap(lambda x: x.nonzero())(np.ones((3, 2)))
+
+
+@pytest.mark.parametrize("kind", ["gather", "scatter", "scatter_add"])
+@pytest.mark.parametrize("ranks", [(1, 0), (0, 0), (0, 1), (1, 1)])
+def test_operands_without_dimensions_of_gather_and_scatter(kind, ranks):
+    shapes = [(3, *(4, 1)[place > 0:][:rank]) for place, rank in enumerate(ranks)]
+    x, index = np.arange(np.prod(shapes[0]), dtype=np.float64).reshape(shapes[0]), np.zeros(shapes[1], np.int64)
+    more = () if kind == "gather" else (np.full(shapes[1], 7.0),)
+
+    def one(x, index, *more):
+        return getattr(irtool.torch, kind)(x, 0, index, *more)
+
+    want = np.stack([np.asarray(one(*map(irtool.torch.tensor, each))) for each in zip(x, index, *more)])
+    np.testing.assert_array_equal(np.asarray(irtool.vmap(one)(x, index, *more)), want)

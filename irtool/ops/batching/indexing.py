@@ -115,7 +115,7 @@ def gather(batch: Batch, self: Any, *args: Any) -> Any:
     tensors = [self, *[each for each in rest if isinstance(each, Tensor)]]
     if any(not each.ndim for each in tensors):
         result = batch.again(batch.kind, *_lifted(batch, [self, dim, *rest]), **_named(batch, rest))
-        return batch.again("aten::reshape", result, list(rest[0].shape))
+        return batch.again("aten::reshape", result, list((rest[0] if batch.kind == "aten::gather" else self).shape))
     others = [batch.whole(each) if isinstance(each, Tensor) else each for each in rest]
     return batch.box(batch.same(batch.whole(self), shifted(dim, self), *others))
 
