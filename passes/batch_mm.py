@@ -60,7 +60,8 @@ def _reduce_trees(graph: Graph, block: Block) -> bool:
         elif node.kind == "aten::add" and len(node.inputs) == 3 and constant(node.inputs[2]) == 1:
             left, right = node.inputs[0].node, node.inputs[1].node
             if left in leaves and right in leaves and left.output.use_count == right.output.use_count == 1:
-                leaves[node] = leaves.pop(left) + leaves.pop(right)
+                leaves[node] = leaves.pop(left)
+                leaves[node] += leaves.pop(right)
     changed = False
     for root, products in leaves.items():
         if len(products) < TREE:

@@ -81,8 +81,7 @@ class Builder:
              output_types: Sequence[Type] = ()) -> Node:
         """Make a node of exactly this kind, operands and attributes, and insert it."""
         node = Node(kind, inputs, NO_SCALARS if kind[:1] == "^" and not attributes else attributes)
-        for type in output_types:
-            node.add_output(self.graph.fresh_id(), type)
+        node.outputs = tuple([Value(self.graph.fresh_id(), type, node) for type in output_types])
         node.tail, node.line = self.tail, self.line
         return node.insert_before(self._next)
 
