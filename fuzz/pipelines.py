@@ -25,10 +25,8 @@ from irtool.ir.types import TensorType
 INTEGERS = re.compile(r"( : int = aten::(?:add|mul)\()(%[\w.]+), (%[\w.]+)\)")
 """A sum or product of two integers, in text."""
 
-OTHERWISE = ("erase-number-types", "vmap", "differentiate", "pack-gradient", "unpack-gradient", "check-inplace", "specialize-undef",
-             "erase-shapes", "erase-non-input-shapes")
-"""Passes that are to change what a graph takes or gives, or that take other graphs; and those that erase types, after which, as in torch,
-the text of a constant of one element (`{0.5}`) does not say its dtype."""
+OTHERWISE = ("erase-number-types", "vmap", "differentiate", "pack-gradient", "unpack-gradient", "check-inplace", "specialize-undef")
+"""Passes that are to change what a graph takes or gives, or that take other graphs."""
 OPTIONED = ("create-autodiff-subgraphs{threshold=1}", "fuse{threshold=1}", "inline{groups}", "O1", "O2", "propagate-shapes,O1",
             "inline-autodiff-subgraphs{threshold=100}", "propagate-shapes,peephole")
 TYPES = {"float32": "Float", "float64": "Double", "int64": "Long", "int32": "Int", "bool": "Bool", "uint8": "Byte",

@@ -24,7 +24,8 @@ from irtool.ir.types import (
 def erase_shapes(graph: Graph) -> bool:
     """Replace every tensor type by `Tensor`, without dtype, sizes, strides and device.
 
-    A constant of one element that is no 0-dim tensor (`Long(1)`, `{3}`) keeps its type, since its text does not show the dimension.
+    A constant of one element keeps its type where its text does not show the dimensions or the dtype: `{3}` is a `Long()`, `{0.5}` a
+    `Double()`.
 
     before:
         graph(%x : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)):
@@ -51,9 +52,12 @@ def erase_shapes(graph: Graph) -> bool:
 
 
 def _is_told_by_type(value: Value) -> bool:
-    """Is a value a tensor constant with dimensions that its text (`{3}`) does not show?"""
+    """Is a value a tensor constant with dimensions or of a dtype that its text (`{3}`) does not show?"""
     attribute = value.node.attributes.get("value") if value.node.kind in CONSTANT_KINDS else None
-    return attribute is not None and attribute.text.startswith("{") and isinstance(value.type, TensorType) and bool(value.type.sizes)
+    if attribute is None or not attribute.text.startswith("{") or not isinstance(value.type, TensorType):
+        return False
+    shown = "int64" if attribute.text.strip("{}").lstrip("-").isdigit() else "float64"
+    return bool(value.type.sizes) or value.type.dtype not in (None, shown)
 
 
 def without_shapes(type: Type, plain: Type) -> Type:

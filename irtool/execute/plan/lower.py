@@ -413,8 +413,9 @@ class Lowering(Blocks):
         visit = Visit(function, items, outs, node, sole, keeps)
         visit.fresh = fresh and sole
         for place, value in enumerate(node.outputs):
-            is_known = seen is not None and len(seen) == len(node.outputs) and value not in self.loose
-            meta = seen[place] if seen is not None and is_known else made_meta(node, items)
+            meta = seen[place] if seen is not None and len(seen) == len(node.outputs) else made_meta(node, items)
+            if value in self.loose:
+                meta = None
             out = self.variable(meta)
             out.roots = out.roots | reads
             outs.append(out)
@@ -532,7 +533,7 @@ def made_meta(node: Node, items: list[Item]) -> Meta | None:
     if node.kind not in ("aten::zeros", "aten::ones") or len(items) < 2 or not isinstance(items[1], Known):
         return None
     sizes, code = numbers_of(items[0]), items[1].value
-    return fresh_meta(default_dtype if code is None else dtype_of(code), tuple(sizes)) if sizes and min(sizes) >= 0 else None
+    return fresh_meta(default_dtype if code is None else dtype_of(code), tuple(sizes)) if sizes and min(sizes) > 0 else None
 
 
 def is_in_place(node: Node) -> bool:
