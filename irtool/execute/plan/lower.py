@@ -529,7 +529,14 @@ def make_template(node: Node, values: list[Any]) -> Template | None:
 
 
 def made_meta(node: Node, items: list[Item]) -> Meta | None:
-    """The form of a tensor that is made of sizes and a dtype, where these are known."""
+    """The form of a tensor that is made of sizes and a dtype, or with borders around another, where all is known."""
+    if node.kind == "aten::constant_pad_nd":
+        inner, borders = meta_of_item(items[0]), numbers_of(items[1])
+        count = len(borders) // 2
+        if inner is None or not count or len(borders) % 2 or count > len(inner.shape) or min(borders) < 0 or 0 in inner.shape:
+            return None
+        around = [*[0] * (len(inner.shape) - count), *[sum(borders[2 * place:2 * place + 2]) for place in reversed(range(count))]]
+        return fresh_meta(inner.dtype, tuple(map(sum, zip(inner.shape, around, strict=True))))
     if node.kind not in ("aten::zeros", "aten::ones") or len(items) < 2 or not isinstance(items[1], Known):
         return None
     sizes, code = numbers_of(items[0]), items[1].value

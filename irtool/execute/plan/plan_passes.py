@@ -22,7 +22,7 @@ from irtool.execute.plan.program import Program
 from irtool.execute.plan.round_products import hoist_products
 from irtool.execute.plan.row_functions import use_rows
 from irtool.execute.plan.row_reductions import use_folds
-from irtool.execute.recurrent_loops import with_loops
+from irtool.execute.written_out import written_out
 from irtool.ir.graph import Graph, Node
 
 ALWAYS, FUNCTION = "always", "function"
@@ -73,12 +73,13 @@ def fuse(making: Making) -> None:
         making.lower()
 
 
-def write_out_recurrent(making: Making) -> None:
-    """Replace recurrent operators by loops, and lower again."""
-    copy = with_loops(making.graph, making.lowering.env)
+def write_out(making: Making) -> None:
+    """Replace recurrent operators by loops, and depthwise convolutions by sums of products; lower again."""
+    copy = written_out(making.graph, making.lowering.env, making.options.native)
     if copy is not None:
         making.observed = observed_again(making.observed, copy)
         making.graph = copy
+        making.is_grouped = False       # what it is made of may be fused now
         making.lower()
 
 
@@ -90,7 +91,7 @@ def drop_copies(making: Making) -> None:
 
 
 PLAN_PASSES: tuple[PlanPass, ...] = (
-    PlanPass("write-out-recurrent", write_out_recurrent, ALWAYS, "a loop over time is compiled as a whole, steps and all"),
+    PlanPass("write-out", write_out, ALWAYS, "a loop over time, or a sum over the elements of a kernel, is compiled as a whole"),
     PlanPass("fuse", fuse, ALWAYS, "a group of pointwise operators touches memory once, block by block"),
     PlanPass("drop-copies", drop_copies, FUNCTION, "a copy that never meets its original need not be one; first, since it lowers again"),
     PlanPass("stack-lists", lambda making: stack_lists(making.program), FUNCTION,
