@@ -139,7 +139,7 @@ def test_convolutions(monkeypatch: pytest.MonkeyPatch) -> None:
         assert source.count("start(") == (run is several)
     (plan,) = [each for spec, each in several.plans.items() if spec.requires_gradient]
     (backward,) = plan.together.executor.plans.values()
-    assert [line.split(",")[0] for line in backward.code.plan.beside] == ["aten::conv2d (line 7)", "aten::convolution_backward"]
+    assert [line.split(",")[0] for line in backward.code.plan.beside] == ["aten::conv2d (line 7)", "aten::convolution_backward (line 9)"]
 
 
 LOOP = """graph(%x : Tensor, %w : Tensor, %v : Tensor, %n : int):

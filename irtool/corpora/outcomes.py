@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from itertools import islice
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import IO, Any
 
 from irtool.corpora.children import Answer, Request, end_all, isolated
@@ -91,7 +91,10 @@ def outcomes(cases: Sequence[Case], request: Callable[[Case], Request], submit: 
             running += 1
         if not running:
             return
-        case, future = ended.get()
+        try:
+            case, future = ended.get(timeout=0.5)
+        except Empty:           # a Ctrl-C that arrived just before the wait began is seen after it
+            continue
         running -= 1
         try:
             yield case, future.result()

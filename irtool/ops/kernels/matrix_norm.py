@@ -97,3 +97,6 @@ def linalg_cond(xp, self, p):
 # ---- dtypes that torch serves
 
 table.takes("fc", "linalg_cond")
+
+# whatever the memory order of the operand, as in torch
+table.laid_out("C", "linalg_matrix_norm linalg_norm linalg_cond")

@@ -354,3 +354,8 @@ def _segment(xp, run, reduce, start, initial):
 # ---- dtypes that torch serves
 
 table.takes("hf", "segment_reduce")
+
+# whatever the memory order of the operand, as in torch
+table.laid_out("C", "sum.dim_IntList mean.dim nansum nanmean prod.dim_int all.dim all.dims any.dim any.dims count_nonzero amax amin "
+                    "logsumexp special_logsumexp")
+table.laid_out("CC", "max.dim min.dim aminmax _aminmax.dim")

@@ -140,3 +140,6 @@ def mode(xp, self, dim, keepdim):
 table.takes("uilhf", "topk kthvalue")
 table.laid_out("K", "msort")
 table.laid_out("KK", "sort")
+
+# whatever the memory order of the operand, as in torch
+table.laid_out("CC", "kthvalue median.dim nanmedian.dim mode")

@@ -216,3 +216,7 @@ def corrcoef(xp, self):
         matrix.real, matrix.imag = xp.clip(matrix.real, -1, 1), xp.clip(matrix.imag, -1, 1)
         return matrix
     return xp.clip(matrix, -1, 1)
+
+# whatever the memory order of the operand, as in torch
+table.laid_out("C", "std var linalg_vector_norm norm frobenius_norm nuclear_norm")
+table.laid_out("CC", "std_mean var_mean")
