@@ -15,7 +15,6 @@ import pytest
 
 import irtool
 from irtool.cli.main import main
-from irtool.cli.show.pygments_lexer import IRLexer
 from irtool.drawing.layers import GAP, arrange
 from irtool.drawing.lines import compared, longest_increasing, rows_of
 from irtool.drawing.notebook import code, drawn
@@ -429,13 +428,3 @@ def test_notebooks_draw_graphs() -> None:
     node = parse(HOSTILE["scope"]).graph().nodes[0]
     assert Parts(code(node)).tags == ["code"] and "aten::neg(%x)" in code(node)
     assert Parts(drawn(Module([]))).tags == []
-
-
-def test_the_lexer_changes_no_letter() -> None:
-    from pygments.token import Name, String
-
-    text = parse(HOSTILE["string"]).graph().nodes[0].kind + (EXAMPLES / "lstm_cell.ir").read_text()
-    tokens = list(IRLexer().get_tokens_unprocessed(text))
-    assert "".join([piece for _, _, piece in tokens]) == text
-    assert (Name.Function, "aten::mm") in [(kind, piece) for _, kind, piece in tokens]
-    assert [kind for _, kind, piece in IRLexer().get_tokens_unprocessed('%s = f["a # b"]') if piece.startswith('"')] == [String]

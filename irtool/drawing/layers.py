@@ -115,7 +115,7 @@ def library_order(steps: Sequence[Edge]) -> dict[int, float] | None:
     known: dict[int, float] = {}
     start = 0.0
     for positions, width, _, _ in from_edges(sorted(set(steps)), dummy_vertices=False) if steps else ():
-        known.update({item: start + place[0] for item, place in positions})
+        known.update({int(item): start + place[0] for item, place in positions})
         start += width + 1e6        # components stand side by side
     return known
 
