@@ -54,12 +54,15 @@ class Derivative:
 
     def formula(self, name: str, schemas: Iterable[str]) -> Callable[..., Any]:
         """The whole formula of an overload, given the schemas of its stanza. Those with equal arguments share it."""
+        if name in self._formulas:
+            return self._formulas[name]
         stanza = {schema.name: schema for schema in map(parse_schema, schemas)}
         alike = [stanza[each] for each in self.names if each in stanza and _types(stanza[each]) == _types(stanza[name])]
         schema = alike[0] if alike else stanza[name]
         if schema.name not in self._formulas:
             self._formulas[schema.name] = self._compiled(schema)
-        return self._formulas[schema.name]
+        self._formulas[name] = self._formulas[schema.name]
+        return self._formulas[name]
 
     def _compiled(self, schema: Schema) -> Callable[..., Any]:
         name = f"{schema.kind.partition('::')[2]}_gradient" if self.rule.__name__ == "<lambda>" else self.rule.__name__
