@@ -10,7 +10,7 @@ FUZZ ?= --seconds 600
 HOUSE ?=
 BIN := $(VENV)/bin
 
-.PHONY: help venv demo test oracle cluster browser check accept bench fuzz lines tables errors man house clean conformance
+.PHONY: help venv demo test oracle cluster browser docs check accept bench fuzz lines tables errors man house clean conformance
 .DEFAULT_GOAL := help
 
 help: ## this text
@@ -47,6 +47,10 @@ $(VENV)/installed-browser: pyproject.toml setup.py | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[browser]'
 	@touch $@ $(VENV)/installed $(VENV)/installed-test
 
+$(VENV)/installed-docs: pyproject.toml setup.py | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	@touch $@ $(VENV)/installed $(VENV)/installed-test
+
 $(VENV)/installed-bench: pyproject.toml setup.py | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[dev,bench]'
 	@touch $@ $(VENV)/installed $(VENV)/installed-test $(VENV)/installed-dev
@@ -68,6 +72,10 @@ cluster: $(VENV)/installed-cluster ## the tests on Dask workers, which are insta
 
 browser: $(VENV)/installed-browser ## the tests of pages in headless Chromium (apt-get install chromium)
 	$(BIN)/python -m pytest -m browser
+
+docs: $(VENV)/installed-docs ## the documentation as a site that works from disk, in build/site, and its tests
+	IRTOOL_SITE=build/site $(BIN)/python -m pytest -m docs
+	@echo "open build/site/index.html"
 
 check: $(VENV)/installed-dev ## what a change must pass: ruff, mypy --strict, lines, tests, those with torch too where it is installed
 	$(BIN)/ruff check .

@@ -45,13 +45,15 @@ def process_as_it_was(request: pytest.FixtureRequest) -> Iterator[None]:
 # -- what did not run
 COMPARES = "compare with torch (make oracle)"
 BROWSES = "open pages in Chromium (make browser)"
+DOCUMENTS = "build the site of the documentation (make docs)"
 LEFT_OUT = pytest.StashKey[int]()
 """How many tests marked `oracle` the command line leaves out."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     has_browser = which("chromium") is not None and find_spec("playwright") is not None
-    for mark, is_there, reason in (("oracle", find_spec("torch") is not None, COMPARES), ("browser", has_browser, BROWSES)):
+    for mark, is_there, reason in (("oracle", find_spec("torch") is not None, COMPARES), ("browser", has_browser, BROWSES),
+                                   ("docs", find_spec("mkdocs") is not None, DOCUMENTS)):
         for item in [] if is_there else items:
             if item.get_closest_marker(mark):
                 item.add_marker(pytest.mark.skip(reason=reason))

@@ -17,9 +17,9 @@ ROOT = Path(__file__).parent.parent
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 IMPORTED_AS = {"cupy-cuda12x": "cupy", "pytest-xdist": "xdist", "fast-sugiyama": "fast_sugiyama",
-               "axe-playwright-python": "axe_playwright_python"}
+               "axe-playwright-python": "axe_playwright_python", "mkdocs-material": "material", "mkdocstrings-python": "mkdocstrings"}
 NO_SOURCES = (".*", "build", "dist", "shared", "*.egg-info", "__pycache__", "irtool-crash-*.ir")
-SOURCES = ("*.py", "Makefile", ".ci/run")
+SOURCES = ("*.py", "Makefile", ".ci/run", "mkdocs.yml")
 
 
 @pytest.fixture(scope="module")
@@ -70,11 +70,12 @@ def test_links_of_the_readme_are_to_files_that_are_shipped(unpacked: Path) -> No
 @pytest.mark.parametrize("extra", sorted(EXTRAS))
 def test_an_extra_names_what_is_imported_or_run(extra: str) -> None:
     texts = [path.read_text(encoding="utf-8") for pattern in SOURCES for path in ROOT.glob(pattern)]
-    texts += [path.read_text(encoding="utf-8") for folder in ("irtool", "tests", "benchmarks") for path in (ROOT / folder).rglob("*.py")]
+    folders = ("irtool", "tests", "tools", "benchmarks")
+    texts += [path.read_text(encoding="utf-8") for folder in folders for path in (ROOT / folder).rglob("*.py")]
     for requirement in EXTRAS[extra]:
         name = re.split(r"[<>=\[]", requirement)[0]
         module = IMPORTED_AS.get(name, name)
-        pattern = rf"(?m)^\s*(import|from) {module}\b|(import_module|importorskip)\(.{module}\b|(bin|BIN\))/(python -m )?{module}\b"
+        pattern = rf"(?m)^\s*(import|from|-|name:) {module}\b|(import_module|importorskip)\(.{module}\b|(bin|BIN\))/(python -m )?{module}\b"
         assert name == "irtool" or any(re.search(pattern, text) for text in texts), requirement
 
 

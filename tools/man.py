@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import irtool
 from irtool.cli.commands import COMMANDS
@@ -31,6 +31,24 @@ def escaped(text: str) -> str:
     return "\n".join("\\&" + line if line.startswith(".") else line for line in text.split("\n"))
 
 
+class Section(NamedTuple):
+    """A part of a page: rows of a term and a line about it, or lines as they stand."""
+
+    title: str
+    rows: list[tuple[str, str]]
+    lines: str = ""
+
+
+class Page(NamedTuple):
+    """What is to be said of a command."""
+
+    summary: str
+    usage: str
+    sections: list[Section]
+    see: list[str]
+    """The names of other pages."""
+
+
 def section(title: str, body: str) -> str:
     """One section of a page."""
     return f".SH {title.upper()}\n{body}\n" if body else ""
@@ -46,14 +64,17 @@ def verbatim(text: str) -> str:
     return f".nf\n{escaped(text)}\n.fi" if text else ""
 
 
-def page(name: str, summary: str, usage: str, sections: list[str]) -> str:
+def troff(name: str, page: Page) -> str:
     """A page of section 1."""
     title = name.upper()
     head = f'.TH "{escaped(title)}" 1 "" "irtool {irtool.__version__}" "irtool"\n'
-    return head + section("Name", f"{escaped(name)} \\- {escaped(summary)}") + section("Synopsis", verbatim(usage)) + "".join(sections)
+    head += section("Name", f"{escaped(name)} \\- {escaped(page.summary)}")
+    body = [section(each.title, tagged(each.rows) or verbatim(each.lines)) for each in page.sections]
+    see = section("See also", ",\n".join(f".BR {escaped(each)} (1)" for each in page.see))
+    return "".join([head, section("Synopsis", verbatim(page.usage)), *body, see])
 
 
-def command_page(name: str, info: dict[str, Any]) -> str:
+def command_page(name: str, info: dict[str, Any]) -> Page:
     """The page of a subcommand."""
     arguments = [param for param in info["params"] if param["param_type_name"] == "argument"]
     groups: dict[str, list[tuple[str, str]]] = {}
@@ -61,32 +82,34 @@ def command_page(name: str, info: dict[str, Any]) -> str:
         if param["param_type_name"] == "option":
             choices = param["type"].get("choices")
             groups.setdefault(param["group"], []).append((param["shown"], param["help"] + (f" ({'|'.join(choices)})" if choices else "")))
-    usage = " ".join([f"irtool {name} [options]", *(param["shown"] for param in arguments)])
-    return page(f"irtool-{name}", info["help"], usage, [
-        section("Arguments", tagged([(param["shown"], param["help"]) for param in arguments if param["help"]])),
-        *(section(group, tagged(rows)) for group, rows in groups.items()),
-        section("Examples", verbatim((info["epilog"] or "").strip("\n"))),
-        section("Exit status", tagged(list(EXIT_CODES))),
-        section("See also", ".BR irtool (1)"),
-    ])
+    return Page(info["help"], " ".join([f"irtool {name} [options]", *(param["shown"] for param in arguments)]), [
+        Section("Arguments", [(param["shown"], param["help"]) for param in arguments if param["help"]]),
+        *(Section(group, rows) for group, rows in groups.items()),
+        Section("Examples", [], (info["epilog"] or "").strip("\n")),
+        Section("Exit status", list(EXIT_CODES)),
+    ], ["irtool"])
 
 
-def overview_page() -> str:
+def overview_page() -> Page:
     """The page of irtool."""
     groups: dict[str, list[tuple[str, str]]] = {}
     for name, (group, summary) in COMMANDS.items():
         groups.setdefault(group, []).append((f"irtool {name}", summary))
-    return page("irtool", (cli.help or "").rstrip("."), "irtool COMMAND [options] ...", [
-        *(section(group, tagged(rows)) for group, rows in groups.items()),
-        section("Examples", verbatim(EXAMPLES.strip("\n"))),
-        section("Exit status", tagged(list(EXIT_CODES))),
-        section("See also", ",\n".join(f".BR irtool\\-{name} (1)" for name in COMMANDS)),
-    ])
+    return Page((cli.help or "").rstrip("."), "irtool COMMAND [options] ...", [
+        *(Section(group, rows) for group, rows in groups.items()),
+        Section("Examples", [], EXAMPLES.strip("\n")),
+        Section("Exit status", list(EXIT_CODES)),
+    ], [f"irtool-{name}" for name in COMMANDS])
+
+
+def contents() -> dict[str, Page]:
+    """What there is to say of irtool and of every command, for man pages and for the site."""
+    return {"irtool": overview_page(), **{f"irtool-{name}": command_page(name, info) for name, info in described().items()}}
 
 
 def pages() -> dict[str, str]:
     """Every page by the name of its file."""
-    return {"irtool.1": overview_page(), **{f"irtool-{name}.1": command_page(name, info) for name, info in described().items()}}
+    return {f"{name}.1": troff(name, page) for name, page in contents().items()}
 
 
 def main() -> int:
