@@ -5,7 +5,7 @@ import ast
 import io
 import keyword
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import irtool
+from irtool.interpret import run
 from irtool.torchscript import compile_source
-from irtool.torchscript.printing.gradient_functions import FUNCTIONS, USES, function_source
+from irtool.torchscript.printing.gradient_functions import function_source, gradient_functions, uses
 from irtool.torchscript.printing.legal_names import Names, identifier
 from irtool.torchscript.printing.literals import MAX_ELEMENTS, annotation, literal
 from irtool.torchscript.printing.to_python import MAX_BLOCKS
@@ -301,16 +302,58 @@ def test_expressions_are_short_however_long_the_chain() -> None:
 
 
 # -- functions that torch's gradients call
-def test_every_function_that_runs_has_a_source() -> None:
-    from irtool.ops.autodiff_functions import FUNCTIONS as RUN
+X, Y = np.arange(24, dtype=np.float32).reshape(2, 3, 4), np.linspace(-1, 1, 24, dtype=np.float32).reshape(2, 3, 4)
+GRADIENT_FUNCTIONS: dict[str, list[tuple[object, ...]]] = {
+    "AD_unsqueeze_multiple": [(X[0], [0, -1], 4), (X, [], 3)],
+    "AD_sum_backward": [(X[0], [2, 3, 4], [0], False), (X[:1], [2, 3, 4], [0], True), (X[0, 0, 0], [2, 3], None, False)],
+    "AD_logsumexp_backward": [(X[0], Y, X[1], [0], False), (X[:1], Y, Y[:1], [0], True)],
+    "AD_bool_to_int": [(True,), (False,)],
+    "AD_safe_size": [([2, 3, 4], None), ([2, 3, 4], [0, 2]), ([], [0])],
+    "AD_var_backward_0": [(X[0, 0, 1], Y, 1)],
+    "AD_var_backward_1": [(X[0], Y, [0], 1, False), (X[:1], Y, [0], 0, True)],
+    "AD_var_backward_2": [(X[0], Y, [0], None, False), (X[0, 0, 1], Y, None, 1, False)],
+    "AD_index_select_backward": [
+        (X[:, :1], 1, np.zeros((2, 1, 4), int) + 2, [2, 3, 4], True), (X[0], 0, np.ones((3, 4), int), [2, 3, 4], False)],
+    "AD_permute_backward": [(X, [2, 0, 1])],
+    "AD_mm_backward_self": [(X[0, :, :2], Y[1, :, :2])],
+    "AD_mm_backward_mat2": [(X[0], Y[1])],
+    "AD_mat_transpose": [(X,), (X[0, 0],)],
+    "AD_bmm_backward_self": [(X, Y)],
+    "AD_bmm_backward_mat2": [(X, Y)],
+    "AD_select_backward": [(X[0], [2, 3, 4], 0, 1)],
+    "AD_slice_backward": [(X[:, :2], [2, 6, 4], 1, 1, 5, 2)],
+    "AD_unsqueeze_to_0": [(X[0], [1, 3, 1, 4])],
+    "AD_unsqueeze_to_1": [(X[0], 0, [1, 3, 4]), (X[0], 0, [2, 3, 4])],
+    "AD_infer_size": [([2, 1], [3])],
+    "AD_matmul_bw_special_fold": [(X, Y.transpose(0, 2, 1))],
+    "AD_matmul_bw_size": [(X[0, 0, 0], Y, [2, 3, 4]), (X, Y.transpose(0, 2, 1), [3, 3]), (X, Y[:, 0], [3]),
+                          (X[0, 0], Y[0, 0], [4, 4]), (X[0], Y[0, 0], [3]),
+                          (X[0, 0], Y.transpose(0, 2, 1), [2, 3]), (X, Y.transpose(0, 2, 1), [2, 3, 3])],
+    "AD_sizes_if_not_equal_multi_0": [(X, Y[0], X), (X, Y, X)],
+    "AD_sizes_if_not_equal_multi_1": [(X[0], Y, X)],
+    "AD_adaptive_avg_pool1d_backward": [(X[:, :, :2], Y, [2]), (X[:, :, :1], Y, [1])],
+    "AD_adaptive_avg_pool2d_backward": [(X[:, :1, :1], Y, [1, 1]), (X[:, :2, :2], Y, [2, 2])],
+    "AD_adaptive_avg_pool3d_backward": [(X[None, :1, :1, :1], Y[None], [1, 1, 1]), (X[None, :, :2, :2], Y[None], [2, 2, 2])],
+}
 
-    function_source("")
-    assert set(FUNCTIONS) == set(RUN)
+
+def test_every_function_of_torchs_gradients_is_tried() -> None:
+    assert set(GRADIENT_FUNCTIONS) == set(gradient_functions())
 
 
-@pytest.mark.parametrize("name", ["AD_permute_backward", "AD_sum_backward", "AD_var_backward_2", "AD_matmul_bw_size",
-                                  "AD_logsumexp_backward", "AD_adaptive_avg_pool1d_backward", "AD_index_select_backward",
-                                  "AD_sizes_if_not_equal_multi_0"])
-def test_sources_of_functions_compile(name: str) -> None:
-    text = "\n".join([function_source(each) or "" for each in (*USES.get(name, ()), name)])
-    assert compile_source(text, name).graph()
+@pytest.mark.parametrize("name", GRADIENT_FUNCTIONS)
+def test_what_is_printed_of_a_function_computes_what_its_name_does(name: str) -> None:
+    whole = list(dict.fromkeys(calls_of(name)))
+    graph = compile_source("\n".join(map(function_source, whole)), name).graph()
+    inputs = ", ".join(f"{value} : {value.type}" for value in graph.inputs)
+    text = f"graph({inputs}):\n  %f : Function = prim::Constant[name=\"{name}\"]()\n  %out : {graph.outputs[0].type} = " \
+        f"prim::CallFunction({', '.join(['%f', *map(str, graph.inputs)])})\n  return (%out)\n"
+    for args in GRADIENT_FUNCTIONS[name]:
+        written, named = run(graph, list(args)), run(irtool.parse(text).graph(), list(args))
+        np.testing.assert_equal(written, named)
+
+
+def calls_of(name: str) -> Iterator[str]:
+    for each in uses(name):
+        yield from calls_of(each)
+    yield name

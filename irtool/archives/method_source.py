@@ -18,7 +18,7 @@ from irtool.ops.structure import from_literal
 from irtool.torchscript.class_definitions import ClassDefinition
 from irtool.torchscript.library import Library
 from irtool.torchscript.meanings import Enumeration
-from irtool.torchscript.printing.gradient_functions import FUNCTIONS
+from irtool.torchscript.printing.gradient_functions import gradient_functions
 from irtool.torchscript.printing.legal_names import Names
 from irtool.torchscript.printing.literals import annotation, class_name, literal, string
 from irtool.torchscript.printing.to_python import Printer, Source, is_context
@@ -137,7 +137,7 @@ class ArchiveSource(Source):
             self.functions[index] = re.sub(r"(?<!def )\b(\w+)\(", self._qualified, self.functions[index])
 
     def _qualified(self, match: re.Match[str]) -> str:
-        return f"{self.call_of(match[1])}(" if match[1] in FUNCTIONS else match[0]
+        return f"{self.call_of(match[1])}(" if match[1] in gradient_functions() else match[0]
 
 
 class MethodPrinter(Printer):

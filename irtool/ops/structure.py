@@ -28,7 +28,6 @@ from irtool.ir.types import (
     UnionType,
 )
 from irtool.ops.arrays import as_array, current_namespace, dtype_named, fresh_generator, is_array, namespace_of, to_number, wrap_dim
-from irtool.ops.autodiff_functions import FUNCTIONS
 from irtool.ops.call import call_op
 from irtool.ops.kernels.dict import as_key
 from irtool.ops.kernels.prim import nested_list
@@ -356,13 +355,16 @@ def _context(node: Node, values: list[Any]) -> Sequence[Any]:
 
 
 def _call_function(node: Node, values: list[Any]) -> Sequence[Any]:
+    from irtool.ops.composed import autodiff_functions
+    from irtool.ops.tensor import Tensor, unwrapped
+
     name = values[0].name if values and isinstance(values[0], FunctionName) else "?"
-    function = FUNCTIONS.get(name)
+    function = getattr(autodiff_functions, name, None) if name.startswith("AD_") else None
     if function is None:
         raise UnsupportedError(f"prim::CallFunction of '{name}' is not supported: the text does not hold its body. Print "
                                f"inlined_graph, or put the graph of '{name}' into the file (# graph {name}:) and run the pass inline",
                                code="E0417")
-    return (function(*values[1:]),)
+    return (unwrapped(function(*[Tensor(each) if is_array(each) else each for each in values[1:]])),)
 
 
 def _call_method(node: Node, values: list[Any]) -> Sequence[Any]:

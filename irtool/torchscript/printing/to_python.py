@@ -22,7 +22,7 @@ from irtool.ir.schema import is_tensor_like
 from irtool.ir.structure_kinds import CHUNKS, CONTEXT_KINDS, UNPACKS
 from irtool.ir.types import Type
 from irtool.torchscript.printing.call_expressions import FREE, expression, form_of, free_text
-from irtool.torchscript.printing.gradient_functions import USES, function_source
+from irtool.torchscript.printing.gradient_functions import function_source, gradient_functions, uses
 from irtool.torchscript.printing.legal_names import Names, identifier
 from irtool.torchscript.printing.literals import annotation, joined, literal, type_key
 
@@ -104,12 +104,11 @@ class Source:
 
     def library(self, name: str) -> None:
         """Add one of the functions that torch's gradients call, and those it calls, unless they are there."""
-        text = function_source(name)
-        if text is not None and name not in self.names.used:
-            for each in USES.get(name, ()):
+        if name.startswith("AD_") and name in gradient_functions() and name not in self.names.used:
+            for each in uses(name):
                 self.library(each)
             self.names.used.add(name)
-            self.functions.append(text)
+            self.functions.append(function_source(name))
 
     def helper(self, node: Node, graph: Graph) -> str:
         """The function that a graph held by a node is."""
