@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NoReturn
 
-import numpy as np
-
 from irtool.ir.errors import RunError
 from irtool.ir.graph import Graph, Value
 from irtool.ir.pair import OF
@@ -25,6 +23,7 @@ from irtool.ir.types import (
     Type,
     UnionType,
 )
+from irtool.ops.array_library import np
 from irtool.ops.arrays import as_array, code_of, current_namespace, dtype_named, is_array, memory_of, namespace_of, number_dtype, on_host
 from irtool.ops.kernels.prim import device
 from irtool.ops.quantized import Packed, Quantized

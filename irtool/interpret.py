@@ -14,8 +14,6 @@ from collections.abc import Callable, Container, Sequence
 from contextlib import nullcontext
 from typing import Any, Protocol
 
-import numpy as np
-
 from irtool.accepted_values import accept, copied, delivered
 from irtool.ir.builder import NOTHING
 from irtool.ir.defaults import completed
@@ -24,6 +22,7 @@ from irtool.ir.errors import Error, OutputError, RunError, UnsupportedError
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.module import Module
 from irtool.ir.verify import explanation
+from irtool.ops.array_library import np
 from irtool.ops.arrays import current_namespace, namespace_for, seeded, using
 from irtool.ops.device import backend as backend_called
 from irtool.ops.kernels.prim import is_there

@@ -78,7 +78,7 @@ def fold(build: Builder, norm: Node) -> bool:
     if layer.kind == "aten::linear" and not (isinstance(before.type, TensorType) and before.type.shape is not None
                                              and len(before.type.shape) == 2):
         return False        # with more dimensions, the channels of batch norm are not the features of the layer
-    import numpy as np
+    from irtool.ops.array_library import np
 
     has_all, scale, shift, bias = True, np.ones_like(mean), np.zeros_like(mean), np.zeros_like(mean)
     parts = []

@@ -140,7 +140,7 @@ def _known(value: Value) -> object:
 
 
 def _dtype(type: Type) -> Any:
-    import numpy as np  # when a graph is fused, not before
+    from irtool.ops.array_library import np  # when a graph is fused, not before
 
     return np.dtype(type.dtype if isinstance(type, TensorType) and type.dtype is not None else "float32")
 

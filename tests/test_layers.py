@@ -38,6 +38,8 @@ USES_ARRAYS = ("irtool.ops", "irtool.interpret", "irtool.accepted_values", "irto
                "irtool.archives", "irtool.testing", "irtool.checking", "irtool.cli.show.values", "irtool.cli.show.watching",
                "irtool.cli.show.value_statistics")
 """Where a module may import NumPy when it is loaded; elsewhere only inside a function."""
+GIVES_NUMPY = "irtool.ops.array_library"
+"""The one module that imports NumPy when it is loaded; others take `np` from it, and so load without NumPy, too."""
 USES_CLICK = ("irtool.cli.command", "irtool.cli.group")
 """The face of click: the entry point imports it when Ctrl-C is listened to, and everybody else goes through these two."""
 HEAVY = ("numpy", "scipy", "cupy", "rich", "click", "torch")
@@ -116,8 +118,11 @@ def test_imports_go_up(name: str, path: Path) -> None:
             problems.append(f"{where}: torch is for tests and benchmarks")
         elif found.target.partition(".")[0] == "click" and name in USES_CLICK:
             pass
-        elif found.target.partition(".")[0] in HEAVY and not found.function and floor(name) >= 0 and not name.startswith(USES_ARRAYS):
+        elif (found.target.partition(".")[0] in HEAVY or found.target == GIVES_NUMPY) and not found.function and floor(name) >= 0 \
+                and not name.startswith(USES_ARRAYS):
             problems.append(f"{where}: at module level; import it inside the function that needs it")
+        elif found.target.partition(".")[0] in ("numpy", "scipy") and not found.function and name != GIVES_NUMPY:
+            problems.append(f"{where}: at module level; take np from {GIVES_NUMPY}")
     assert not problems, "\n" + "\n".join(problems)
 
 

@@ -8,8 +8,6 @@ from textwrap import dedent
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from irtool.accepted_values import accept, copied, delivered, noting_copies
 from irtool.archives.declared_values import holds_instance, inward, is_plain, named, outward
 from irtool.archives.lowering import Lowered, Place, UnknownInstance, is_unchanged
@@ -26,6 +24,7 @@ from irtool.interpret import walk
 from irtool.ir.collector import Paused
 from irtool.ir.errors import RunError, UnsupportedError, did_you_mean
 from irtool.ir.graph import Graph, Node
+from irtool.ops.array_library import np
 from irtool.ops.arrays import generator, is_array
 from irtool.ops.nested_tensors import map_tensors, tensors_in
 from irtool.ops.node_calls import call_node

@@ -3,8 +3,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from irtool.archives.archive import Archive
 from irtool.archives.container import Container
 from irtool.archives.model_json import OldArchive
@@ -12,6 +10,7 @@ from irtool.archives.script_module import ScriptModule
 from irtool.archives.torch_saves import MAGIC, read_legacy, read_zip
 from irtool.interop import npy, npz, safetensors
 from irtool.ir.errors import Error
+from irtool.ops.array_library import np
 
 ZIP = b"PK\x03\x04", b"PK\x05\x06"
 ZIP_END, ZIP_TAIL = b"PK\x05\x06", 65_557

@@ -4,8 +4,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from irtool.accepted_values import accept, arrays_in, overlapping
 from irtool.analysis.alias import Aliases
 from irtool.analysis.liveness import remove_dead_nodes
@@ -21,6 +19,7 @@ from irtool.ir.graph import Graph, Value
 from irtool.ir.module import Module
 from irtool.ir.names import Names
 from irtool.ir.types import TENSOR, DictType, ListType, OptionalType, TupleType, Type
+from irtool.ops.array_library import np
 from irtool.ops.arrays import element_strides, is_array
 from irtool.ops.folding import tensor_constant
 from irtool.ops.quantized import Packed

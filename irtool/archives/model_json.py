@@ -9,12 +9,11 @@ import re
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from irtool.archives.archive import Archive
 from irtool.archives.container import Container
 from irtool.archives.declared_values import check_attributes
 from irtool.ir.source import quoted
+from irtool.ops.array_library import np
 from irtool.ops.structure import Object
 from irtool.torchscript.class_definitions import ClassDefinition
 

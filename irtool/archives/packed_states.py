@@ -7,10 +7,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.types import Type, parse_type
+from irtool.ops.array_library import np
 from irtool.ops.arrays import is_array
 from irtool.ops.kernels import quantized_packed, quantized_recurrent
 from irtool.ops.kernels.quantized_packed import CONV2D, CONV3D, LINEAR

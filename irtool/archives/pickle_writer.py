@@ -8,12 +8,11 @@ import struct
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
-
 from irtool.archives.packed_states import packed_state
 from irtool.archives.storage_writer import StorageWriter, Stored
 from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type, UnionType
+from irtool.ops.array_library import np
 from irtool.ops.arrays import is_array
 from irtool.ops.quantized import Packed, Quantized
 from irtool.ops.structure import EnumMember, Object

@@ -4,11 +4,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from irtool.archives.pickles import SCHEMES
 from irtool.archives.storages import QUANTIZED, strided
 from irtool.ir.errors import UnsupportedError
+from irtool.ops.array_library import np
 from irtool.ops.quantized import Quantized
 
 

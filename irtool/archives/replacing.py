@@ -4,8 +4,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from irtool.accepted_values import arrays_in, copied, overlapping
 from irtool.archives.lowering import Lowered
 from irtool.dispatch.autograd import Autograd
@@ -16,6 +14,7 @@ from irtool.dispatch.logger import Logger
 from irtool.dispatch.stack import Boxed, Layer, current
 from irtool.dispatch.tracer import Tracer
 from irtool.ir.errors import RunError, UnsupportedError, did_you_mean
+from irtool.ops.array_library import np
 from irtool.ops.arrays import is_array, memory_of, share_memory
 from irtool.ops.structure import Object
 from irtool.ops.tensor import Tensor

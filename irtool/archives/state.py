@@ -5,10 +5,9 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from irtool.accepted_values import arrays_in, copied
 from irtool.ir.errors import Error, RunError, UnsupportedError, did_you_mean
+from irtool.ops.array_library import np
 from irtool.ops.arrays import dtype_named, dtype_of, is_array
 from irtool.ops.structure import Object
 from irtool.ops.tensor import unwrapped

@@ -5,11 +5,10 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from irtool.archives.pickles import STORAGES
 from irtool.archives.storages import QUANTIZED, Storage
 from irtool.ir.errors import UnsupportedError
+from irtool.ops.array_library import np
 from irtool.ops.arrays import memory_of, on_host, to_bfloat16
 
 KINDS = {dtype: kind for kind, dtype in STORAGES.items()}

@@ -5,12 +5,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from irtool.archives.container import Container
 from irtool.interop.safetensors import eight_bits
 from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.source import quoted
+from irtool.ops.array_library import np
 
 Array = np.ndarray[Any, np.dtype[Any]]
 MAX_RANK = 64

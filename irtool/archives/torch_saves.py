@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator
 from types import NoneType
 from typing import Any, cast
 
-import numpy as np
-
 from irtool.archives.container import Container
 from irtool.archives.pickled_values import PickledValues
 from irtool.archives.pickles import CALLED, MARK, OPCODES, STORAGES, Global, Machine
@@ -20,6 +18,7 @@ from irtool.interop.npz import Archive
 from irtool.ir.callers import warn_in_users_code
 from irtool.ir.errors import Error
 from irtool.ir.source import quoted
+from irtool.ops.array_library import np
 from irtool.ops.arrays import is_array
 from irtool.ops.quantized import Quantized
 

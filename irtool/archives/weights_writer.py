@@ -4,13 +4,12 @@ from __future__ import annotations
 import io
 from typing import Any
 
-import numpy as np
-
 from irtool.archives.pickle_writer import PickleWriter, World
 from irtool.archives.storage_writer import StorageWriter
 from irtool.archives.storages import Storage
 from irtool.archives.zip_writer import ZipWriter
 from irtool.interop.npz import Archive
+from irtool.ops.array_library import np
 
 
 class Weights(World):

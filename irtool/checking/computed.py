@@ -4,13 +4,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from irtool.accepted_values import accept, copied, delivered
 from irtool.execute.pairs import Forward
 from irtool.interpret import walk
 from irtool.ir.graph import Graph
 from irtool.ir.pair import GradientPair
+from irtool.ops.array_library import np
 from irtool.ops.arrays import is_array, seeded
 from irtool.ops.node_calls import call_node
 from irtool.testing.closeness import compare

@@ -4,10 +4,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from irtool.dispatch.loop_tapes import History
 from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, pushed
+from irtool.ops.array_library import np
 from irtool.ops.nested_tensors import tensors_in
 from irtool.ops.quick import run_quickly
 from irtool.ops.tensor import Tensor, next_birth, run_chosen

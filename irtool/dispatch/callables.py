@@ -4,8 +4,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from irtool.autodiff.gradient_modes import modes_in, refuse_grad_mode
 from irtool.autodiff.hidden_writes import is_writer
 from irtool.autodiff.in_place import exact_dtypes, without_writes
@@ -23,6 +21,7 @@ from irtool.ir.names import Names
 from irtool.ir.packed import packed_nodes
 from irtool.ir.rounded import warn_of_rounded
 from irtool.ir.types import ListType, OptionalType, TensorType, TupleType, Type
+from irtool.ops.array_library import np
 from irtool.ops.arrays import as_array, dtype_named
 from irtool.ops.nested_tensors import tensors_in
 from irtool.ops.tensor import Tensor, wrapped

@@ -12,8 +12,6 @@ import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from irtool.dispatch.decisions import Decision, Earlier, Steps
 from irtool.dispatch.layer_writes import is_inside, is_view, remember, root_of, take_in
 from irtool.dispatch.stack import Boxed, Layer, current
@@ -23,6 +21,7 @@ from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.graph import Value
 from irtool.ir.schema import Argument
 from irtool.ir.types import BOOL, FLOAT, INT, ListType, OptionalType, list_of, tensor_type
+from irtool.ops.array_library import np
 from irtool.ops.arrays import CODES
 from irtool.ops.call import overload
 from irtool.ops.nested_tensors import map_tensors, tensors_in

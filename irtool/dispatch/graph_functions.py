@@ -140,7 +140,7 @@ def check_size(value: Value, length: int) -> None:
 
 def sample_inputs(graph: Graph, dims: Sequence[int | None], length: int, what: str = "in-dims") -> list[Any]:
     """Arrays of ones in the shapes of a graph's input types, with batch dimensions added. Raises PipelineError for types without sizes."""
-    import numpy as np
+    from irtool.ops.array_library import np
 
     samples: list[Any] = []
     for value, dim in zip(graph.inputs, dims, strict=True):

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from functools import wraps
 from typing import Any
 
-import numpy as np
-
 from irtool.dispatch.batched import RANDOMNESS
 from irtool.dispatch.callables import as_function
 from irtool.dispatch.stack import is_floating
@@ -14,6 +12,7 @@ from irtool.dispatch.transforms import Function, Linearized, as_variable, check_
 from irtool.dispatch.trees import flatten, unflatten
 from irtool.ir.arguments import check_choice
 from irtool.ir.errors import RunError
+from irtool.ops.array_library import np
 from irtool.ops.arrays import dtype_of
 from irtool.ops.tensor import Tensor, next_birth
 

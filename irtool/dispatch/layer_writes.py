@@ -13,14 +13,13 @@ from functools import cache
 from typing import Any
 from weakref import ref
 
-import numpy as np
-
 from irtool.dispatch.backend import BACKEND
 from irtool.dispatch.stack import Boxed, Layer, current, elements_of
 from irtool.ir.effects import OF_EACH, OF_ONE, OPERAND_ITSELF, UNDECLARED, facts_of
 from irtool.ir.errors import Error, RunError, UnsupportedError
 from irtool.ir.schema import forgets_kinds, parse_schema, schema_named
 from irtool.ops import OPS
+from irtool.ops.array_library import np
 from irtool.ops.arrays import dtype_of
 from irtool.ops.call import overload
 from irtool.ops.checks import OVERLAP

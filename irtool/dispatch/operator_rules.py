@@ -7,13 +7,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from irtool.dispatch import recipes
 from irtool.dispatch.batch_rules import is_pointwise_rule, rule_or_refusal
 from irtool.dispatch.layer_writes import is_view, is_write, without_write
 from irtool.dispatch.stack import choose_overload
 from irtool.ir.python_operators import ARITHMETIC
+from irtool.ops.array_library import np
 from irtool.ops.call import overload
 from irtool.ops.size_facts import NOT_LOGGED
 from irtool.ops.tensor import run_overload

@@ -9,8 +9,6 @@ from collections.abc import Callable, Sequence
 from functools import partial, reduce
 from typing import Any
 
-import numpy as np
-
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.autodiff.formula_graphs import Formula, formula_of, is_unsteady
 from irtool.dispatch.control_flow import DECIDES, Control, as_condition, is_undecided, logic, only_controls
@@ -25,6 +23,7 @@ from irtool.ir.schema import Schema, forgets_kinds
 from irtool.ir.structure_kinds import HANDING_ON, NO_ELEMENTS_ASKED
 from irtool.ir.types import TensorType, TupleType
 from irtool.ops import OPS
+from irtool.ops.array_library import np
 from irtool.ops.arrays import dtype_of
 from irtool.ops.call import overload
 from irtool.ops.nested_tensors import map_tensors, tensors_in

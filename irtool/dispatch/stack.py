@@ -12,12 +12,11 @@ from contextvars import ContextVar
 from functools import cache, cached_property
 from typing import Any
 
-import numpy as np
-
 from irtool.ir.effects import facts_of
 from irtool.ir.errors import RunError
 from irtool.ir.python_operators import BINARY, COMPARISONS
 from irtool.ir.schema import forgets_kinds
+from irtool.ops.array_library import np
 from irtool.ops.arrays import dtype_of
 from irtool.ops.nested_tensors import map_tensors
 from irtool.ops.tensor import Tensor, calling, choose_again, is_kind, next_birth

@@ -14,12 +14,11 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from irtool.dispatch.decisions import Earlier
 from irtool.ir.graph import Value
 from irtool.ir.python_operators import ARITHMETIC, BINARY, COMPARISONS
 from irtool.ir.types import BOOL, FLOAT, INT, Type
+from irtool.ops.array_library import np
 
 if TYPE_CHECKING:
     from irtool.dispatch.follower import Follower

@@ -10,8 +10,6 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.dispatch.control_flow import merged, truth
 from irtool.dispatch.custom_functions import record_custom
@@ -28,6 +26,7 @@ from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.schema import Argument
 from irtool.ir.types import BOOL, INT, ListType, OptionalType, TensorType, Type, tensor_type
+from irtool.ops.array_library import np
 from irtool.ops.arrays import element_strides
 from irtool.ops.call import overload
 from irtool.ops.nested_tensors import tensors_in

@@ -15,8 +15,6 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
-import numpy as np
-
 from irtool.dispatch.autograd import Autograd
 from irtool.dispatch.batched import RANDOMNESS, Batched
 from irtool.dispatch.callables import as_function, may_vary
@@ -26,6 +24,7 @@ from irtool.dispatch.traced_numbers import Number
 from irtool.dispatch.trees import aligned, flatten, spread, unflatten
 from irtool.ir.arguments import called, check_choice, check_flag, check_function, is_whole
 from irtool.ir.errors import RunError
+from irtool.ops.array_library import np
 from irtool.ops.arrays import dtype_of, generator
 from irtool.ops.tensor import Tensor
 from irtool.ops.tensor_facts import DTYPES

@@ -9,8 +9,6 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from irtool.ir.errors import RunError
 from irtool.ir.graph import Graph
 from irtool.ir.types import (
@@ -27,6 +25,7 @@ from irtool.ir.types import (
     tensor_type,
     tuple_of,
 )
+from irtool.ops.array_library import np
 from irtool.ops.arrays import CODES, dtype_named
 
 SKIP, TENSOR, PRESENCE, ENTER, LEAVE = range(5)

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from irtool.autodiff.in_place import without_writes
 from irtool.autodiff.reach import holds_tensors
 from irtool.autodiff.reverse import Reverse, differentiate_graph
@@ -37,6 +35,7 @@ from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.packed import owns_gradient
 from irtool.ir.structure_kinds import CONSTRUCTS, GROUP_KINDS
 from irtool.ir.types import TensorType
+from irtool.ops.array_library import np
 from irtool.ops.arrays import using
 from irtool.ops.node_calls import call_node
 from irtool.passes import BY_NAME

@@ -16,8 +16,6 @@ from contextlib import contextmanager
 from threading import Lock, local
 from typing import Any
 
-import numpy as np
-
 from irtool.accepted_values import accept, delivered
 from irtool.autodiff.gradient_modes import refuse_grad_mode, settle_grad_mode
 from irtool.autodiff.reach import requiring
@@ -56,6 +54,7 @@ from irtool.ir.graph import Graph, counted
 from irtool.ir.module import Module
 from irtool.ir.rounded import warn_of_rounded
 from irtool.ir.verify import explanation
+from irtool.ops.array_library import np
 from irtool.ops.arrays import seeded
 from irtool.ops.quantized import holds_quantized, makes_quantized
 from irtool.ops.tensor import Tensor

@@ -16,8 +16,6 @@ from functools import partial
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from irtool.execute.native import building
 from irtool.execute.native.c_source import LIBRARY, Untranslatable, source
 from irtool.execute.plan.buffers import ALIGNMENT
@@ -25,6 +23,7 @@ from irtool.execute.thread_pool import share
 from irtool.interpret import run
 from irtool.ir.graph import Graph
 from irtool.ir.types import contiguous_strides
+from irtool.ops.array_library import np
 from irtool.ops.select import select
 from irtool.ops.symbols.array_layout import Meta, allocated
 from irtool.ops.symbols.elementwise import CAST, WHERE, NotPointwise, Program, Step, number_key, program

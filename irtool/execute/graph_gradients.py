@@ -8,8 +8,6 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from irtool.accepted_values import accept, takes_objects
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.autodiff.gradient_modes import settle_grad_mode
@@ -29,6 +27,7 @@ from irtool.ir.graph import RETURN, Graph, Node, Value
 from irtool.ir.module import Module
 from irtool.ir.structure_kinds import CONSTRUCTS
 from irtool.ir.types import ListType, OptionalType, TupleType, Type
+from irtool.ops.array_library import np
 from irtool.ops.arrays import here, is_array, namespace_for, namespace_of, using
 from irtool.passes.lower_tuples import lower_tuples
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from irtool.accepted_values import overlapping
+from irtool.ops.array_library import np
 from irtool.ops.arrays import memory_of
 from irtool.ops.tensor import Tensor
 

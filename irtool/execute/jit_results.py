@@ -4,9 +4,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from irtool.dispatch.trees import LEAF
+from irtool.ops.array_library import np
 from irtool.ops.overload import reshape_in_place
 from irtool.ops.tensor import Tensor
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from irtool.accepted_values import copied
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.dispatch.decisions import Answers
@@ -25,6 +23,7 @@ from irtool.ir.arguments import called
 from irtool.ir.effects import facts_of, has_side_effects, node_may_write
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.graph import Graph, Value
+from irtool.ops.array_library import np
 from irtool.ops.tensor import Tensor
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from irtool.autodiff.reverse import Reverse
 from irtool.execute.compilation import ExecutionPlan, outline
 from irtool.execute.plan.compiled import HARMLESS
@@ -20,6 +18,7 @@ from irtool.ir.edits import clone_node, inline_graph, replace_node
 from irtool.ir.effects import facts_of, node_may_write, updates_statistics
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.types import TENSOR, TensorType, Type, spell
+from irtool.ops.array_library import np
 
 if TYPE_CHECKING:
     from irtool.execute.executor import Executor

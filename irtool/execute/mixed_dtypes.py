@@ -4,12 +4,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from irtool.autodiff.reach import FLOATING
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.schema import schema_of
 from irtool.ir.types import TensorType
+from irtool.ops.array_library import np
 from irtool.ops.arrays import is_array
 from irtool.ops.result_dtypes import CASTS, CASTS_BY_ARGUMENT
 

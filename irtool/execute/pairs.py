@@ -4,8 +4,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from irtool.autodiff.reach import holds_tensors, requiring
 from irtool.execute.graph_gradients import fitted
 from irtool.execute.output_cotangents import as_seed
@@ -13,6 +11,7 @@ from irtool.interpret import run
 from irtool.ir.errors import RunError
 from irtool.ir.graph import Graph
 from irtool.ir.pair import DEFINED, GradientPair
+from irtool.ops.array_library import np
 
 Runner = Callable[[Graph, Sequence[Any]], list[Any]]
 

@@ -19,8 +19,6 @@ from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-import numpy as np
-
 from irtool.execute import disk_cache
 from irtool.execute.fusion import Bound, Fused
 from irtool.execute.plan.buffers import Recycler, Shared, Workspace
@@ -34,6 +32,7 @@ from irtool.execute.plan.row_functions import Rows
 from irtool.execute.plan.row_reductions import Folds
 from irtool.execute.recording import alone
 from irtool.execute.thread_pool import Crew
+from irtool.ops.array_library import np
 from irtool.ops.select import select
 from irtool.ops.symbols.array_layout import Meta, allocated, meta_of
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from irtool.accepted_values import copied
 from irtool.execute.differentiable import detached, needs_gradient, summed
 from irtool.execute.graph_gradients import fitted
@@ -13,6 +11,7 @@ from irtool.execute.output_cotangents import as_seed, distributed, none_for, par
 from irtool.execute.tape import Entry, Function, Hook, Leaf, PostHook, PreHook, Variable, backward, edge_of
 from irtool.ir.arguments import ONE_PER_OUTPUT, check_function, check_list, check_seed, is_whole, misfit, positions
 from irtool.ir.errors import RunError
+from irtool.ops.array_library import np
 from irtool.ops.arrays import current_namespace, is_array, seeded, using
 
 if TYPE_CHECKING:

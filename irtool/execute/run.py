@@ -14,8 +14,6 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-import numpy as np
-
 from irtool.execute.argument_spec import arrays_key
 from irtool.execute.fallbacks import Fault, failed, is_fault, is_strict
 from irtool.interpret import Observer, all_nodes
@@ -27,6 +25,7 @@ from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Graph
 from irtool.ir.module import Module
 from irtool.ir.rounded import warn_of_rounded
+from irtool.ops.array_library import np
 from irtool.ops.arrays import current_namespace, is_array, namespace_for, using
 from irtool.ops.device import backend as backend_called
 from irtool.torchscript.library_calls import opened

@@ -19,7 +19,7 @@ from threading import Lock, Thread
 from types import TracebackType
 from typing import Any
 
-import numpy as np
+from irtool.ops.array_library import np
 
 
 class Task:

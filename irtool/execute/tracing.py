@@ -4,8 +4,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from irtool.dispatch.stack import Boxed, current, elements_of
 from irtool.dispatch.tracer import Tracer, type_of
 from irtool.execute.phases import Phases
@@ -13,6 +11,7 @@ from irtool.ir.edits import inline_graph
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Value
 from irtool.ir.schema import MISSING, Argument
+from irtool.ops.array_library import np
 from irtool.ops.nested_tensors import map_tensors, tensors_in
 from irtool.ops.tensor import Tensor
 

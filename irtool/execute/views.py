@@ -9,11 +9,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from weakref import ref
 
-import numpy as np
-
 from irtool.execute.differentiable import small
 from irtool.execute.tape import Function, Variable, edge_of
 from irtool.ir.errors import UnsupportedError
+from irtool.ops.array_library import np
 from irtool.ops.arrays import here
 
 Edge = tuple[Function, int] | None

@@ -1,12 +1,11 @@
 """Files of arrays by name, in either format: read by their bytes, written by their name."""
 from __future__ import annotations
 
-import numpy as np
-
 from irtool.interop import npz, safetensors
 from irtool.interop.npz import Archive
 from irtool.ir.errors import Error
 from irtool.ir.source import quoted
+from irtool.ops.array_library import np
 
 SAFETENSORS = ".safetensors"
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from irtool.interop.npz import Archive
 from irtool.ir.defaults import defaults_of
 from irtool.ir.errors import Error, did_you_mean
@@ -24,6 +22,7 @@ from irtool.ir.types import (
     Type,
     UnionType,
 )
+from irtool.ops.array_library import np
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Parts = dict[str, Any]

@@ -7,13 +7,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from irtool.interop.binding import Misfit, Parts, cast_array, children, kind_of, listed, sole
 from irtool.interop.npz import Archive
 from irtool.ir.errors import Error
 from irtool.ir.graph import Graph
 from irtool.ir.source import Diagnostic
+from irtool.ops.array_library import np
 
 _KEY = re.compile(r"vjp(\d{1,9})((?:\.\d{1,9})*)")
 _FORMS = (_KEY, re.compile(r"(\d{1,9})((?:\.\d{1,9})*)"), re.compile(r"arr_(\d{1,9})((?:\.\d{1,9})*)"))

@@ -14,9 +14,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from irtool.ir.errors import Error, did_you_mean
+from irtool.ops.array_library import np
 from irtool.ops.arrays import generator, to_bfloat16
 
 Array = np.ndarray[Any, np.dtype[Any]]

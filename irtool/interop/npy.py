@@ -10,10 +10,9 @@ import re
 import warnings
 from typing import Any, BinaryIO
 
-import numpy as np
-
 from irtool.ir.errors import Error
 from irtool.ir.source import clean
+from irtool.ops.array_library import np
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

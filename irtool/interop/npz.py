@@ -15,11 +15,10 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, BinaryIO, cast
 
-import numpy as np
-
 from irtool.interop.npy import MAGIC, DamagedError, first_line, read_array
 from irtool.ir.errors import Error
 from irtool.ir.source import quoted
+from irtool.ops.array_library import NeedsNumpy, np
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -108,6 +107,8 @@ def decode_stream(stream: BinaryIO, size: int, filename: str) -> Archive:
                 key = key_of(info, archive, filename)
                 with file.open(info) as member:
                     archive.arrays[key] = read_array(cast("BinaryIO", member), info.file_size, f"{filename}: '{quoted(key)}'")
+    except NeedsNumpy:
+        raise
     except MemoryError:
         raise DamagedError(f"{filename}: not enough memory for what it holds", code="E0406") from None
     except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError, OverflowError,

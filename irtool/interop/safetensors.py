@@ -11,12 +11,11 @@ import json
 import math
 from typing import Any
 
-import numpy as np
-
 from irtool.interop.npy import MAX_RANK, MAX_SIZE, DamagedError, first_line
 from irtool.interop.npz import Archive
 from irtool.ir.errors import Error
 from irtool.ir.source import quoted
+from irtool.ops.array_library import np
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

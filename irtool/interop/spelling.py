@@ -3,8 +3,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from irtool.interop.constant_archives import places
 from irtool.interop.npz import Array
 from irtool.ir.attribute import Attribute, TensorLiteral
@@ -13,6 +11,7 @@ from irtool.ir.graph import Node
 from irtool.ir.module import Module
 from irtool.ir.type_model import DTYPE_WORDS, contiguous_strides, tensor_text
 from irtool.ir.types import TensorType, parse_type
+from irtool.ops.array_library import np
 from irtool.ops.structure import tensor_of
 
 MOST = 100

@@ -13,9 +13,8 @@ from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any, TypeGuard
 
-import numpy as np
-
 from irtool.ir.errors import RunError, UnsupportedError
+from irtool.ops.array_library import np
 
 Array = np.ndarray[Any, np.dtype[Any]]
 XP = Any

@@ -7,12 +7,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from irtool.ir.kinds import not_supported
 from irtool.ir.schema import Argument, Schema, forgets_kinds, parse_schema, schemas
 from irtool.ir.types import DictType, ListType, OptionalType, TensorType, TupleType, Type, TypeVar
 from irtool.ops import OPS
+from irtool.ops.array_library import np
 from irtool.ops.arrays import is_array
 from irtool.ops.checks import bind
 from irtool.ops.op import Op

@@ -5,10 +5,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
-import numpy as np
-
 from irtool.ir.errors import RunError
 from irtool.ir.schema import MISSING, Schema
+from irtool.ops.array_library import np
 from irtool.ops.arrays import real_of, title, wrap_dim
 
 

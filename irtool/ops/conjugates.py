@@ -10,8 +10,7 @@ from threading import RLock
 from typing import Any
 from weakref import ref
 
-import numpy as np
-
+from irtool.ops.array_library import np
 from irtool.ops.arrays import Array, memory_of
 from irtool.ops.checks import refuse_overlap
 

@@ -15,9 +15,8 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
-
 from irtool.ir.errors import RunError
+from irtool.ops.array_library import np
 from irtool.ops.arrays import XP, add_namespace
 
 SCATTERED = frozenset(("int32", "uint32", "uint64", "float32", "float64"))

@@ -15,6 +15,7 @@ from irtool.ir.schema import Literal, Schema, node_arguments, schema_of
 from irtool.ir.tensor_dump import SHOWN, literal_of
 from irtool.ir.tensor_literal import NUMBER_DTYPES, TensorLiteral
 from irtool.ir.types import ListType, OptionalType, TensorType, Type, UnionType, spell, tensor_type
+from irtool.ops.array_library import AbsentArray, np
 from irtool.ops.quantized import MAKERS
 
 if TYPE_CHECKING:
@@ -161,8 +162,6 @@ def array_of(literal: TensorLiteral) -> Any:
     dtype, shape = literal.dtype, literal.shape
     if dtype is None or shape is None or not literal.has_data or dtype.startswith(("q", "complex", "bfloat")):
         return literal
-    import numpy as np
-
     from irtool.ops.arrays import dtype_named
 
     if literal.is_number:
@@ -189,7 +188,7 @@ def _arrays(value: Any) -> Any:
 
 def _literal(array: Any) -> Any:
     """An array as text that reads back exactly; as it is when there is none."""
-    if array.size > SHOWN or array.dtype.kind not in "biuf" or array.dtype.name == "bfloat16":
+    if array.size > SHOWN or array.dtype.kind not in "biuf" or array.dtype.name == "bfloat16" or isinstance(array, AbsentArray):
         return array
     shape = tuple(array.shape)
     if array.size == 1:
@@ -201,8 +200,6 @@ def _literal(array: Any) -> Any:
         number = float(str(element))        # the shortest decimal for this precision
         six = f"{number:g}"     # as torch prints it, if that is all of it: what it cuts off would be lost
         return TensorLiteral("{" + (six if float(six) == number or number != number else repr(number)) + "}", str(array.dtype), shape)
-    import numpy as np
-
     literal = literal_of(array.ravel().tolist(), shape, str(array.dtype))
     try:
         again = np.array(literal.numbers(), array.dtype).reshape(shape)

@@ -4,11 +4,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from irtool.ir.dtypes import CODES
 from irtool.ir.graph import Graph
 from irtool.ir.types import DictType, ListType, OptionalType, TensorType, TupleType, Type
+from irtool.ops.array_library import np
 from irtool.ops.arrays import dtype_of
 
 SHAPES = ((3, 3), (2, 3), (4,), (2, 3, 4, 4), ())

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.kinds import not_supported
+from irtool.ops.array_library import np
 from irtool.ops.arrays import to_number
 from irtool.ops.kernels import quantized_pointwise
 from irtool.ops.kernels.quantized_pointwise import sigmoid

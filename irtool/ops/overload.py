@@ -9,12 +9,11 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from irtool.ir.effects import OF_ONE, RESHAPES, UNDECLARED
 from irtool.ir.errors import Error, RunError, UnsupportedError
 from irtool.ir.schema import Argument, Schema
 from irtool.ir.types import contiguous_strides
+from irtool.ops.array_library import np
 from irtool.ops.arrays import Array, as_array, astype, code_of, current_namespace, is_array, share_memory, title, to_number
 from irtool.ops.checks import fit, letter, overlaps, refuse_overlap, refuse_partial_overlap, repeats, row_major
 from irtool.ops.conjugates import spread

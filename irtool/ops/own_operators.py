@@ -29,14 +29,13 @@ from functools import cached_property
 from inspect import Parameter, signature
 from typing import Any
 
-import numpy as np
-
 from irtool.ir import effects
 from irtool.ir.arguments import check_function
 from irtool.ir.errors import Error
 from irtool.ir.extensions import OURS, Place, added, check_name
 from irtool.ir.schema import Schema, declare, parse_schema, schemas, withdraw
 from irtool.ops import OPS, facts, python_op
+from irtool.ops.array_library import np
 from irtool.ops.derivative import Derivative
 from irtool.ops.nested_tensors import tensors_in
 from irtool.ops.op import Formula, Op, Rule

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import numpy as np
-
+from irtool.ops.array_library import np
 from irtool.ops.arrays import complex_of, default_complex, default_dtype, is_array, number_dtype
 
 DType = np.dtype[Any]

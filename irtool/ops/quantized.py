@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-import numpy as np
-
 from irtool.ir.dtypes import CODES
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.types import Type
+from irtool.ops.array_library import np
 from irtool.ops.arrays import Array
 from irtool.ops.tensor_facts import INTEGERS, Dtype
 from irtool.ops.tensor_facts import QUANTIZED as NAMES

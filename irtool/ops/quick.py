@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from irtool.ir.errors import Error
+from irtool.ops.array_library import np
 from irtool.ops.call import overload
 from irtool.ops.symbols.elementwise import CAST, WHERE, NotPointwise, Symbol, flattened, symbolic
 from irtool.ops.tensor import Tensor, choose

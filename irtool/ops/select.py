@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
+from irtool.ops.array_library import np
 
 LEAST = 2048
 """Elements from which two or three passes are sooner done than one that branches."""

@@ -8,8 +8,6 @@ import enum
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from irtool.ir.attribute import Opaque
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.graph import Node
@@ -27,6 +25,7 @@ from irtool.ir.types import (
     Type,
     UnionType,
 )
+from irtool.ops.array_library import np
 from irtool.ops.arrays import as_array, current_namespace, dtype_named, fresh_generator, is_array, namespace_of, to_number, wrap_dim
 from irtool.ops.call import call_op
 from irtool.ops.kernels.dict import as_key

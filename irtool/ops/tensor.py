@@ -18,11 +18,10 @@ from itertools import count
 from operator import itemgetter
 from typing import Any
 
-import numpy as np
-
 from irtool.ir.effects import OPERAND_ITSELF, RESHAPES
 from irtool.ir.errors import NameMissing, RunError, UnsupportedError
 from irtool.ir.schema import forgets_kinds, parse_schema, schemas
+from irtool.ops.array_library import np
 from irtool.ops.arrays import CODES, code_of, dtype_of
 from irtool.ops.tensor_facts import BY_NAME, CPU, DTYPES, Dtype, Place, Size
 

@@ -3,10 +3,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from irtool.ir.dtypes import CODES as IR_CODES
 from irtool.ir.errors import RunError, did_you_mean
+from irtool.ops.array_library import np
 from irtool.ops.arrays import CODES, dtype_of
 
 INTEGERS = {name: np.dtype(name[1:]) for name in ("qint8", "quint8", "qint32")}

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from irtool.ir.errors import RunError, UnsupportedError
+from irtool.ops.array_library import np
 from irtool.ops.arrays import CODES
 from irtool.ops.tensor import Tensor, call, elements
 from irtool.ops.tensor_facts import BY_NAME, DTYPES

@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Set
 from typing import Any
 
-import numpy as np
+from irtool.ops.array_library import np
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

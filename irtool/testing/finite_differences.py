@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from irtool.dispatch.graph_functions import tape_gradients
 from irtool.execute.graph_gradients import Differentiated, prepared, wanted
 from irtool.interpret import Observer, all_nodes, located, run
@@ -23,6 +21,7 @@ from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.module import Module
 from irtool.ir.schema import Literal, Schema, node_arguments, qualified, schema_of
 from irtool.ir.types import TensorType
+from irtool.ops.array_library import np
 from irtool.ops.arrays import seeded
 from irtool.ops.formula import run_formula
 from irtool.ops.size_facts import DETACHING

@@ -16,8 +16,6 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-
 from irtool.autodiff.formula_graphs import Formula, compiled
 from irtool.execute.graph_gradients import Differentiated, fitted
 from irtool.execute.output_cotangents import as_seed
@@ -31,6 +29,7 @@ from irtool.ir.graph import Graph, Value
 from irtool.ir.schema import Schema, parse_schema, schema_of
 from irtool.ir.types import ListType, OptionalType, Type, spell, tensor_type
 from irtool.ops import OPS
+from irtool.ops.array_library import np
 from irtool.ops.arrays import seeded
 from irtool.ops.formula import formula_of, run_formula
 from irtool.passes import BY_NAME

@@ -7,8 +7,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from irtool.dispatch.batch_rules import rule_of
 from irtool.dispatch.transforms import vmap
 from irtool.execute.executor import compile
@@ -17,6 +15,7 @@ from irtool.ir.errors import Error
 from irtool.ir.graph import Graph
 from irtool.ir.schema import parse_schema
 from irtool.ops import OPS
+from irtool.ops.array_library import np
 from irtool.ops.formula import formula_of, run_formula
 from irtool.ops.samples.draw import Call
 from irtool.ops.tensor import Tensor, calling_kind

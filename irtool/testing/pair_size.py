@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 from irtool.ir.graph import Graph
 from irtool.ir.structure_kinds import NOT_COUNTED
 from irtool.ir.types import TensorType
+from irtool.ops.array_library import np
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from irtool.autodiff.reverse import Reverse
 
 
@@ -31,8 +30,6 @@ def node_count(graph: Graph) -> int:
 
 def saved_bytes(pair: Reverse, inputs: Sequence[Any]) -> int:
     """Bytes that are kept between f and df in one run: each buffer once, however many views of it are captured."""
-    import numpy as np
-
     from irtool.interpret import run
 
     results = run(pair.f, [each.copy() if isinstance(each, np.ndarray) else each for each in inputs])
@@ -41,8 +38,6 @@ def saved_bytes(pair: Reverse, inputs: Sequence[Any]) -> int:
 
 
 def _buffer(value: Any) -> np.ndarray[Any, Any] | None:
-    import numpy as np
-
     buffer: np.ndarray[Any, Any] | None = None
     while isinstance(value, np.ndarray):
         buffer, value = value, value.base

@@ -139,7 +139,7 @@ def described(graph: Graph, inputs: list[Any]) -> str:
 
 def unequal(actual: Any, expected: Any) -> str:
     """How a result differs; empty where it does not, but for rounding."""
-    import numpy as np
+    from irtool.ops.array_library import np
 
     if type(actual) is not type(expected):
         return f"a {type(actual).__name__} instead of a {type(expected).__name__}"

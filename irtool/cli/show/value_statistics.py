@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from time import perf_counter_ns
 from typing import Any
 
-import numpy as np
-
 from irtool.cli.show.values import extent, kind, plain, short
 from irtool.cli.show.watching import MemoryTracer, Watcher, arrays_in
 from irtool.drawing.escaping import cut
 from irtool.ir.graph import Graph, Node, Value
+from irtool.ops.array_library import np
 
 BARS = 24
 LARGEST = 1 << 22

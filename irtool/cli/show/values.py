@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
+from irtool.ops.array_library import np
 
 MOST = 1000
 """Tensors of more elements are shown by their corners and range."""

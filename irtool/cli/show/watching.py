@@ -4,8 +4,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from irtool.cli.show.values import as_json, extent, kind
 from irtool.interop.npz import BFLOAT16, NONE, Archive, leaves
 from irtool.interpret import Observer
@@ -13,6 +11,7 @@ from irtool.ir.errors import Error, RunError
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.source import Diagnostic
 from irtool.ir.types import TensorType
+from irtool.ops.array_library import np
 
 
 class Watcher(Observer):

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from irtool.dispatch.autograd import Autograd
 from irtool.dispatch.callables import as_function
 from irtool.dispatch.closure_conversion import Lifted
@@ -21,6 +19,7 @@ from irtool.dispatch.transforms import tensors
 from irtool.dispatch.trees import flatten, unflatten
 from irtool.ir.arguments import check_flag
 from irtool.ir.errors import RunError
+from irtool.ops.array_library import np
 from irtool.ops.tensor import Tensor, next_birth, torch
 
 Function = Callable[..., Any]

@@ -14,12 +14,11 @@ from collections.abc import Callable, Sequence
 from functools import cache, wraps
 from typing import Any, Optional
 
-import numpy as np
-
 from irtool.dispatch.torch.torch_functional import FUNCTIONS, reduction_number
 from irtool.dispatch.torch.torch_names import ABSENT, NAMES, without_gradient
 from irtool.dispatch.traced_numbers import Number
 from irtool.ir.errors import NameMissing, RunError
+from irtool.ops.array_library import np
 from irtool.ops.size_facts import FACTORIES
 from irtool.ops.tensor import Functions, Tensor, call, calling_kind, is_kind, next_birth, operator_names
 from irtool.ops.tensor_methods import refuse_gradient

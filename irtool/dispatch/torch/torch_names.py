@@ -10,14 +10,13 @@ from functools import wraps
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
-
 from irtool.dispatch import jacobians, transforms
 from irtool.dispatch.stack import Layer, current
 from irtool.dispatch.torch import higher_order, low_rank
 from irtool.dispatch.torch.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from irtool.ir.arguments import check_seed
 from irtool.ir.errors import NameMissing, RunError, UnsupportedError
+from irtool.ops.array_library import np
 from irtool.ops.arrays import reseed
 from irtool.ops.call import call_op
 from irtool.ops.quantized import Quantized

@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from irtool.execute.native.c_source import (
     ARITHMETIC,
     BUILTIN,
@@ -28,6 +26,7 @@ from irtool.execute.native.c_source import (
 )
 from irtool.interpret import walk
 from irtool.ir.graph import Graph
+from irtool.ops.array_library import np
 from irtool.ops.arrays import is_array, using
 from irtool.ops.node_calls import call_node
 from irtool.ops.symbols.elementwise import CAST, WHERE, NotPointwise, Program, Step, number_key, program

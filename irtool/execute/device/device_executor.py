@@ -4,14 +4,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from irtool.accepted_values import takes_objects
 from irtool.execute.compilation import ExecutionPlan, Options
 from irtool.execute.executor import Counters, Executor
 from irtool.execute.objects import ObjectExecutor
 from irtool.execute.recorded import Recorded
 from irtool.ir.graph import Graph
+from irtool.ops.array_library import np
 from irtool.ops.arrays import using
 from irtool.ops.device import backend
 from irtool.torchscript.library_calls import opened

@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
 
-import numpy as np
-
 from irtool.accepted_values import accept, copied, delivered
 from irtool.execute.device.cupy_kernels import KernelGroup
 from irtool.interpret import Plan as BlockPlan
@@ -19,6 +17,7 @@ from irtool.ir.edits import clone_graph
 from irtool.ir.effects import node_may_write
 from irtool.ir.errors import RunError
 from irtool.ir.graph import Block, Graph, Node
+from irtool.ops.array_library import np
 from irtool.ops.arrays import seeded, using
 from irtool.ops.device import backend as backend_called
 from irtool.ops.node_calls import call_node

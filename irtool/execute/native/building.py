@@ -23,10 +23,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from irtool.execute import disk_cache
 from irtool.execute.native.c_source import DATA, ITEMS, Untranslatable, source
+from irtool.ops.array_library import np
 from irtool.ops.symbols.elementwise import Program
 
 FLAGS = ("-fno-fast-math", "-fno-unsafe-math-optimizations",     # even if $CC contains them

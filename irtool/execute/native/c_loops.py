@@ -11,8 +11,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from irtool.execute.fusion import WORTH_COMPILING, coalesced
 from irtool.execute.native import building
 from irtool.execute.native.c_source import DATA, Untranslatable, c_type, direct, expression, library_declarations
@@ -21,6 +19,7 @@ from irtool.execute.native.small_products import declarations, definition
 from irtool.execute.native.stages import Either, Elementwise, NotNative, Place, Product, Stage, Store, Sum
 from irtool.execute.plan.placement import Buffer, largest_sum, place
 from irtool.execute.plan.program import Item, Known, Repeat, Variable
+from irtool.ops.array_library import np
 from irtool.ops.symbols.array_layout import Meta
 from irtool.ops.symbols.elementwise import flattened
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
+from irtool.ops.array_library import np
 from irtool.ops.symbols.elementwise import CAST, WHERE, Program, Step
 
 DType = np.dtype[Any]

@@ -11,8 +11,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from irtool.execute.native.c_source import C_TYPES
 from irtool.execute.native.small_products import LARGEST
 from irtool.execute.native.stages import Carried, Either, Elementwise, NotNative, Place, Product, Stage, Store, Sum, turned, whole
@@ -20,6 +18,7 @@ from irtool.execute.plan.loop_numbers import derived
 from irtool.execute.plan.program import Branch, Call, Known, Repeat, Variable
 from irtool.execute.plan.python_source import all_reads, reads_of
 from irtool.ir.types import contiguous_strides
+from irtool.ops.array_library import np
 from irtool.ops.select import select
 from irtool.ops.symbols.array_layout import Meta, dummy
 from irtool.ops.symbols.elementwise import NotPointwise, Symbol

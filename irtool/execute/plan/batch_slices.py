@@ -8,11 +8,10 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-import numpy as np
-
 from irtool.execute.plan.program import Branch, Call, Group, Lowered, Program, Repeat, Variable, Visit
 from irtool.ir.graph import Node
 from irtool.ir.types import contiguous_strides
+from irtool.ops.array_library import np
 from irtool.ops.symbols.array_layout import Meta, dummy, fresh_meta, meta_of
 
 EXACT = frozenset((np.add, np.subtract, np.multiply, np.divide, np.maximum, np.minimum, np.negative))

@@ -9,8 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-import numpy as np
-
+from irtool.ops.array_library import np
 from irtool.ops.symbols.array_layout import Meta, allocated
 
 ALIGNMENT = 64

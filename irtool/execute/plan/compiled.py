@@ -15,8 +15,6 @@ from threading import Lock
 from types import TracebackType
 from typing import Any
 
-import numpy as np
-
 from irtool.accepted_values import accept, copied, delivered
 from irtool.analysis.memory_classes import memory_class
 from irtool.execute.fallbacks import NotLowered, interpreted, why
@@ -38,6 +36,7 @@ from irtool.ir.effects import facts_of, node_may_write
 from irtool.ir.errors import RunError
 from irtool.ir.graph import Graph, Node
 from irtool.ir.verify import explanation
+from irtool.ops.array_library import np
 from irtool.ops.arrays import seeded
 from irtool.ops.symbols.array_layout import Meta, fresh_meta, meta_of
 

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from irtool.execute.plan.memory import Lives, every, overwrites
 from irtool.execute.plan.program import Call, Program, Variable
 from irtool.execute.plan.python_source import all_reads, reads_of
+from irtool.ops.array_library import np
 from irtool.ops.symbols.array_layout import dummy
 
 LARGE = 1 << 16

@@ -7,11 +7,10 @@ the original any more.
 """
 from __future__ import annotations
 
-import numpy as np
-
 from irtool.execute.plan.memory import Lives, every, overwrites
 from irtool.execute.plan.program import Call, Program, Variable, Visit
 from irtool.ir.graph import Node
+from irtool.ops.array_library import np
 
 Copies = frozenset[tuple[Node, int]]
 NONE: Copies = frozenset()

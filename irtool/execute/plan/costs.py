@@ -12,14 +12,13 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 from irtool.execute import fusion
 from irtool.execute.fusion import Bound, BoundToMany
 from irtool.execute.native.c_loops import NativeLoop
 from irtool.execute.native.c_source import LIBRARY
 from irtool.execute.plan.large_results import copy, zeros
 from irtool.execute.plan.program import Branch, Call, Group, Instruction, Repeat, Visit, leaves
+from irtool.ops.array_library import np
 from irtool.ops.select import select
 from irtool.ops.size_facts import CUBIC
 from irtool.ops.symbols.array_layout import Meta

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
 from irtool.execute.plan.batch_slices import EXACT, SMALL, Uses
 from irtool.execute.plan.large_results import spread
 from irtool.execute.plan.memory import every, overwrites
@@ -33,6 +31,7 @@ from irtool.execute.plan.program import (
 )
 from irtool.execute.plan.python_source import all_reads, outs_of, reads_of
 from irtool.execute.plan.round_products import look_into, made_in, new
+from irtool.ops.array_library import np
 from irtool.ops.symbols.array_layout import fresh_meta
 
 

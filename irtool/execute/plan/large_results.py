@@ -6,11 +6,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from irtool.execute.plan.buffers import RECYCLED
 from irtool.execute.plan.memory import every
 from irtool.execute.plan.program import Call, Program, Variable
+from irtool.ops.array_library import np
 from irtool.ops.symbols.array_layout import Meta, allocated
 from irtool.ops.symbols.recorded_writes import spread
 

@@ -7,13 +7,12 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-import numpy as np
-
 from irtool.execute.plan.batch_slices import Uses
 from irtool.execute.plan.large_results import room
 from irtool.execute.plan.memory import every, overwrites
 from irtool.execute.plan.program import Call, Lowered, Program, Repeat, Variable, Visit, roots_of
 from irtool.execute.plan.round_products import look_into, new
+from irtool.ops.array_library import np
 from irtool.ops.symbols.array_layout import fresh_meta
 
 

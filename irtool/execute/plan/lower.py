@@ -10,8 +10,6 @@ import operator
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from irtool.analysis.alias import Aliases
 from irtool.analysis.overlaps import may_overlap
 from irtool.analysis.shape_changes import changes_shapes, loose_tensors
@@ -43,6 +41,7 @@ from irtool.execute.plan.program import (
 from irtool.ir.effects import facts_of, is_random, node_may_write
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.types import ListType, TensorType
+from irtool.ops.array_library import np
 from irtool.ops.arrays import default_dtype, dtype_of
 from irtool.ops.node_calls import from_values, plan_for
 from irtool.ops.overload import Overload

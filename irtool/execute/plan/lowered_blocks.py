@@ -10,8 +10,6 @@ from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from irtool.analysis.alias import Aliases
 from irtool.execute.fallbacks import NotLowered
 from irtool.execute.fusion import GroupOptions
@@ -37,6 +35,7 @@ from irtool.execute.plan.program import (
 )
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, node_may_write
 from irtool.ir.graph import Block, Node, Value
+from irtool.ops.array_library import np
 from irtool.ops.symbols.array_layout import Meta, fresh_meta
 
 MAX_DEPTH = 40

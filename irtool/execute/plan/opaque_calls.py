@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from irtool.ir.graph import Node
 from irtool.ir.types import TupleType
+from irtool.ops.array_library import np
 from irtool.ops.arrays import xp
 from irtool.ops.node_calls import Plan as CallPlan
 from irtool.ops.node_calls import call_node, plan_for

@@ -29,8 +29,6 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
 from irtool.execute.plan.buffers import RECYCLED, Recycler
 from irtool.execute.plan.large_results import room
 from irtool.execute.plan.loop_numbers import SYMBOLS
@@ -40,6 +38,7 @@ from irtool.execute.plan.placement import BY_OPERATOR, Buffer, Piece, View
 from irtool.execute.plan.program import Branch, Call, Group, Instruction, Item, Known, Lowered, Program, Repeat, Variable, Visit, Wait
 from irtool.execute.thread_pool import Crew
 from irtool.ir.graph import Node
+from irtool.ops.array_library import np
 from irtool.ops.symbols.array_layout import Meta
 
 SMALL = 1 << 12

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import operator
 
-import numpy as np
-
 from irtool.execute.plan.batch_slices import Uses
 from irtool.execute.plan.program import Branch, Call, Item, Known, Lowered, Program, Repeat, Variable, Visit, leaves
 from irtool.execute.plan.python_source import all_reads
 from irtool.ir.types import contiguous_strides
+from irtool.ops.array_library import np
 from irtool.ops.symbols.array_layout import Meta, fresh_meta
 
 ROWS = 8

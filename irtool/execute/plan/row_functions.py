@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from irtool.execute.fusion import Way, coalesced
 from irtool.execute.native import building
 from irtool.execute.plan.memory import every
 from irtool.execute.plan.program import Call, Program, Variable
+from irtool.ops.array_library import np
 from irtool.ops.symbols import elementwise
 from irtool.ops.symbols.array_layout import Meta, dummy, meta_of
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-import numpy as np
-
 from irtool.execute.native import building
 from irtool.execute.native.c_source import DATA, c_type
 from irtool.execute.plan.memory import every
 from irtool.execute.plan.program import Call, Program, Variable
+from irtool.ops.array_library import np
 
 SUM = """static REAL fold(const REAL *a, long long n)
 {

@@ -11,8 +11,6 @@ from threading import get_ident
 from time import perf_counter_ns
 from typing import Any
 
-import numpy as np
-
 from irtool.execute.plan.buffers import RECYCLED, Recycler
 from irtool.execute.plan.memory import WRITES_OUT, MemoryPlan
 from irtool.execute.plan.placement import BY_OPERATOR, View
@@ -21,6 +19,7 @@ from irtool.execute.plan.python_source import Changed, last_reads, seen
 from irtool.execute.thread_pool import Crew, Failed
 from irtool.interpret import located
 from irtool.ir.graph import Node
+from irtool.ops.array_library import np
 from irtool.ops.symbols.array_layout import Meta, meta_of
 
 Slots = list[Any]

@@ -4,9 +4,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from irtool.ir.errors import UnsupportedError
+from irtool.ops.array_library import np
 from irtool.ops.arrays import code_of, dtype_of, wrap_dim
 from irtool.ops.batch import Batch
 from irtool.ops.call import overload

@@ -3,9 +3,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from irtool.ir.errors import UnsupportedError
+from irtool.ops.array_library import np
 from irtool.ops.batch import Batch
 from irtool.ops.batching.batch_dim import rows_apart, time_and_rows, zeros_where
 from irtool.ops.batching.loss import MEAN, NONE, SUM, reduced

@@ -3,9 +3,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from irtool.ir.errors import UnsupportedError
+from irtool.ops.array_library import np
 from irtool.ops.batch import Batch
 from irtool.ops.kernels.embedding import table
 from irtool.ops.tensor import Tensor

@@ -3,8 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from irtool.ops.array_library import np
 from irtool.ops.batch import Batch
 from irtool.ops.batching.batch_dim import untouched
 from irtool.ops.kernels.factory import table

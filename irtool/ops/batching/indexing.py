@@ -4,9 +4,8 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-import numpy as np
-
 from irtool.ir.errors import UnsupportedError
+from irtool.ops.array_library import np
 from irtool.ops.batch import Batch
 from irtool.ops.batching.batch_dim import LONG, aligned, ravel, shifted, wrapped_dim, zeros_where
 from irtool.ops.batching.diagonal import gradient_of_part

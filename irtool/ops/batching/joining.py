@@ -4,9 +4,8 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-import numpy as np
-
 from irtool.ir.errors import UnsupportedError
+from irtool.ops.array_library import np
 from irtool.ops.batch import Batch
 from irtool.ops.batching.batch_dim import along, numbers_of, shifted, wrapped_dim
 from irtool.ops.batching.diagonal import gradient_of_part

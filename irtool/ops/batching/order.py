@@ -3,8 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from irtool.ops.array_library import np
 from irtool.ops.batch import Batch
 from irtool.ops.batching.batch_dim import ravel, shifted, wrapped_dim
 from irtool.ops.kernels.order import table

@@ -4,8 +4,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
+from irtool.ops.array_library import np
 from irtool.ops.arrays import code_of, dtype_of
 from irtool.ops.batch import Batch
 from irtool.ops.batching.batch_dim import untouched

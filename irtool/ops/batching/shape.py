@@ -4,10 +4,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from irtool.ir.errors import RunError
 from irtool.ir.types import contiguous_strides
+from irtool.ops.array_library import np
 from irtool.ops.batch import Batch
 from irtool.ops.batching.batch_dim import flat_places, numbers_of, ravel, shifted, untouched, wrapped_dim
 from irtool.ops.kernels.shape import table

@@ -3,9 +3,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from irtool.ir.errors import RunError, UnsupportedError
+from irtool.ops.array_library import np
 from irtool.ops.arrays import dtype_of
 from irtool.ops.batch import Batch
 from irtool.ops.batching.batch_dim import folded, unfolded

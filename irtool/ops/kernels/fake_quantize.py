@@ -1,9 +1,8 @@
 """Quantization that stays in floats: numbers rounded to those that integers would stand for, as training and observers use it."""
 from __future__ import annotations
 
-import numpy as np
-
 from irtool.ir.errors import RunError
+from irtool.ops.array_library import np
 from irtool.ops.checks import only
 from irtool.ops.op import OpTable
 

@@ -1,9 +1,8 @@
 """Numbers to quantized tensors and back: quantize, dequantize, integers, scales and zero points; quantization that stays in floats."""
 from __future__ import annotations
 
-import numpy as np
-
 from irtool.ir.errors import RunError
+from irtool.ops.array_library import np
 from irtool.ops.arrays import title
 from irtool.ops.op import OpTable
 from irtool.ops.quantized import Quantized, chosen_for, limits, name_of, quantized

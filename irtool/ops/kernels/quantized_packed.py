@@ -6,10 +6,9 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from irtool.ir.errors import RunError
 from irtool.ir.types import parse_type
+from irtool.ops.array_library import np
 from irtool.ops.kernels import conv
 from irtool.ops.kernels.quantized import floats, quantized_of
 from irtool.ops.op import OpTable

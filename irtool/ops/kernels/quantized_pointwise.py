@@ -1,9 +1,8 @@
 """Quantized tensors joined and mapped element by element: sums, products, activations."""
 from __future__ import annotations
 
-import numpy as np
-
 from irtool.ir.errors import RunError
+from irtool.ops.array_library import np
 from irtool.ops.kernels.quantized import quantized_of
 from irtool.ops.op import OpTable
 from irtool.ops.quantized import Quantized, limits, quantized, rounded

@@ -1,10 +1,9 @@
 """Recurrent layers and embeddings with quantized weights, on tensors of floats."""
 from __future__ import annotations
 
-import numpy as np
-
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.types import parse_type
+from irtool.ops.array_library import np
 from irtool.ops.kernels.quantized import quantized_of
 from irtool.ops.kernels.quantized_packed import CLASSES, LINEAR, linear_dynamic_of, linear_half_of
 from irtool.ops.kernels.quantized_pointwise import sigmoid

@@ -277,7 +277,7 @@ def _big(a: float) -> float:
 
 def of_complex(name: str, a: complex) -> complex:
     """C's function of a complex number, by NumPy, which follows C at branch points, infinities and nan; Python's cmath raises there."""
-    import numpy as np
+    from irtool.ops.array_library import np
 
     with np.errstate(all="ignore"):
         return complex(getattr(np, name)(np.complex128(a)))

@@ -6,9 +6,8 @@ import math
 import struct
 from typing import Any
 
-import numpy as np
-
 from irtool.ir.errors import RunError, UnsupportedError
+from irtool.ops.array_library import np
 from irtool.ops.arrays import is_array
 from irtool.ops.kinds_of_values import tag
 from irtool.ops.op import OpTable

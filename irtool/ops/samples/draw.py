@@ -11,9 +11,8 @@ from __future__ import annotations
 from typing import Any
 from zlib import crc32
 
-import numpy as np
-
 from irtool.ir.schema import parse_schema
+from irtool.ops.array_library import np
 from irtool.ops.checks import bind
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -1,8 +1,7 @@
 """Samples of indexing: picking, putting, masks."""
 from __future__ import annotations
 
-import numpy as np
-
+from irtool.ops.array_library import np
 from irtool.ops.kernels.indexing import table
 from irtool.ops.samples.draw import call, complexes, fixed, flags, ints, real
 

@@ -1,8 +1,7 @@
 """Samples of joining, splitting, repeating and turning."""
 from __future__ import annotations
 
-import numpy as np
-
+from irtool.ops.array_library import np
 from irtool.ops.kernels.joining import table
 from irtool.ops.samples.draw import call, complexes, fixed, ints, real
 

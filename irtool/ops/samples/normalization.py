@@ -1,8 +1,7 @@
 """Samples of normalization: in training, with statistics, with and without weights."""
 from __future__ import annotations
 
-import numpy as np
-
+from irtool.ops.array_library import np
 from irtool.ops.kernels.normalization import table
 from irtool.ops.samples.draw import call, complexes, exactly, fixed, positive, real
 

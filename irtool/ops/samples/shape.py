@@ -1,8 +1,7 @@
 """Samples of views."""
 from __future__ import annotations
 
-import numpy as np
-
+from irtool.ops.array_library import np
 from irtool.ops.kernels.shape import table
 from irtool.ops.samples.draw import call, complexes, fixed, ints, real
 

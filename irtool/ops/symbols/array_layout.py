@@ -5,9 +5,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from irtool.ir.types import contiguous_strides
+from irtool.ops.array_library import np
 
 
 class Meta(NamedTuple):

@@ -6,9 +6,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-from numpy.lib.mixins import NDArrayOperatorsMixin
-
+from irtool.ops.array_library import np
 from irtool.ops.symbols.array_functions import FUNCTIONS, reduction
 from irtool.ops.symbols.array_layout import Meta, dummy, fresh_meta, layout_like, meta_of, reshaped
 from irtool.ops.symbols.probing import PROBED, PROBED_METHODS, probe
@@ -17,7 +15,7 @@ from irtool.ops.symbols.recorder import StandIn, Untraceable, is_traced
 from irtool.ops.symbols.ufuncs import tiny_of, trace_ufunc
 
 
-class Traced(NDArrayOperatorsMixin, StandIn):
+class Traced(np.lib.mixins.NDArrayOperatorsMixin, StandIn):
     """An array of which only the facts are known: it may be handed to a kernel in the place of an array."""
 
     __slots__ = ()

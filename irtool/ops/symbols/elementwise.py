@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from numpy.lib.mixins import NDArrayOperatorsMixin
-
 from irtool.ir.errors import Error
 from irtool.ir.graph import Graph, Node, Value
+from irtool.ops.array_library import NeedsNumpy, np
 from irtool.ops.arrays import as_array
 from irtool.ops.node_calls import call_node, plan_for
 from irtool.ops.overload import Overload, coefficient, inside_dtype
@@ -29,7 +27,7 @@ class NotPointwise(Exception):
     """A kernel wants more of its operands than their elements, one by one."""
 
 
-class Symbol(NDArrayOperatorsMixin):
+class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
     """An array of which only the dtype is known, and whether it is 0-d; what is done to it is remembered."""
 
     __slots__ = ("dtype", "is_number", "function", "operands")
@@ -132,6 +130,8 @@ def symbolic(overload: Overload, args: list[Any]) -> Any:
                         coefficient(argument.name, number, dtype, inside)
             dtype = {"compute": dtype, "bool": np.dtype(np.bool_)}.get(rule.result)
         result = overload.kernel(np, *values)
+    except NeedsNumpy:
+        raise
     except (Error, TypeError, AttributeError, ValueError, LookupError, ArithmeticError, NotImplementedError) as error:
         raise NotPointwise from error
     results = result if isinstance(result, tuple) else (result,)

@@ -6,10 +6,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from irtool.ir.effects import facts_of
 from irtool.ir.errors import Error
+from irtool.ops.array_library import np
 from irtool.ops.call import overload
 from irtool.ops.facts import BOOL, KEEPS, OTHER, REAL
 from irtool.ops.symbols.elementwise import NotPointwise, Symbol, symbolic

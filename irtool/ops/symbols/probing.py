@@ -4,8 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
+from irtool.ops.array_library import np
 from irtool.ops.symbols.array_layout import allocated, meta_of
 from irtool.ops.symbols.recorder import Recorder, StandIn, Untraceable, is_traced
 

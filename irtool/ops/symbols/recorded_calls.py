@@ -4,10 +4,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from irtool.ir.errors import Error
 from irtool.ops import arrays
+from irtool.ops.array_library import np
 from irtool.ops.symbols.array_layout import Meta
 from irtool.ops.symbols.array_symbol import Traced
 from irtool.ops.symbols.recorder import Recorder, Step, Untraceable, is_traced

@@ -3,8 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from irtool.ops.array_library import np
 from irtool.ops.checks import repeats
 from irtool.ops.symbols.recorder import Recorder, StandIn, Step, Untraceable, is_traced
 from irtool.ops.symbols.ufuncs import dtype_and_shape, prepared

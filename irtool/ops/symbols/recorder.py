@@ -5,8 +5,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
+from irtool.ops.array_library import np
 from irtool.ops.symbols.array_layout import Meta, dummy
 
 MAX_CONSTANT = 4096

@@ -4,9 +4,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from irtool.ir.types import contiguous_strides
+from irtool.ops.array_library import np
 from irtool.ops.symbols.array_layout import Meta, dummy, fresh_meta, meta_of
 from irtool.ops.symbols.recorder import Recorder, StandIn, Untraceable, is_traced
 
