@@ -93,13 +93,6 @@ __all__ = [
 ]
 
 
-def load_ipython_extension(shell: object) -> None:
-    """`%load_ext irtool`: notebooks draw graphs and modules (`irtool.drawing.notebook`)."""
-    from irtool.drawing.notebook import register
-
-    register(shell)
-
-
 def __getattr__(name: str) -> object:
     from importlib import import_module
 

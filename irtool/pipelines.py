@@ -102,6 +102,9 @@ class Step:
         self.options = options      # by parameter name; absent: the default
         self.name = entry.name
 
+    def __repr__(self) -> str:
+        return f"<Step {self}>"
+
     def __str__(self) -> str:
         """The step as text that parses to the same step, with every option, so that a change of defaults does not change it."""
         shown = []

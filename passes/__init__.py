@@ -30,6 +30,9 @@ class PassOption:
         self.default = default
         self.is_required = is_required
 
+    def __repr__(self) -> str:
+        return f"<PassOption {self.name}: {self.type}>"
+
 
 class Pass:
     """A pass by name; calling it runs it. is_own: is it a user's, and not ours?"""

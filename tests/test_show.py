@@ -17,7 +17,6 @@ import irtool
 from irtool.cli.main import main
 from irtool.drawing.layers import GAP, arrange
 from irtool.drawing.lines import compared, longest_increasing, rows_of
-from irtool.drawing.notebook import code, drawn
 from irtool.drawing.scenes import MOST, Keys, Scene, Scenes
 from irtool.drawing.svg import picture
 from irtool.ir.module import Module
@@ -399,32 +398,3 @@ def test_a_box_never_grows_with_its_text() -> None:
     for name in HOSTILE:
         scenes = Scenes(parse(HOSTILE[name]))
         assert all(box.width < 600 for scene in scenes.scenes.values() for box in scene.all_boxes())
-
-
-# -- Python
-def test_what_objects_say_of_themselves() -> None:
-    module = parse((EXAMPLES / "mlp.ir").read_text())
-    graph = module.graph()
-    node = graph.nodes[-1]
-    assert repr(module) == "<Module <string>: 1 graph>"
-    assert repr(graph) == "<Graph (%x, %w1, %b1, %w2, %b2), 6 nodes>"
-    assert repr(node) == "<Node %9 : Float(4, 3) = aten::softmax(%8, %one, %none) # mlp.py:6:11>"
-    assert repr(node.output) == "<Value %9 : Float(4, 3)>"
-    assert repr(graph.block) == "<Block of a graph, 6 nodes>"
-    assert repr(irtool.Node("aten::neg")) == "<Node = aten::neg()>"
-    assert repr(parse(HOSTILE["long"]).graph().nodes[0]).endswith("...>")
-    executor = irtool.compile(graph)
-    assert repr(executor) == "<Executor of graph, 6 nodes, 0 plans>"
-    assert repr(irtool.PassManager("dce,cse")) == "<PassManager dce,cse>"
-    assert repr(irtool.jit(len)) == "<jitted len, 0 signatures>"
-
-
-def test_notebooks_draw_graphs() -> None:
-    html = drawn(parse(HOSTILE["string"]))
-    tags = Parts(html)
-    assert tags.tags == ["img"]
-    source = dict(tags.attributes)["src"].removeprefix("data:image/svg+xml;base64,")
-    assert ElementTree.fromstring(base64.b64decode(source)).tag.endswith("svg")
-    node = parse(HOSTILE["scope"]).graph().nodes[0]
-    assert Parts(code(node)).tags == ["code"] and "aten::neg(%x)" in code(node)
-    assert Parts(drawn(Module([]))).tags == []

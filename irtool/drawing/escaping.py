@@ -19,6 +19,11 @@ def markup(text: str) -> str:
     return quoted(text).translate(MARKUP)
 
 
+def lines_markup(text: str) -> str:
+    """The same for a text whose lines stay lines, in a `<pre>`."""
+    return "\n".join(map(markup, text.split("\n")))
+
+
 def cut(text: str, most: int) -> str:
     """A text of at most about `most` characters, which says how long it was if it was much longer."""
     return text if len(text) <= most else text[:most] + "\u2026" + (f" ({len(text):,} characters)" if len(text) > 10 * most else "")

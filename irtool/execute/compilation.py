@@ -28,10 +28,11 @@ from irtool.ir.attribute import Attribute
 from irtool.ir.collector import Paused
 from irtool.ir.constants import CONSTANT_KINDS
 from irtool.ir.custom import CUSTOM_VJP
+from irtool.ir.displayed import Displayed
 from irtool.ir.edits import clone_graph, clone_node, inline_graph, replace_node
 from irtool.ir.effects import facts_of, node_may_write
 from irtool.ir.errors import UnsupportedError
-from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.graph import Graph, Node, Value, counted
 from irtool.ir.packed import owns_gradient
 from irtool.ir.structure_kinds import CONSTRUCTS, GROUP_KINDS
 from irtool.ir.types import TensorType
@@ -79,7 +80,7 @@ class Options:
         return Options(**{name: changes.get(name, getattr(self, name)) for name in self.__slots__})
 
 
-class ExecutionPlan:
+class ExecutionPlan(Displayed):
     """A graph compiled for one spec, and the code that runs it. May be shared by threads."""
 
     __slots__ = ("graph", "spec", "writes", "is_random", "is_custom", "differentiables", "options", "together", "guarded", "_code",
@@ -101,6 +102,9 @@ class ExecutionPlan:
         self._outline: list[Outline] | None = None
         self._steps: dict[Any, Step] = {}
         self._lock = Lock()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} for {self.spec or 'any inputs'}, {counted(sum(1 for _ in self.shown.walk()), 'node')}>"
 
     @property
     def shown(self) -> Graph:

@@ -48,6 +48,7 @@ from irtool.ir.arguments import (
     signature,
 )
 from irtool.ir.defaults import completed
+from irtool.ir.displayed import Displayed
 from irtool.ir.edits import clone_graph
 from irtool.ir.errors import Error, RunError
 from irtool.ir.graph import Graph, counted
@@ -100,7 +101,7 @@ def last_executed_graph() -> Graph | None:
     return _last.graph() if _last.graph is not None else None
 
 
-class Executor:
+class Executor(Displayed):
     """Runs a graph through plans: see the module's docstring."""
 
     __slots__ = ("graph", "options", "counters", "spec_maker", "plans", "fallback", "writes", "quick", "joined", "shelf", "profile",

@@ -11,6 +11,7 @@ from irtool.execute.output_cotangents import as_seed, distributed, none_for, par
 from irtool.execute.tape import Entry, Function, Hook, Leaf, PostHook, PreHook, Variable, backward, edge_of
 from irtool.ir.arguments import ONE_PER_OUTPUT, check_function, check_list, check_seed, is_whole, misfit, positions
 from irtool.ir.errors import RunError
+from irtool.ir.graph import counted
 from irtool.ops.array_library import np
 from irtool.ops.arrays import current_namespace, is_array, seeded, using
 
@@ -38,6 +39,9 @@ class Recorded:
         self.namespace = current_namespace()
         self.threads = threads if self.namespace is np else 1       # a device orders its operations itself
         self.reached = reached
+
+    def __repr__(self) -> str:
+        return f"<Recorded run of {counted(len(self.inputs), 'input')} for gradients of {list(self.wrt)}>"
 
     @staticmethod
     def of(executor: Executor, inputs: Sequence[Any], wrt: Sequence[int], seed: int) -> Recorded:

@@ -50,6 +50,9 @@ class Builder:
         build.tail, build.line = self.tail, self.line
         return build
 
+    def __repr__(self) -> str:
+        return f"<Builder in {self.graph!r}>"
+
     # -- where
     @property
     def block(self) -> Block:

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from irtool.ir.displayed import Displayed
 from irtool.ir.places import comes_before, note_place
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class Use(NamedTuple):
     slot: int
 
 
-class Value:
+class Value(Displayed):
     """An SSA value: its name (the text after `%`), its type, the node that defines it, its uses."""
 
     __slots__ = ("name", "type", "node", "_uses")
@@ -126,7 +127,7 @@ class Value:
         return f"<Value %{self.name} : {self.type}>"
 
 
-class Node:
+class Node(Displayed):
     """One operation: `outputs = kind[attributes](inputs)`, with nested blocks, scope and source comment."""
 
     __slots__ = ("kind", "inputs", "outputs", "attributes", "blocks", "tail", "line", "owner", "prev", "next")
@@ -523,7 +524,7 @@ class Block:
         self.return_node._settle(graph)
 
 
-class Graph:
+class Graph(Displayed):
     """A function: inputs, nodes, results, and how it is spelled (`dialect`).
 
     `name` and `metadata` come from the comment line in front of a graph (`# graph df: of=f df_input_vjps=[0, 1]`); `source` is

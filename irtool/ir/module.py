@@ -3,12 +3,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from irtool.ir.displayed import Displayed
 from irtool.ir.errors import Error
 from irtool.ir.graph import Graph, counted
 from irtool.ir.source import Diagnostic
 
 
-class Module:
+class Module(Displayed):
     """An ordered sequence of free text (`str`) and `Graph`s; `str(module)` prints it all back."""
 
     __slots__ = ("items", "filename", "warnings")

@@ -63,6 +63,9 @@ class Ops(Mapping[str, "Op"]):
     def __len__(self) -> int:
         return len(self._joined())
 
+    def __repr__(self) -> str:
+        return f"<operators of {len(FAMILIES)} families>"
+
     def of_kind(self, kind: str) -> dict[str, Op]:
         """Overloads of a node kind: qualified name -> Op. Empty when there is none."""
         self._joined()

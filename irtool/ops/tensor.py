@@ -18,6 +18,7 @@ from itertools import count
 from operator import itemgetter
 from typing import Any
 
+from irtool.ir.displayed import Displayed
 from irtool.ir.effects import OPERAND_ITSELF, RESHAPES
 from irtool.ir.errors import NameMissing, RunError, UnsupportedError
 from irtool.ir.schema import forgets_kinds, parse_schema, schemas
@@ -42,7 +43,7 @@ def _operators(names: str) -> Iterator[Callable[[Any, Any], Any]]:
     return (of(f"aten::{name}") for name in names.split())
 
 
-class Tensor:
+class Tensor(Displayed):
     """A tensor value. `array` holds the elements; methods and operators are torch's.
 
     born: what operations under layers make is numbered, so that a layer can tell what was there before; 0 for what stands for an array of
@@ -334,6 +335,9 @@ class Functions:
 
     def __init__(self, space: str = "aten") -> None:
         self._space = space
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: operators {self._space}::*>"
 
     @property
     def ops(self) -> Any:

@@ -16,8 +16,9 @@ from irtool.execute.graph_gradients import Differentiated, prepared, wanted
 from irtool.interpret import Observer, all_nodes, located, run
 from irtool.ir.arguments import check_count, check_graph, check_inputs, check_seed, misfit
 from irtool.ir.constants import is_constant
+from irtool.ir.displayed import Displayed
 from irtool.ir.errors import Error, RunError, UnsupportedError
-from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.graph import Graph, Node, Value, counted
 from irtool.ir.module import Module
 from irtool.ir.schema import Literal, Schema, node_arguments, qualified, schema_of
 from irtool.ir.types import TensorType
@@ -57,12 +58,15 @@ class Row:
         """How far they are apart."""
         return abs(self.gradient - self.difference)
 
+    def __repr__(self) -> str:
+        return f"<{self.state}: {self}>"
+
     def __str__(self) -> str:
         return f"{self.name}: {self.gradient:.8g} by the gradient, {self.difference:.8g} by differences, off by {self.off:.2g}" \
                f" (allowed {self.allowed:.2g})"
 
 
-class Report:
+class Report(Displayed):
     """What a check found."""
 
     def __init__(self) -> None:
@@ -111,6 +115,10 @@ class Report:
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
+
+    def __repr__(self) -> str:
+        rows = self.compared()
+        return f"<Report: {sum(row.state == AGREES for row in rows)} of {counted(len(rows), 'derivative')} agree>"
 
 
 def gradcheck(graph: Graph | Module, inputs: Sequence[Any], wrt: Sequence[int] | None = None, *, seed: int = 0, order: int = 2,

@@ -114,7 +114,14 @@ def taking_one_by_one(function: Callable[..., Any]) -> Callable[..., Any]:
     return variadic
 
 
-class Modules:
+class Space:
+    """A namespace in irtool.torch."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of irtool.torch>"
+
+
+class Modules(Space):
     """torch.nn. Raises NameMissing for modules, since irtool has none."""
 
     def __getattr__(self, name: str) -> Any:
@@ -126,7 +133,7 @@ class Modules:
         return ["functional"]
 
 
-class Jit:
+class Jit(Space):
     """torch.jit. Raises NameMissing for `script` and `trace`, which names irtool's functions for that."""
 
     def annotate(self, type: Any, value: Any) -> Any:
@@ -137,7 +144,7 @@ class Jit:
         raise NameMissing(f"irtool.torch.jit has no {name}: see irtool.trace, irtool.from_script and irtool.jit")
 
 
-class Prefixed:
+class Prefixed(Space):
     """Operators with a common prefix: `torch.linalg.solve` is aten::linalg_solve."""
 
     _prefix = ""        # for a copy that Python makes without `__init__`
@@ -158,7 +165,7 @@ class Prefixed:
         return [each.removeprefix(self._prefix) for each in operator_names() if each.startswith(self._prefix)]
 
 
-class Functional:
+class Functional(Space):
     """torch.nn.functional."""
 
     def __getattr__(self, name: str) -> Any:
