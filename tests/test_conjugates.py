@@ -141,3 +141,14 @@ def test_pairs_are_forgotten_with_the_conjugate() -> None:
     del part
     gc.collect()
     assert conjugates._pairs.keys().isdisjoint(keys)
+
+
+def test_what_is_a_conjugated_view_is_said_alike_in_all_ways() -> None:
+    """As torch: of the views of a view, too; not of copies, of its own conjugate, of real parts."""
+    body = "y = x.conj(); return y.is_conj(), y[0].is_conj(), x.mH.is_conj(), x.is_conj(), y.conj().is_conj(), (y * 2).is_conj(), " \
+           "x.real.is_conj(), y.resolve_conj().is_conj()"
+    module = irtool.from_script(source(body), "f")
+    expected = (True, True, True, False, False, False, False, False)
+    assert eager(body)(irtool.torch.tensor(X), irtool.torch.tensor(W)) == irtool.run(module, [X, W], interpret=True)[0] == expected
+    for options in ({}, {"optimize": False}, {"profiling": True}):
+        assert irtool.compile(module, **options).run([X, W])[0] == expected

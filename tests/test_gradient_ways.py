@@ -337,6 +337,16 @@ def test_second_gradients_where_an_input_was_not_reached() -> None:
             assert alike(found.backward([np.ones(3), np.ones(3)]), expected, zeros=True)
 
 
+@pytest.mark.parametrize("write", ["v.lerp_(x, 0.5)", "v[0] = x[0]", "v.unsqueeze(0).mul_(x)"])
+def test_an_input_that_reaches_a_branch_by_a_write_is_unreached_alike_in_all_ways(write: str) -> None:
+    """Zeros, as the branch that is not taken reads what %x was written into; on a tape of the graph as it stands, too."""
+    graph = compile_source(f"def f(x, y, c: bool):\n    v = y * 1.0\n    {write}\n    r = y * 2.0\n    if c:\n        r = torch.tanh(v)\n"
+                           "    return r.sum()\n")
+    for options in ({}, {"optimize": False}, {"profiling": True}):
+        record = irtool.compile(graph, **options).record([np.ones(3), np.ones(3), False], [0, 1])
+        assert alike(record.backward([np.array(1.0)]), [np.zeros(3), np.full(3, 2.0)])
+
+
 # -- closures
 @pytest.mark.parametrize("passes", ["O1", "O1,O1", "peephole", "constant-propagation,dce,cse"])
 def test_passes_keep_closures(passes: str) -> None:

@@ -24,7 +24,7 @@ from irtool.execute.backends import BACKENDS
 from irtool.execute.compilation import ExecutionPlan, Options, fallback_plan, make_plan, writes
 from irtool.execute.differentiable import detached, needs_gradient
 from irtool.execute.fallbacks import NotLowered, failed
-from irtool.execute.graph_gradients import wanted
+from irtool.execute.graph_gradients import prepared, wanted
 from irtool.execute.joint_plan import Together, is_simple, together_of
 from irtool.execute.phases import custom_passes
 from irtool.execute.plan.compiled import Plan
@@ -332,8 +332,8 @@ class Executor(Displayed):
         if is_reached is None:
             is_reached = False
             if any(node.blocks for node in self.graph.block):
-                is_reached = not requiring(self.graph, [place == index for place in range(len(self.graph.inputs))], False).isdisjoint(
-                    self.graph.outputs)
+                graph = prepared(self.graph) if writes(self.graph) else self.graph     # where reads follow writes, as in a pair of graphs
+                is_reached = not requiring(graph, [place == index for place in range(len(graph.inputs))], False).isdisjoint(graph.outputs)
             self.reached[index] = is_reached
         return is_reached
 

@@ -16,7 +16,7 @@ size stride numel len sym_size sym_numel sym_stride is_contiguous storage_offset
 """Operators that ask for a tensor's sizes."""
 DTYPE_QUESTIONS = aten("""
 dim is_complex is_floating_point is_signed is_cuda is_sparse is_quantized device dtype layout get_device result_type can_cast
-is_inference is_conj is_neg promote_types is_leaf requires_grad is_set_to is_pinned
+is_inference is_neg promote_types is_leaf requires_grad is_set_to is_pinned
 """)
 """Operators whose answer all tensors of one rank and dtype share."""
 SIZED_BY_ELEMENTS = aten("""

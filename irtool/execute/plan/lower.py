@@ -170,7 +170,7 @@ class Lowering(Blocks):
         elif node.kind in (APPEND, GET) and node.inputs[0] in self.lists and self.round_list(node, self.lists[node.inputs[0]], into):
             return
         items = [self.env[value] for value in node.inputs]
-        if node.kind in CONJUGATES and self.writes:
+        if node.kind in CONJUGATES and self.writes or node.kind == "aten::is_conj":
             self.check_conjugate(node, items)
         if node.kind == APPEND and node.inputs[0] in self.names and isinstance(items[0], Group):
             self.env.update(dict.fromkeys(self.names[node.inputs[0]], Group([*items[0].items, items[1]], list)))
@@ -265,9 +265,14 @@ class Lowering(Blocks):
         return number
 
     def check_conjugate(self, node: Node, items: list[Item]) -> None:
-        """Raises NotLowered for a conjugated view of what may be written into: the calls of NumPy's do not keep it up to date."""
+        """Raises NotLowered for a conjugated view of what may be written into, as the calls of NumPy's do not keep it up to date, and where
+        it is asked what is one."""
         meta = meta_of_item(items[0])
-        if (meta is None or meta.dtype.kind == "c") and self.aliases_at_all.is_written(node.outputs[0]):
+        if meta is not None and meta.dtype.kind != "c":
+            return
+        if node.kind not in CONJUGATES:
+            raise NotLowered(f"'{node.kind}' asks for what arrays of NumPy's do not say", node)
+        if self.aliases_at_all.is_written(node.outputs[0]):
             raise NotLowered(f"a tensor is written into that '{node.kind}' gives a view of", node)
 
     def is_known_list(self, node: Node) -> bool:

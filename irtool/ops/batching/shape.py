@@ -4,19 +4,27 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from irtool.ir.errors import RunError
+from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.types import contiguous_strides
 from irtool.ops.array_library import np
 from irtool.ops.batch import Batch
-from irtool.ops.batching.batch_dim import flat_places, numbers_of, ravel, shifted, untouched, wrapped_dim
+from irtool.ops.batching.batch_dim import numbers_of, ravel, shifted, untouched, wrapped_dim
 from irtool.ops.kernels.shape import table
 from irtool.ops.tensor import Tensor, wrapped
 
 
 @table.batch("as_strided")
 def as_strided(batch: Batch, self: Any, size: Any, stride: Any, offset: Any) -> Any:
-    """By `take` at the places that size and stride name in the flattened self: each place of the batch counts as contiguous."""
-    return batch.again("aten::take", self, flat_places(size, stride, offset))
+    """Of the memory of (B, ...), as in torch, if B comes first in it; else of a copy. Raises UnsupportedError where a place is permuted."""
+    x = batch.front(self)
+    steps = list(batch.do("aten::stride", x))
+    if steps[0] < max(steps):
+        if steps[1:] != sorted(steps[1:], reverse=True):
+            raise UnsupportedError("aten::as_strided under vmap is not supported of permuted dimensions where the batch is not the first",
+                                   code="E0504")
+        x = batch.do("aten::clone", x, memory_format=0)
+        steps = list(batch.do("aten::stride", x))
+    return batch.box(batch.do("aten::as_strided", x, [batch.length, *size], [steps[0], *stride], offset))
 
 
 @table.batch("storage_offset sym_storage_offset")

@@ -7,6 +7,7 @@ import warnings
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import as_array, astype, broadcast_view, code_of, convert, current_namespace, is_array
 from irtool.ops.checks import fit, refuse_overlap, refuse_partial_overlap
+from irtool.ops.conjugates import origin
 from irtool.ops.op import OpTable
 
 table = OpTable("cast")
@@ -282,7 +283,13 @@ table.define("aten::_no_grad_zero_(Tensor(a!) tensor) -> Tensor(a!)", lambda xp,
 
 # ---- what a tensor here never is, and what it is made of
 
-for _name in ("is_conj", "is_neg", "is_inference", "is_distributed", "is_coalesced"):
+@table.op("aten::is_conj(Tensor self) -> bool")
+def is_conj(xp, self):
+    """Is it a conjugated view of a complex tensor, as `conj` gives it?"""
+    return self.dtype.kind == "c" and origin(self)[1]
+
+
+for _name in ("is_neg", "is_inference", "is_distributed", "is_coalesced"):
     table.define(f"aten::{_name}(Tensor self) -> bool", lambda xp, self: False, doc="False: there are no such tensors here.")
 table.define("aten::is_pinned(Tensor self, Device? device=None) -> bool", lambda xp, self, device: False,
              doc="False: memory is never pinned here.")
