@@ -315,8 +315,8 @@ def test_values_of_a_run(tmp_path: Path) -> None:
     values = parts.data["steps"][0]["values"]
     assert values["graph %hidden"]["lines"][0] == "float32 (4, 16), 256 bytes"
     assert sum(values["graph %hidden"]["bars"]) == 64 and not values["graph %hidden"]["nan"]
-    last = [line.partition(" ")[2] for line in values["graph %9"]["lines"][-2:]]
-    assert last == ["bytes in 2 buffers alive after it", "ms in the interpreter"]
+    *_, alive, spent, planned = [line.partition(" ")[2] for line in values["graph %9"]["lines"]]
+    assert (alive, spent, planned.partition(" ")[2]) == ("bytes in 2 buffers alive after it", "ms in the interpreter", "in the plan")
 
 
 def test_the_first_nan(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from irtool.cli import inputs as graph_inputs
-from irtool.cli.command import Arguments, Converted, command, option
+from irtool.cli.command import Arguments, Choice, Converted, command, option
 from irtool.cli.converters import positions
 from irtool.cli.execution import options_of, requiring
 from irtool.cli.exit_errors import UsageError
@@ -42,6 +42,8 @@ Inputs of equal dtypes and ranks share a plan: sizes and values are not in the s
 @option("--source", is_flag=True, group=PRINTING, help="print the compiled function")
 @option("--memory", is_flag=True, group=PRINTING, help="print the memory that the plan needs")
 @option("--chrome-trace", is_flag=True, group=PRINTING, help="run the plan, and print when each instruction ran, for chrome://tracing")
+@option("--time", metavar="FORM", type=Choice("text", "json"), bare="text", group=PRINTING,
+        help="run the plan, and print how long each instruction took")
 @option("--state", is_flag=True, group=PRINTING, help="print all plans, recursively, as JSON")
 @plan_options
 def plan(arguments: Arguments, console: Console) -> int:
@@ -59,8 +61,8 @@ def plan(arguments: Arguments, console: Console) -> int:
     options = options_of(arguments, lambda name, graph: phases.append((name, str(graph))) if arguments.phases else None)
     executor = new_executor(target, options)
     values = values_of(target, arguments, console)
-    if arguments.chrome_trace:
-        console.out(traced_run(executor, values, arguments) + "\n")
+    if arguments.chrome_trace or arguments.time:
+        timed_run(executor, values, arguments, console)
         return 0
     wrt = flagged(target, arguments, values)
     if executor.profile is not None:
@@ -88,17 +90,24 @@ def plan(arguments: Arguments, console: Console) -> int:
     return 0
 
 
-def traced_run(executor: Executor, values: list[Any], arguments: Arguments) -> str:
-    """The trace of one run of the plan without gradients. Raises UsageError where nothing is compiled for NumPy."""
-    from irtool.cli.show.chrome_trace import plan_trace
+def timed_run(executor: Executor, values: list[Any], arguments: Arguments, console: Console) -> None:
+    """Print the times of a run of the plan without gradients. Raises UsageError where nothing is compiled for NumPy."""
     from irtool.execute.fallbacks import NotLowered, why
     from irtool.execute.plan.compiled import Plan
 
     code = executor.plan_for(*values).code.plan
     if not isinstance(code, Plan):
-        raise UsageError("--chrome-trace is for plans on NumPy; with --no-optimize or another backend there is none")
+        raise UsageError("--chrome-trace and --time are for plans on NumPy; with --no-optimize or another backend there is none")
     try:
-        return plan_trace(code.intervals(values, arguments.seed))
+        if arguments.chrome_trace:
+            from irtool.cli.show.chrome_trace import plan_trace
+
+            console.out(plan_trace(code.intervals(values, arguments.seed)) + "\n")
+        else:
+            from irtool.cli.show.instruction_table import show_times
+            from irtool.execute.plan.timing import instruction_times
+
+            show_times(instruction_times(code, values, arguments.seed), arguments.time, console)
     except NotLowered as reason:
         raise UsageError(why(reason, executor.graph)) from None
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from irtool.cli.console import Console
     from irtool.drawing.page import Page
+    from irtool.ir.graph import Graph, Node
     from irtool.ir.module import Module
     from irtool.passmanager import PassManager, PassRecord
 
@@ -165,7 +166,12 @@ def values_of(module: Module, arguments: Arguments, console: Console) -> dict[st
 
     with seeded(arguments.seed):
         if isinstance(target, Graph):
-            watched(target, graph_inputs.read_with_cotangents(target, arguments, console, 0)[0])
+            inputs = graph_inputs.read_with_cotangents(target, arguments, console, 0)[0]
+            watched(target, inputs)
+            for node, text in planned_times(target, inputs, arguments, console).items():
+                for value in node.outputs:
+                    if (key := keys.value(value)) in collected:
+                        collected[key]["lines"].append(text)
             return collected
         inputs, cotangents = graph_inputs.read_with_cotangents(target.f, arguments, console, target.real_outputs)
         forward = Forward(target, inputs, watched)
@@ -175,3 +181,22 @@ def values_of(module: Module, arguments: Arguments, console: Console) -> dict[st
         else:
             console.err("note: only values of f are shown: gradients need vjp0, vjp1, ... among the inputs")
     return collected
+
+
+def planned_times(graph: Graph, inputs: Sequence[Any], arguments: Arguments, console: Console) -> dict[Node, str]:
+    """The time of each node in the plan; of what the plan merged or replaced it is missing. Empty if there is no plan."""
+    from irtool.execute.executor import compile
+    from irtool.execute.fallbacks import NotLowered, why
+    from irtool.execute.plan.compiled import Plan
+    from irtool.execute.plan.timing import instruction_times, times_by_node
+
+    executor = compile(graph)
+    values = executor.accepted(inputs)
+    code = executor.plan_for(*values).code.plan
+    if not isinstance(code, Plan):
+        return {}
+    try:
+        return times_by_node(instruction_times(code, values, arguments.seed), graph)
+    except NotLowered as reason:
+        console.err(why(reason, graph))
+        return {}

@@ -19,9 +19,9 @@ def plan_trace(intervals: Iterable[Interval]) -> str:
     """The trace of one run of a plan: an event per instruction, on the thread that ran it; the caller's thread is 0."""
     intervals = sorted(intervals, key=lambda row: (row[1], -row[2]))
     threads: dict[int, int] = {}
-    return trace([event(node.kind, "node", start, end - start, threads.setdefault(thread, len(threads)),
-                        {"node": str(node).strip().partition("\n")[0], "line": node.line or None})
-                  for node, start, end, thread in intervals])
+    return trace([event(instruction.node.kind, "node", start, end - start, threads.setdefault(thread, len(threads)),
+                        {"node": str(instruction.node).strip().partition("\n")[0], "line": instruction.node.line or None})
+                  for instruction, start, end, thread in intervals])
 
 
 def event(name: str, category: str, start_ns: int, duration_ns: int, thread: int, details: dict[str, object]) -> dict[str, object]:

@@ -285,15 +285,21 @@ class Plan:
     def intervals(self, inputs: Sequence[Any], seed: int | None = 0) -> list[Interval]:
         """When each instruction ran, in one run on such inputs: the second, unless the graph has side effects. Raises NotLowered, or the
         error of a node."""
+        return self.intervals_of(inputs, seed, 1)[0]
+
+    def intervals_of(self, inputs: Sequence[Any], seed: int | None, runs: int) -> list[list[Interval]]:
+        """The same of several runs; of the first one alone, if the graph has side effects."""
         values = self.accepted(inputs)
         variant = Variant(self.graph, [as_meta(each) or self.known(each) for each in values], False, self.options, self.written)
         intervals: list[Interval] = []
         variant.program, memory = variant.lowered(True)
         variant.runner = Runner(Workspace(memory), SlotProgram(variant.program, memory, intervals=intervals))
-        for _ in range(2 if self.repeatable else 1):
+        collected: list[list[Interval]] = []
+        for _ in range(runs + 1 if self.repeatable else 1):
             intervals.clear()
             self.once(variant, copied(values, self.written) if self.writes else values, seed)
-        return intervals
+            collected.append(list(intervals))
+        return collected[-runs:]
 
     def forget(self) -> None:
         """Free the functions made so far, and their memory."""

@@ -14,7 +14,7 @@ from typing import Any
 from irtool.execute.plan.buffers import RECYCLED, Recycler
 from irtool.execute.plan.memory import WRITES_OUT, MemoryPlan
 from irtool.execute.plan.placement import BY_OPERATOR, View
-from irtool.execute.plan.program import Branch, Call, Group, Item, Known, Lowered, Program, Repeat, Variable, Visit, Wait
+from irtool.execute.plan.program import Branch, Call, Group, Instruction, Item, Known, Lowered, Program, Repeat, Variable, Visit, Wait
 from irtool.execute.plan.python_source import Changed, last_reads, seen
 from irtool.execute.thread_pool import Crew, Failed
 from irtool.interpret import located
@@ -25,8 +25,8 @@ from irtool.ops.symbols.array_layout import Meta, meta_of
 Slots = list[Any]
 Action = Callable[[Slots], None]
 Row = tuple[Any, int, int, int]
-Interval = tuple[Node, int, int, int]
-"""A node, the start and the end of one of its instructions in ns, and the thread that ran it."""
+Interval = tuple[Instruction, int, int, int]
+"""An instruction, its start and its end in ns, and the thread that ran it."""
 
 
 class SlotProgram:
@@ -120,21 +120,21 @@ class SlotProgram:
         dying = last_reads(lowered, owned, results)
         actions: list[Action] = []
         rows: list[Row] = []
-        nodes: list[Node] = []
+        calls: list[Call] = []
 
         def flush() -> None:
             if rows:
-                actions.append(self.timed(table(tuple(rows), tuple(nodes)), nodes[0]))
+                actions.append(self.timed(table(tuple(rows), tuple([call.node for call in calls])), calls[0]))
                 rows.clear()
-                nodes.clear()
+                calls.clear()
 
         for instruction in lowered.instructions:
             if isinstance(instruction, Call) and instruction.way == "view" and instruction.out in self.memory.views:
                 continue
             row = self.row(instruction) if isinstance(instruction, Call) and instruction not in self.tasks else None
-            if row is not None:
+            if isinstance(instruction, Call) and row is not None:
                 rows.append(row)
-                nodes.append(instruction.node)
+                calls.append(instruction)
                 if self.intervals is not None:
                     flush()
             elif isinstance(instruction, Wait):
@@ -142,7 +142,7 @@ class SlotProgram:
                 actions.append(waiting(self.tasks[instruction.started]))
             else:
                 flush()
-                action = self.timed(guarded(self.action(instruction), instruction.node), instruction.node)
+                action = self.timed(guarded(self.action(instruction), instruction.node), instruction)
                 task = self.tasks.get(instruction) if isinstance(instruction, Call | Visit) else None
                 actions.append(action if task is None else starting(self.start, task, action))
             done = dying.get(id(instruction), ())
@@ -153,7 +153,7 @@ class SlotProgram:
         flush()
         return actions
 
-    def timed(self, action: Action, node: Node) -> Action:
+    def timed(self, action: Action, instruction: Instruction) -> Action:
         """An action that also notes when it ran, if that is asked for."""
         intervals = self.intervals
         if intervals is None:
@@ -162,7 +162,7 @@ class SlotProgram:
         def act(slots: Slots) -> None:
             start = perf_counter_ns()
             action(slots)
-            intervals.append((node, start, perf_counter_ns(), get_ident()))
+            intervals.append((instruction, start, perf_counter_ns(), get_ident()))
         return act
 
     def is_freed(self, variable: Variable) -> bool:
