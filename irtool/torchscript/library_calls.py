@@ -18,7 +18,7 @@ from irtool.ir.types import Type
 
 CALL = "prim::CallFunction"
 NAMES = {
-    **{f"_max_pool{n}d": f"max_pool{n}d_alone" for n in (1, 2, 3)},
+    **{f"_max_pool{n}d": f"max_pool{n}d" for n in (1, 2, 3)},
     **{f"max_pool{n}d_with_indices": f"max_pool{n}d_with_indices" for n in (1, 2, 3)},
     **{f"_adaptive_max_pool{n}d": f"adaptive_max_pool{n}d" for n in (1, 2, 3)},
     **{f"adaptive_max_pool{n}d_with_indices": f"adaptive_max_pool{n}d_with_indices" for n in (1, 2, 3)},
@@ -63,12 +63,11 @@ def _body(name: str, operand_types: Sequence[Type], result: Type) -> Graph | Non
     from irtool.torchscript.emitter import Emitter
     from irtool.torchscript.front import Compilation, finish
     from irtool.torchscript.meanings import Called, Overloads
-    from irtool.torchscript.nn_functional import forms_of, function, torch_function
+    from irtool.torchscript.nn_functional import defined, function, torch_function
     from irtool.torchscript.source_text import Function, read
 
-    meaning: object = function(NAMES.get(name, name)) or torch_function(name)
-    if NAMES.get(name, "") in forms_of():
-        meaning = Called(forms_of()[NAMES[name]])
+    chosen = defined(NAMES.get(name, ""))
+    meaning: object = Called(chosen) if chosen is not None else function(name) or torch_function(name)
     out = OUT.get(name)
     if not isinstance(meaning, Called | Overloads) or out is not None and (len(operand_types) <= out or operand_types[out].key != "None"):
         return None

@@ -7,14 +7,13 @@
 TorchScript source calls by these names (`irtool.torchscript.nn_functional`), run as Python; other names in it are operators.
 """
 from __future__ import annotations
-import __future__
 
-import math
 from collections.abc import Callable, Sequence
 from functools import cache, wraps
-from typing import Any, Optional
+from types import FunctionType
+from typing import Any
 
-from irtool.dispatch.torch.torch_functional import FUNCTIONS, reduction_number
+from irtool.dispatch.torch.torch_functional import FUNCTIONS
 from irtool.dispatch.torch.torch_names import ABSENT, NAMES, without_gradient
 from irtool.dispatch.traced_numbers import Number
 from irtool.ir.errors import NameMissing, RunError
@@ -189,26 +188,11 @@ class Functional(Space):
 @cache
 def functions() -> dict[str, Callable[..., Any]]:
     """The functions of torch.nn.functional that TorchScript source can call, as Python functions by name."""
-    from irtool.torchscript.nn_functional import SOURCE
-    from irtool.torchscript.nn_functional_more import HELPERS
-    from irtool.torchscript.nn_functional_more import SOURCE as MORE
+    from irtool.ops.composed import functional, functional_nets
+    from irtool.torchscript.nn_functional import HELPERS
 
-    defined = {**executed(SOURCE, "<torch.nn.functional>"), **executed(MORE, "<torch.nn.functional, more>")}
-    return {name: each for name, each in defined.items() if name not in HELPERS}
-
-
-def executed(source: str, filename: str) -> dict[str, Callable[..., Any]]:
-    """The functions of an irtool source that is both TorchScript and Python."""
-    provided = {"Tensor": Tensor, "torch": torch, "math": math, "List": list, "Optional": Optional, "F": FUNCTIONAL}
-    space: dict[str, Any] = dict(provided)
-    exec(compile(source, filename, "exec", __future__.annotations.compiler_flag, dont_inherit=True), space)     # noqa: S102
-    space |= {"reduction_number": reduction_number, "sizes_of": sizes_of}       # the first has better errors, the second takes a number too
-    return {name: each for name, each in space.items() if callable(each) and name not in provided}
-
-
-def sizes_of(sizes: Any, count: int) -> list[int]:
-    """Sizes as one number per dimension."""
-    return [sizes] * count if isinstance(sizes, int) else list(sizes)
+    return {name: each for module in (functional, functional_nets) for name, each in vars(module).items()
+            if isinstance(each, FunctionType) and each.__module__ == module.__name__ and not name.startswith(HELPERS)}
 
 
 torch = Torch()

@@ -6,11 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from irtool.ir.errors import RunError, did_you_mean
+from irtool.ops.composed.reductions import reduction_number
+from irtool.ops.composed.script_types import number_of
+from irtool.ops.composed.several_forms import affine_grid, local_response_norm, poisson_nll_loss
 from irtool.ops.tensor import call
 
 MODES = {"nearest": (1, 2, 3), "linear": (1,), "bilinear": (2,), "bicubic": (2,), "trilinear": (3,)}
 """Mode of `interpolate` -> the numbers of dimensions that it can resize."""
-REDUCTIONS = ("none", "mean", "sum")
 GRID_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
 PADDINGS = {"zeros": 0, "border": 1, "reflection": 2}
 
@@ -18,18 +20,6 @@ PADDINGS = {"zeros": 0, "border": 1, "reflection": 2}
 def do(name: str, *args: Any) -> Any:
     """Run an operator."""
     return call(f"aten::{name}", args, {})
-
-
-def number_of(what: str, word: Any, numbers: dict[str, int]) -> int:
-    """The number by which operators mean a word. Raises RunError for a word that is not in `numbers`."""
-    if word not in numbers:
-        raise RunError(f"{what}={word!r}; expected {', '.join(map(repr, numbers))}{did_you_mean(str(word), numbers)}")
-    return numbers[word]
-
-
-def reduction_number(reduction: str) -> int:
-    """The number by which operators mean a reduction. Raises RunError for an unknown one."""
-    return number_of("reduction", reduction, {word: number for number, word in enumerate(REDUCTIONS)})
 
 
 def reduced(loss: Any, reduction: str) -> Any:
@@ -79,11 +69,6 @@ def grid_sample(input: Any, grid: Any, mode: str = "bilinear", padding_mode: str
               number_of("grid_sample: padding_mode", padding_mode, PADDINGS), bool(align_corners))
 
 
-def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any:
-    """The grid for `grid_sample` of affine matrices."""
-    return do("affine_grid_generator", theta, list(size), bool(align_corners))
-
-
 def gumbel_softmax(logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Any:
     """A sample of the Gumbel-softmax distribution; hard: one-hot, with the gradient of the soft sample."""
     noise = -do("log", do("exponential", do("empty_like", logits)))
@@ -95,27 +80,12 @@ def gumbel_softmax(logits: Any, tau: float = 1, hard: bool = False, eps: float =
     return ones - do("detach", soft) + soft
 
 
-def poisson_nll_loss(input: Any, target: Any, log_input: bool = True, full: bool = False, size_average: Any = None, eps: float = 1e-8,
-                     reduce: Any = None, reduction: str = "mean") -> Any:
-    """The negative log likelihood of a Poisson distribution."""
-    return do("poisson_nll_loss", input, target, log_input, full, eps, reduction_number(reduction))
-
-
 def gaussian_nll_loss(input: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> Any:
     """The negative log likelihood of normal distributions with means `input` and variances `var`."""
     least = do("clamp_min", do("detach", var), eps)
     var = var + (least - do("detach", var))      # bounded below; the gradient ignores the bound
     loss = 0.5 * (do("log", var) + (input - target) ** 2 / var)
     return reduced(loss + 0.5 * math.log(2 * math.pi) if full else loss, reduction)
-
-
-def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Any:
-    """Divide each element by a norm over neighbouring channels."""
-    square = do("unsqueeze", input * input, 1)
-    rest = [0] * (2 * (input.ndim - 2))
-    padded = do("constant_pad_nd", square, [*rest, size // 2, (size - 1) // 2], 0.0)
-    total = do("mean", do("unfold", padded, 2, size, 1), -1)
-    return input / (do("squeeze", total, 1) * alpha + k) ** beta
 
 
 def upsample_nearest(input: Any, size: Any = None, scale_factor: Any = None) -> Any:

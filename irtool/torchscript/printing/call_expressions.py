@@ -18,7 +18,7 @@ from irtool.ir.handlers import Handlers
 from irtool.ir.schema import DEFAULT_WORDS, Argument, Literal, Schema, is_tensor_like, node_arguments, qualified, schema_of, schemas
 from irtool.ir.structure_kinds import UNDEFINED_KINDS
 from irtool.ir.types import DictType, ListType, NamedTupleType, OptionalType, TupleType, Type
-from irtool.torchscript.nn_functional_forms import WRITTEN_IN_PYTHON
+from irtool.torchscript.nn_functional import WRITTEN_IN_PYTHON
 from irtool.torchscript.printing.literals import joined, literal, type_key
 from irtool.torchscript.python_names import TORCH_CONSTANTS
 from irtool.torchscript.resolve import Resolver

@@ -1,72 +1,75 @@
-"""Functions of torch that have several forms, and losses and samplers whose words are the operators' numbers, as TorchScript of our own.
-
-Where an argument says which of two functions is meant (`return_indices`), or its type does (`dims` of tensordot), the tables at the end
-say so. `functional.py` has what is simpler.
-"""
+"""Functions of torch that have several forms, and losses and samplers whose words are the operators' numbers."""
 from __future__ import annotations
 
-POOLS = '''
-def {name}_with_indices(input: Tensor, kernel_size: BroadcastingList{n}[int], stride: Optional[BroadcastingList{n}[int]] = None,
-                        padding: BroadcastingList{n}[int] = 0, dilation: BroadcastingList{n}[int] = 1, ceil_mode: bool = False,
+from typing import List, Optional, Tuple
+
+from irtool.ops.composed.reductions import legacy_number, reduction_number
+from irtool.ops.composed.script_types import BroadcastingList1, BroadcastingList2, BroadcastingList3, annotate, number
+from irtool.ops.tensor import Tensor, torch
+
+
+def max_pool1d_with_indices(input: Tensor, kernel_size: BroadcastingList1[int], stride: Optional[BroadcastingList1[int]] = None,
+                        padding: BroadcastingList1[int] = 0, dilation: BroadcastingList1[int] = 1, ceil_mode: bool = False,
                         return_indices: bool = False) -> Tuple[Tensor, Tensor]:
     if stride is None:
-        stride = torch.jit.annotate(List[int], [])
-    return torch.ops.aten.{name}_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
+        stride = annotate(List[int], [])
+    return torch.ops.aten.max_pool1d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
 
-def {name}_alone(input: Tensor, kernel_size: BroadcastingList{n}[int], stride: Optional[BroadcastingList{n}[int]] = None,
-                padding: BroadcastingList{n}[int] = 0, dilation: BroadcastingList{n}[int] = 1, ceil_mode: bool = False,
-                return_indices: bool = False) -> Tensor:
-    if stride is None:
-        stride = torch.jit.annotate(List[int], [])
-    return torch.ops.aten.{name}(input, kernel_size, stride, padding, dilation, ceil_mode)
 
-def adaptive_{name}_with_indices(input: Tensor, output_size: BroadcastingList{n}[int],
+def adaptive_max_pool1d_with_indices(input: Tensor, output_size: BroadcastingList1[int],
                                  return_indices: bool = False) -> Tuple[Tensor, Tensor]:
-    return torch.ops.aten.adaptive_{name}(input, output_size)
+    return torch.ops.aten.adaptive_max_pool1d(input, output_size)
 
-def adaptive_{name}(input: Tensor, output_size: BroadcastingList{n}[int], return_indices: bool = False) -> Tensor:
-    return torch.ops.aten.adaptive_{name}(input, output_size)[0]
-'''
 
-REDUCTIONS = '''
-def legacy_reduction(size_average: Optional[bool], reduce: Optional[bool], reduction: str) -> str:
-    word = reduction
-    if size_average is not None or reduce is not None:
-        averages = True if size_average is None else size_average
-        reduces = True if reduce is None else reduce
-        if not reduces:
-            word = "none"
-        elif averages:
-            word = "mean"
-        else:
-            word = "sum"
-    return word
+def adaptive_max_pool1d(input: Tensor, output_size: BroadcastingList1[int], return_indices: bool = False) -> Tensor:
+    return torch.ops.aten.adaptive_max_pool1d(input, output_size)[0]
 
-def reduction_number(reduction: str) -> int:
-    if reduction == "none":
-        number = 0
-    elif reduction == "mean":
-        number = 1
-    elif reduction == "sum":
-        number = 2
-    else:
-        raise ValueError("{} is not a valid value for reduction".format(reduction))
-    return number
 
-def legacy_number(size_average: Optional[bool], reduce: Optional[bool], reduction: str) -> int:
-    return reduction_number(legacy_reduction(size_average, reduce, reduction))
-'''
-"""What words and numbers for reductions mean to one another; part of each text."""
+def max_pool2d_with_indices(input: Tensor, kernel_size: BroadcastingList2[int], stride: Optional[BroadcastingList2[int]] = None,
+                        padding: BroadcastingList2[int] = 0, dilation: BroadcastingList2[int] = 1, ceil_mode: bool = False,
+                        return_indices: bool = False) -> Tuple[Tensor, Tensor]:
+    if stride is None:
+        stride = annotate(List[int], [])
+    return torch.ops.aten.max_pool2d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
 
-SOURCE = REDUCTIONS + ''.join(POOLS.format(name=f"max_pool{n}d", n=n) for n in (1, 2, 3)) + '''
+
+def adaptive_max_pool2d_with_indices(input: Tensor, output_size: BroadcastingList2[int],
+                                 return_indices: bool = False) -> Tuple[Tensor, Tensor]:
+    return torch.ops.aten.adaptive_max_pool2d(input, output_size)
+
+
+def adaptive_max_pool2d(input: Tensor, output_size: BroadcastingList2[int], return_indices: bool = False) -> Tensor:
+    return torch.ops.aten.adaptive_max_pool2d(input, output_size)[0]
+
+
+def max_pool3d_with_indices(input: Tensor, kernel_size: BroadcastingList3[int], stride: Optional[BroadcastingList3[int]] = None,
+                        padding: BroadcastingList3[int] = 0, dilation: BroadcastingList3[int] = 1, ceil_mode: bool = False,
+                        return_indices: bool = False) -> Tuple[Tensor, Tensor]:
+    if stride is None:
+        stride = annotate(List[int], [])
+    return torch.ops.aten.max_pool3d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+def adaptive_max_pool3d_with_indices(input: Tensor, output_size: BroadcastingList3[int],
+                                 return_indices: bool = False) -> Tuple[Tensor, Tensor]:
+    return torch.ops.aten.adaptive_max_pool3d(input, output_size)
+
+
+def adaptive_max_pool3d(input: Tensor, output_size: BroadcastingList3[int], return_indices: bool = False) -> Tensor:
+    return torch.ops.aten.adaptive_max_pool3d(input, output_size)[0]
+
+
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     return torch.alpha_dropout_(input, p, training) if inplace else torch.alpha_dropout(input, p, training)
+
 
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     return torch.feature_alpha_dropout_(input, p, training) if inplace else torch.feature_alpha_dropout(input, p, training)
 
+
 def rrelu(input: Tensor, lower: float = 0.125, upper: float = 0.3333333333333333, training: bool = False, inplace: bool = False) -> Tensor:
     return torch.rrelu_(input, lower, upper, training) if inplace else torch.rrelu(input, lower, upper, training)
+
 
 def local_response_norm(input: Tensor, size: int, alpha: float = 0.0001, beta: float = 0.75, k: float = 1.0) -> Tensor:
     if input.dim() < 3:
@@ -83,17 +86,21 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 0.0001, beta: f
         mean = torch.ops.aten.avg_pool3d(boxes, [size, 1, 1], [1, 1, 1]).squeeze(1).view(sizes)
     return input / mean.mul(alpha).add(k).pow(beta)
 
+
 def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Optional[Tensor] = None,
                       size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = "mean") -> Tensor:
     return torch.ops.aten.multi_margin_loss(input, target, p, margin, weight, legacy_number(size_average, reduce, reduction))
+
 
 def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None,
                            reduction: str = "mean") -> Tensor:
     return torch.ops.aten.multilabel_margin_loss(input, target, legacy_number(size_average, reduce, reduction))
 
+
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, size_average: Optional[bool] = None,
                      eps: float = 1e-8, reduce: Optional[bool] = None, reduction: str = "mean") -> Tensor:
     return torch.poisson_nll_loss(input, target, log_input, full, eps, legacy_number(size_average, reduce, reduction))
+
 
 def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2, eps: float = 1e-6,
                         swap: bool = False, size_average: Optional[bool] = None, reduce: Optional[bool] = None,
@@ -102,13 +109,16 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
         raise ValueError("margin must be greater than 0, got {}".format(margin))
     return torch.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, legacy_number(size_average, reduce, reduction))
 
+
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: Optional[bool] = None,
                           reduce: Optional[bool] = None, reduction: str = "mean") -> Tensor:
     return torch.cosine_embedding_loss(input1, input2, target, margin, legacy_number(size_average, reduce, reduction))
 
+
 def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, blank: int = 0, reduction: str = "mean",
              zero_infinity: bool = False) -> Tensor:
     return torch.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction_number(reduction), zero_infinity)
+
 
 def embedding_bag(input: Tensor, weight: Tensor, offsets: Optional[Tensor] = None, max_norm: Optional[float] = None, norm_type: float = 2,
                   scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False,
@@ -134,9 +144,10 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Optional[Tensor] = Non
     else:
         raise ValueError("mode has to be one of sum, mean or max")
     assert offsets is not None
-    found, _, _, _ = torch.embedding_bag(weight, input, offsets, scale_grad_by_freq, number, sparse, per_sample_weights,
+    elements, _, _, _ = torch.embedding_bag(weight, input, offsets, scale_grad_by_freq, number, sparse, per_sample_weights,
                                          include_last_offset, padding_idx)
-    return found
+    return elements
+
 
 def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros",
                 align_corners: Optional[bool] = None) -> Tensor:
@@ -161,10 +172,12 @@ def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mod
         align_corners = False
     return torch.grid_sampler(input, grid, way, border, align_corners)
 
+
 def affine_grid(theta: Tensor, size: List[int], align_corners: Optional[bool] = None) -> Tensor:
     if align_corners is None:
         align_corners = False
     return torch.affine_grid_generator(theta, size, align_corners)
+
 
 def tensordot_of_int(a: Tensor, b: Tensor, dims: int = 2) -> Tensor:
     if dims < 0:
@@ -175,11 +188,14 @@ def tensordot_of_int(a: Tensor, b: Tensor, dims: int = 2) -> Tensor:
     second = [i for i in range(dims)]
     return torch.ops.aten.tensordot(a, b, first, second)
 
+
 def tensordot_of_lists(a: Tensor, b: Tensor, dims: List[List[int]]) -> Tensor:
     return torch.ops.aten.tensordot(a, b, dims[0], dims[1])
 
+
 def tensordot_of_tuple(a: Tensor, b: Tensor, dims: Tuple[List[int], List[int]]) -> Tensor:
     return torch.ops.aten.tensordot(a, b, dims[0], dims[1])
+
 
 def tensordot_of_tensor(a: Tensor, b: Tensor, dims: Tensor) -> Tensor:
     if dims.numel() > 1:
@@ -188,6 +204,7 @@ def tensordot_of_tensor(a: Tensor, b: Tensor, dims: Tensor) -> Tensor:
         return torch.ops.aten.tensordot(a, b, first, second)
     count = int(dims.item())
     return torch.ops.aten.tensordot(a, b, [i - count for i in range(count)], [i for i in range(count)])
+
 
 def norm_of_number(input: Tensor, p: Optional[number] = 2, dim: Optional[List[int]] = None, keepdim: bool = False,
                    dtype: Optional[int] = None) -> Tensor:
@@ -199,8 +216,10 @@ def norm_of_number(input: Tensor, p: Optional[number] = 2, dim: Optional[List[in
         result = torch.ops.aten.norm(input, p, dim, keepdim=keepdim, dtype=dtype)
     return result
 
+
 def norm_over_one(input: Tensor, p: Optional[number], dim: int, keepdim: bool = False, dtype: Optional[int] = None) -> Tensor:
     return norm_of_number(input, p, [dim], keepdim, dtype)
+
 
 def norm_of_word(input: Tensor, p: str = "fro", dim: Optional[List[int]] = None, keepdim: bool = False,
                  dtype: Optional[int] = None) -> Tensor:
@@ -214,17 +233,21 @@ def norm_of_word(input: Tensor, p: str = "fro", dim: Optional[List[int]] = None,
         return torch.nuclear_norm(input, [0, 1], keepdim=keepdim)
     return torch.nuclear_norm(input, dim, keepdim=keepdim)
 
+
 def norm_of_word_over_one(input: Tensor, p: str, dim: int, keepdim: bool = False, dtype: Optional[int] = None) -> Tensor:
     return norm_of_word(input, p, [dim], keepdim, dtype)
 
+
 def norm_over_one_by_name(input: Tensor, keepdim: bool = False, dtype: Optional[int] = None, *, dim: int) -> Tensor:
     return norm_of_word(input, "fro", [dim], keepdim, dtype)
+
 
 def stft(input: Tensor, n_fft: int, hop_length: Optional[int] = None, win_length: Optional[int] = None, window: Optional[Tensor] = None,
          center: bool = True, pad_mode: str = "reflect", normalized: bool = False, onesided: Optional[bool] = None,
          return_complex: Optional[bool] = None, align_to_window: Optional[bool] = None) -> Tensor:
     return torch.ops.aten.stft(input, n_fft, hop_length, win_length, window, center, pad_mode, normalized, onesided, return_complex,
                                align_to_window)
+
 
 def cdist_of_mode(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
     if compute_mode == "use_mm_for_euclid_dist_if_necessary":
@@ -237,58 +260,49 @@ def cdist_of_mode(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "u
         raise ValueError("{} is not a valid value for compute_mode".format(compute_mode))
     return torch.ops.aten.cdist(x1, x2, p, mode)
 
+
 def unique_with_all(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
                     dim: Optional[int] = None) -> Tuple[Tensor, Tensor, Tensor]:
     if dim is not None:
-        found, inverse, counts = torch.unique_dim(input, dim, sorted, return_inverse, return_counts)
+        elements, inverse, counts = torch.unique_dim(input, dim, sorted, return_inverse, return_counts)
     else:
-        found, inverse, counts = torch._unique2(input, sorted, return_inverse, return_counts)
-    return found, inverse, counts
+        elements, inverse, counts = torch._unique2(input, sorted, return_inverse, return_counts)
+    return elements, inverse, counts
+
 
 def unique_alone(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
                  dim: Optional[int] = None) -> Tensor:
     return unique_with_all(input, sorted, return_inverse, return_counts, dim)[0]
 
+
 def unique_with_inverse(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
                         dim: Optional[int] = None) -> Tuple[Tensor, Tensor]:
-    found, inverse, _ = unique_with_all(input, sorted, return_inverse, return_counts, dim)
-    return found, inverse
+    elements, inverse, _ = unique_with_all(input, sorted, return_inverse, return_counts, dim)
+    return elements, inverse
+
 
 def unique_with_counts(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
                        dim: Optional[int] = None) -> Tuple[Tensor, Tensor]:
-    found, _, counts = unique_with_all(input, sorted, return_inverse, return_counts, dim)
-    return found, counts
+    elements, _, counts = unique_with_all(input, sorted, return_inverse, return_counts, dim)
+    return elements, counts
+
 
 def consecutive_with_all(input: Tensor, return_inverse: bool = False, return_counts: bool = False,
                          dim: Optional[int] = None) -> Tuple[Tensor, Tensor, Tensor]:
     return torch.ops.aten.unique_consecutive(input, return_inverse, return_counts, dim)
 
+
 def consecutive_alone(input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None) -> Tensor:
     return consecutive_with_all(input, return_inverse, return_counts, dim)[0]
 
+
 def consecutive_with_inverse(input: Tensor, return_inverse: bool = False, return_counts: bool = False,
                              dim: Optional[int] = None) -> Tuple[Tensor, Tensor]:
-    found, inverse, _ = consecutive_with_all(input, return_inverse, return_counts, dim)
-    return found, inverse
+    elements, inverse, _ = consecutive_with_all(input, return_inverse, return_counts, dim)
+    return elements, inverse
+
 
 def consecutive_with_counts(input: Tensor, return_inverse: bool = False, return_counts: bool = False,
                             dim: Optional[int] = None) -> Tuple[Tensor, Tensor]:
-    found, _, counts = consecutive_with_all(input, return_inverse, return_counts, dim)
-    return found, counts
-'''
-
-HELPERS = ("legacy_", "reduction_number", "tensordot_", "norm_", "unique_", "consecutive_", "stft", "cdist_")
-"""How names begin that torch.nn.functional has not."""
-INDICES = {**{f"max_pool{n}d": (6, f"max_pool{n}d_with_indices", f"max_pool{n}d_alone") for n in (1, 2, 3)},
-           **{f"adaptive_max_pool{n}d": (2, f"adaptive_max_pool{n}d_with_indices", f"adaptive_max_pool{n}d") for n in (1, 2, 3)}}
-"""Functions with `return_indices`: where that stands, what they are when it is True, and when it is not."""
-OVERLOADS = {
-    "tensordot": ("tensordot_of_int", "tensordot_of_tuple", "tensordot_of_lists", "tensordot_of_tensor"),
-    "stft": ("stft",), "cdist": ("cdist_of_mode",),
-    "norm": ("norm_of_word", "norm_over_one_by_name", "norm_of_word_over_one", "norm_over_one", "norm_of_number"),
-}
-"""Functions of torch that are told apart by the types of their arguments."""
-WRITTEN_IN_PYTHON = frozenset((*OVERLOADS, "unique", "unique_consecutive"))
-"""Names of torch that mean other things than the operators called so."""
-FLAGS = {"unique": ("unique", 2), "unique_consecutive": ("consecutive", 1)}
-"""Functions of torch whose number of results two flags say: how theirs here begin, and where the first flag stands."""
+    elements, _, counts = consecutive_with_all(input, return_inverse, return_counts, dim)
+    return elements, counts

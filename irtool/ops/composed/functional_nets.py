@@ -1,60 +1,70 @@
-"""More of torch.nn.functional as TorchScript of our own: attention, pools and what undoes them, dropout of channels, resizing, losses.
-
-Read when one of these names is asked for. `F` is the rest (`irtool.torchscript.nn_functional`).
-"""
+"""More of torch.nn.functional: attention, pools and what undoes them, dropout of channels, resizing, losses."""
 from __future__ import annotations
 
-from irtool.torchscript.nn_functional_forms import REDUCTIONS
+import math
+from typing import List, Optional, Tuple, Union
 
-SOURCE = REDUCTIONS + '''
-def sizes_of(sizes: List[int], count: int) -> List[int]:
-    return sizes
+from irtool.ops.composed.functional import max_pool1d, max_pool2d, max_pool3d
+from irtool.ops.composed.reductions import legacy_reduction
+from irtool.ops.composed.script_types import BroadcastingList1, BroadcastingList2, BroadcastingList3, annotate
+from irtool.ops.tensor import Tensor, torch
+
+
+def sizes_of(sizes: BroadcastingList1[int], count: int) -> List[int]:
+    """One number per dimension; in Python, one number may stand for all."""
+    return [sizes] * count if isinstance(sizes, int) else sizes
+
 
 def pooled_power(total: Tensor, power: float, count: int) -> Tensor:
     return (torch.sign(total) * torch.relu(torch.abs(total))).mul(count).pow(1.0 / power)
 
+
 def power_of(norm_type: Union[int, float]) -> float:
     return float(norm_type) if isinstance(norm_type, int) else norm_type
+
 
 def lp_pool1d(input: Tensor, norm_type: Union[int, float], kernel_size: int, stride: Optional[BroadcastingList1[int]] = None,
               ceil_mode: bool = False) -> Tensor:
     power = power_of(norm_type)
     if power == float("inf"):
-        return F.max_pool1d(input.abs(), kernel_size, stride, 0, 1, ceil_mode)
+        return max_pool1d(input.abs(), kernel_size, stride, 0, 1, ceil_mode)
     if power == -float("inf"):
-        return -F.max_pool1d(-input.abs(), kernel_size, stride, 0, 1, ceil_mode)
+        return -max_pool1d(-input.abs(), kernel_size, stride, 0, 1, ceil_mode)
     step = sizes_of(stride, 1) if stride is not None else [kernel_size]
     total = torch.avg_pool1d(input.pow(power), [kernel_size], step, [0], ceil_mode)
     return pooled_power(total, power, kernel_size)
+
 
 def lp_pool2d(input: Tensor, norm_type: Union[int, float], kernel_size: BroadcastingList2[int],
               stride: Optional[BroadcastingList2[int]] = None, ceil_mode: bool = False) -> Tensor:
     power = power_of(norm_type)
     if power == float("inf"):
-        return F.max_pool2d(input.abs(), kernel_size, stride, 0, 1, ceil_mode)
+        return max_pool2d(input.abs(), kernel_size, stride, 0, 1, ceil_mode)
     if power == -float("inf"):
-        return -F.max_pool2d(-input.abs(), kernel_size, stride, 0, 1, ceil_mode)
+        return -max_pool2d(-input.abs(), kernel_size, stride, 0, 1, ceil_mode)
     sizes = sizes_of(kernel_size, 2)
     step = sizes_of(stride, 2) if stride is not None else sizes
     total = torch.ops.aten.avg_pool2d(input.pow(power), sizes, step, [0, 0], ceil_mode)
     return pooled_power(total, power, sizes[0] * sizes[1])
 
+
 def lp_pool3d(input: Tensor, norm_type: Union[int, float], kernel_size: BroadcastingList3[int],
               stride: Optional[BroadcastingList3[int]] = None, ceil_mode: bool = False) -> Tensor:
     power = power_of(norm_type)
     if power == float("inf"):
-        return F.max_pool3d(input.abs(), kernel_size, stride, 0, 1, ceil_mode)
+        return max_pool3d(input.abs(), kernel_size, stride, 0, 1, ceil_mode)
     if power == -float("inf"):
-        return -F.max_pool3d(-input.abs(), kernel_size, stride, 0, 1, ceil_mode)
+        return -max_pool3d(-input.abs(), kernel_size, stride, 0, 1, ceil_mode)
     sizes = sizes_of(kernel_size, 3)
     step = sizes_of(stride, 3) if stride is not None else sizes
     total = torch.ops.aten.avg_pool3d(input.pow(power), sizes, step, [0, 0, 0], ceil_mode)
     return pooled_power(total, power, sizes[0] * sizes[1] * sizes[2])
 
+
 def unpooled_size(input: Tensor, kernel_size: List[int], stride: List[int], padding: List[int],
                   output_size: Optional[List[int]]) -> List[int]:
     count = len(kernel_size)
-    usual = torch.jit.annotate(List[int], [])
+    usual = annotate(List[int], [])
     for d in range(count):
         usual.append((input.size(d - count) - 1) * stride[d] + kernel_size[d] - 2 * padding[d])
     if output_size is None:
@@ -76,34 +86,38 @@ def unpooled_size(input: Tensor, kernel_size: List[int], stride: List[int], padd
                 d, sizes[d]))
     return sizes
 
+
 def max_unpool1d(input: Tensor, indices: Tensor, kernel_size: BroadcastingList1[int], stride: Optional[BroadcastingList1[int]] = None,
                  padding: BroadcastingList1[int] = 0, output_size: Optional[BroadcastingList1[int]] = None) -> Tensor:
     kernel = sizes_of(kernel_size, 1)
     step = sizes_of(stride, 1) if stride is not None else kernel
-    wanted = torch.jit.annotate(Optional[List[int]], None)
+    wanted = annotate(Optional[List[int]], None)
     if output_size is not None:
         wanted = sizes_of(output_size, 1)
     sizes = unpooled_size(input, kernel, step, sizes_of(padding, 1), wanted)
     return torch.ops.aten.max_unpool2d(input.unsqueeze(-1), indices.unsqueeze(-1), [sizes[0], 1]).squeeze(-1)
 
+
 def max_unpool2d(input: Tensor, indices: Tensor, kernel_size: BroadcastingList2[int], stride: Optional[BroadcastingList2[int]] = None,
                  padding: BroadcastingList2[int] = 0, output_size: Optional[BroadcastingList2[int]] = None) -> Tensor:
     kernel = sizes_of(kernel_size, 2)
     step = sizes_of(stride, 2) if stride is not None else kernel
-    wanted = torch.jit.annotate(Optional[List[int]], None)
+    wanted = annotate(Optional[List[int]], None)
     if output_size is not None:
         wanted = sizes_of(output_size, 2)
     return torch.ops.aten.max_unpool2d(input, indices, unpooled_size(input, kernel, step, sizes_of(padding, 2), wanted))
+
 
 def max_unpool3d(input: Tensor, indices: Tensor, kernel_size: BroadcastingList3[int], stride: Optional[BroadcastingList3[int]] = None,
                  padding: BroadcastingList3[int] = 0, output_size: Optional[BroadcastingList3[int]] = None) -> Tensor:
     kernel = sizes_of(kernel_size, 3)
     step = sizes_of(stride, 3) if stride is not None else kernel
-    wanted = torch.jit.annotate(Optional[List[int]], None)
+    wanted = annotate(Optional[List[int]], None)
     if output_size is not None:
         wanted = sizes_of(output_size, 3)
     pads = sizes_of(padding, 3)
     return torch.ops.aten.max_unpool3d(input, indices, unpooled_size(input, kernel, step, pads, wanted), step, pads)
+
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     if p < 0.0 or p > 1.0:
@@ -113,15 +127,18 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
         raise RuntimeError("dropout1d: Expected 2D or 3D input, but received a {}D input.".format(rank))
     return dropped(input, p, training, inplace, rank == 2)
 
+
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     if p < 0.0 or p > 1.0:
         raise ValueError("dropout probability has to be between 0 and 1, but got {}".format(p))
     return dropped(input, p, training, inplace, False)
 
+
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     if p < 0.0 or p > 1.0:
         raise ValueError("dropout probability has to be between 0 and 1, but got {}".format(p))
     return dropped(input, p, training, inplace, input.dim() != 5)
+
 
 def dropped(input: Tensor, p: float, training: bool, inplace: bool, is_alone: bool) -> Tensor:
     if is_alone:
@@ -133,6 +150,7 @@ def dropped(input: Tensor, p: float, training: bool, inplace: bool, is_alone: bo
         result = result.squeeze_(0) if inplace else result.squeeze(0)
     return result
 
+
 def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
     noise = -torch.empty_like(logits).exponential_().log()
     soft = ((logits + noise) / tau).softmax(dim)
@@ -143,8 +161,10 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
         result = soft
     return result
 
+
 def size_of_scales(input: Tensor, scales: List[float]) -> List[int]:
     return [math.floor(float(input.size(i + 2)) * scales[i]) for i in range(len(scales))]
+
 
 def interpolate(input: Tensor, size: Union[None, int, List[int]] = None,
                 scale_factor: Union[None, float, List[float]] = None, mode: str = "nearest",
@@ -158,14 +178,14 @@ def interpolate(input: Tensor, size: Union[None, int, List[int]] = None,
         raise ValueError("either size or scale_factor should be defined")
     count = input.dim() - 2
     corners = False if align_corners is None else align_corners
-    sizes = torch.jit.annotate(Optional[List[int]], None)
+    sizes = annotate(Optional[List[int]], None)
     if isinstance(size, int):
         sizes = [size for _ in range(count)]
     elif size is not None:
         if len(size) != count:
             raise ValueError("Input and output must have the same number of spatial dimensions")
         sizes = size
-    scales = torch.jit.annotate(Optional[List[float]], None)
+    scales = annotate(Optional[List[float]], None)
     if isinstance(scale_factor, float):
         scales = [scale_factor for _ in range(count)]
     elif scale_factor is not None:
@@ -214,18 +234,22 @@ def interpolate(input: Tensor, size: Union[None, int, List[int]] = None,
         raise NotImplementedError("interpolate: an input of {} dimensions is not for mode {}".format(count + 2, mode))
     return result
 
+
 def upsample(input: Tensor, size: Union[None, int, List[int]] = None,
              scale_factor: Union[None, float, List[float]] = None, mode: str = "nearest",
              align_corners: Optional[bool] = None) -> Tensor:
     return interpolate(input, size, scale_factor, mode, align_corners)
 
+
 def upsample_nearest(input: Tensor, size: Union[None, int, List[int]] = None,
                      scale_factor: Union[None, float, List[float]] = None) -> Tensor:
     return interpolate(input, size, scale_factor, "nearest")
 
+
 def upsample_bilinear(input: Tensor, size: Union[None, int, List[int]] = None,
                       scale_factor: Union[None, float, List[float]] = None) -> Tensor:
     return interpolate(input, size, scale_factor, "bilinear", True)
+
 
 def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Optional[Tensor] = None, size_average: Optional[bool] = None,
                                 reduce: Optional[bool] = None, reduction: str = "mean") -> Tensor:
@@ -245,12 +269,14 @@ def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Optional[
         raise ValueError(reduction + " is not valid")
     return result
 
+
 def mask_of_numbers(mask: Tensor, name: str, like: Tensor) -> Tensor:
     if torch.is_floating_point(mask):
         return mask
     if mask.dtype != torch.bool:
         raise AssertionError("only bool and floating types of {} are supported".format(name))
     return torch.zeros_like(mask, dtype=like.dtype).masked_fill(mask, float("-inf"))
+
 
 def check_attention(query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Optional[Tensor], attn_mask: Optional[Tensor],
                     num_heads: int) -> bool:
@@ -270,6 +296,7 @@ def check_attention(query: Tensor, key: Tensor, value: Tensor, key_padding_mask:
             raise AssertionError("For {} `query`, expected `attn_mask` to be `None`, 2-D or 3-D but found {}-D tensor instead".format(
                 what, attn_mask.dim()))
     return rank == 3
+
 
 def multi_head_attention_forward(query: Tensor, key: Tensor, value: Tensor, embed_dim_to_check: int, num_heads: int,
                                  in_proj_weight: Optional[Tensor], in_proj_bias: Optional[Tensor], bias_k: Optional[Tensor],
@@ -293,7 +320,7 @@ def multi_head_attention_forward(query: Tensor, key: Tensor, value: Tensor, embe
         raise RuntimeError("Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
                            "`generate_square_subsequent_mask` to create this mask.")
     if is_causal and key_padding_mask is None and not need_weights:
-        attn_mask = torch.jit.annotate(Optional[Tensor], None)
+        attn_mask = annotate(Optional[Tensor], None)
     else:
         if attn_mask is not None:
             attn_mask = mask_of_numbers(attn_mask, "attn_mask", query)
@@ -394,21 +421,17 @@ def multi_head_attention_forward(query: Tensor, key: Tensor, value: Tensor, embe
             shown = shown.mean([1])
         if not is_batched:
             output, shown = output.squeeze(1), shown.squeeze(0)
-        result = torch.jit.annotate(Optional[Tensor], shown)
+        result = annotate(Optional[Tensor], shown)
     else:
         if attn_mask is not None:
             attn_mask = attn_mask.unsqueeze(0) if attn_mask.size(0) == 1 else attn_mask.reshape([bsz, num_heads, -1, src_len])
-        found = torch.scaled_dot_product_attention(
+        heads_out = torch.scaled_dot_product_attention(
             q.reshape([bsz, num_heads, tgt_len, head_dim]), k.reshape([bsz, num_heads, src_len, head_dim]),
             v.reshape([bsz, num_heads, src_len, head_dim]), attn_mask, dropout_p, is_causal)
-        joined = found.permute([2, 0, 1, 3]).reshape([bsz * tgt_len, embed_dim])
+        joined = heads_out.permute([2, 0, 1, 3]).reshape([bsz * tgt_len, embed_dim])
         output = torch.ops.aten.linear(joined, out_proj_weight, out_proj_bias)
         output = output.reshape([tgt_len, bsz, output.size(1)])
         if not is_batched:
             output = output.squeeze(1)
-        result = torch.jit.annotate(Optional[Tensor], None)
+        result = annotate(Optional[Tensor], None)
     return output, result
-'''
-HELPERS = ("sizes_of", "size_of_scales", "legacy_reduction", "legacy_number", "reduction_number",
-           "power_of", "pooled_power", "unpooled_size", "dropped", "mask_of_numbers", "check_attention")
-"""Functions that torch has not."""
