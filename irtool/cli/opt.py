@@ -1,4 +1,2 @@
 """The form of reproducers: a line with HEADER and the words of an `irtool opt`, then the input. Scripts may import HEADER."""
-from __future__ import annotations
-
 HEADER = "# irtool: "

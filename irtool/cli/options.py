@@ -1,6 +1,4 @@
 """Options and arguments that several subcommands share, as decorators."""
-from __future__ import annotations
-
 from irtool.cli import converters
 from irtool.cli.command import DIAGNOSTICS, Choice, Converted, argument, option, together
 

@@ -9,8 +9,6 @@ the same; all refused where `CI` is set):
 
 A file under `expect/` that no test claims fails a full run.
 """
-from __future__ import annotations
-
 from irtool.expect.plugin import expect, pytest_addoption, pytest_collect_file, pytest_configure, pytest_runtest_makereport
 
 __all__ = ["expect", "pytest_addoption", "pytest_collect_file", "pytest_configure", "pytest_runtest_makereport"]

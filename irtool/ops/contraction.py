@@ -3,8 +3,6 @@
 What two operands have both and nothing after them has is one batched product, which asks for one dtype and takes no bools. What only one
 of them has is summed on its own: of whole numbers that gives int64. Where nothing is to be summed they are multiplied, with promotion.
 """
-from __future__ import annotations
-
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import astype, title
 from irtool.ops.checks import refuse

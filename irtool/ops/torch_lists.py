@@ -1,6 +1,4 @@
 """Lists of operators that torch's passes have, as torch 2.13 has them: what these passes do depends on the lists, not on the operators."""
-from __future__ import annotations
-
 UNARY = """
 alias celu clamp_max clamp_min clone contiguous dropout elu feature_alpha_dropout feature_dropout flip gelu
 glu hardshrink hardtanh leaky_relu neg permute pin_memory relu rot90 rrelu selu slice.Tensor softplus softshrink

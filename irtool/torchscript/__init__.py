@@ -6,8 +6,6 @@
 A nested `def` is a closure, which may be returned and not called: its value is the pair `(prim::Closure, context)`, where the context is
 the tuple of what it names, in order of first use, and the closure's graph takes `(context, parameters...)` (PyTorch's PR 15411).
 """
-from __future__ import annotations
-
 from irtool.torchscript.front import compile_function_source, compile_source
 
 from_script = compile_source

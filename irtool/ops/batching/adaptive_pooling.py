@@ -1,6 +1,4 @@
 """Batching rules of adaptive pooling."""
-from __future__ import annotations
-
 from irtool.ops.batching.batch_dim import image
 from irtool.ops.kernels.adaptive_pooling import table
 

@@ -1,6 +1,4 @@
 """Batching rules of matrix decompositions."""
-from __future__ import annotations
-
 from irtool.ops.batching.batch_dim import matrices
 from irtool.ops.batching.linalg import solve
 from irtool.ops.kernels.decomposition import table

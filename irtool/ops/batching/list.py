@@ -1,6 +1,4 @@
 """What vmap refuses of lists."""
-from __future__ import annotations
-
 from irtool.ops.kernels.list import table
 
 table.not_batched("it looks at the elements of a list", "sort.Tensor remove.Tensor index.list_Tensor count.Tensor sorted.Tensor")

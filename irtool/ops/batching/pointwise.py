@@ -1,6 +1,4 @@
 """Batching rules of elementwise operators that no fact declares pointwise."""
-from __future__ import annotations
-
 from irtool.ops.batching.batch_dim import untouched
 from irtool.ops.kernels.pointwise import table
 

@@ -1,6 +1,4 @@
 """Batching rules of elementwise operators of two operands that no fact declares pointwise."""
-from __future__ import annotations
-
 from irtool.ops.batching.batch_dim import element_by_element
 from irtool.ops.kernels.pointwise_binary import table
 

@@ -1,6 +1,4 @@
 """Batching rules of orthogonal polynomials."""
-from __future__ import annotations
-
 from irtool.ops.batching.batch_dim import element_by_element
 from irtool.ops.kernels.polynomial import table
 

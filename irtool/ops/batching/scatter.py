@@ -1,6 +1,4 @@
 """Batching rules of gather and scatter."""
-from __future__ import annotations
-
 from irtool.ops.batching.indexing import gather, index_add
 from irtool.ops.kernels.scatter import table
 

@@ -1,6 +1,4 @@
 """Batching rules of shuffled pixels and channels."""
-from __future__ import annotations
-
 from irtool.ops.batching.batch_dim import leading, with_batch
 from irtool.ops.kernels.vision import table
 

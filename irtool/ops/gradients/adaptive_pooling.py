@@ -1,6 +1,4 @@
 """Gradients of pooling to a given size."""
-from __future__ import annotations
-
 from irtool.ops.gradients.pooling import at_places
 from irtool.ops.kernels.adaptive_pooling import table
 from irtool.ops.tensor import torch

@@ -1,6 +1,4 @@
 """Gradients of conversions and copies: the gradient, converted back."""
-from __future__ import annotations
-
 from irtool.ops.kernels.cast import table
 from irtool.ops.tensor import torch
 

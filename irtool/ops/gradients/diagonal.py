@@ -1,6 +1,4 @@
 """Gradients of triangles, diagonals, and of what undoes views."""
-from __future__ import annotations
-
 from irtool.ops.kernels.diagonal import table
 from irtool.ops.tensor import torch
 

@@ -1,6 +1,4 @@
 """Gradients of quantization that stays in floats: rounding counts as the identity, cutting to the range as a clamp."""
-from __future__ import annotations
-
 from irtool.ops.kernels.fake_quantize import table
 from irtool.ops.tensor import torch
 

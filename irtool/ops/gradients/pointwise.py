@@ -1,6 +1,4 @@
 """Gradients of pointwise operators of one tensor."""
-from __future__ import annotations
-
 from irtool.ops.kernels.pointwise import table
 from irtool.ops.tensor import torch
 

@@ -1,6 +1,4 @@
 """Orthogonal polynomials."""
-from __future__ import annotations
-
 from irtool.ops.kernels.polynomial import table
 
 table.no_gradient("torch has no derivative of it either")

@@ -1,6 +1,4 @@
 """Quantized tensors have no gradients: torch gives none through them, either."""
-from __future__ import annotations
-
 from irtool.ops.kernels import quantized, quantized_packed, quantized_pointwise, quantized_recurrent
 
 for _family in (quantized, quantized_packed, quantized_pointwise, quantized_recurrent):

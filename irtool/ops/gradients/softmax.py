@@ -1,6 +1,4 @@
 """Gradients of softmax and its relatives."""
-from __future__ import annotations
-
 from irtool.ops.kernels.softmax import table
 from irtool.ops.tensor import torch
 

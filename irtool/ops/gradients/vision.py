@@ -1,6 +1,4 @@
 """Gradients of shuffles of pixels and channels: the shuffle back."""
-from __future__ import annotations
-
 from irtool.ops.kernels.vision import table
 from irtool.ops.tensor import torch
 

@@ -1,6 +1,4 @@
 """Activation functions and their gradients. Float only where torch says so; float16 is computed in float32 and rounded once."""
-from __future__ import annotations
-
 import math
 
 from irtool.ir.errors import RunError

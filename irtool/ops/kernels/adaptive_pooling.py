@@ -1,6 +1,4 @@
 """Maximum and average over windows chosen so that the result has a given size."""
-from __future__ import annotations
-
 import math
 
 from irtool.ir.errors import RunError

@@ -1,6 +1,4 @@
 """Scaled dot product attention, and torch's fused transformer layers taken apart into it."""
-from __future__ import annotations
-
 import math
 
 from irtool.ir.errors import RunError

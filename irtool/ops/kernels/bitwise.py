@@ -1,6 +1,4 @@
 """Operators of whole numbers: bits, shifts, greatest common divisor. They are refused for floats."""
-from __future__ import annotations
-
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import as_array, astype, title
 from irtool.ops.checks import only

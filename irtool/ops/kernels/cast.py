@@ -1,6 +1,4 @@
 """Conversions and copies: `to` and its relatives, clone, copy_, fill_, detach. `to` gives its argument itself when nothing changes."""
-from __future__ import annotations
-
 import math
 import warnings
 

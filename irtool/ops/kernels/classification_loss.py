@@ -1,6 +1,4 @@
 """Losses with class indices as targets: negative log-likelihood, cross entropy, margins, connectionist temporal classification."""
-from __future__ import annotations
-
 import math
 
 from irtool.ir.errors import RunError

@@ -1,6 +1,4 @@
 """Comparisons, logic and tests of floats: the results are bool."""
-from __future__ import annotations
-
 import math
 
 from irtool.ir.errors import RunError

@@ -3,8 +3,6 @@
 Windows are laid out as columns and multiplied with the weights in one matrix product per sample and group. A 1x1 kernel needs no
 columns, a depthwise one no product. Large inputs are done a piece at a time, so that columns stay small.
 """
-from __future__ import annotations
-
 import math
 
 from irtool.ir.errors import RunError

@@ -1,6 +1,4 @@
 """Matrix decompositions: LU, LDL, QR, eigenvalues and singular values, of stacks of matrices."""
-from __future__ import annotations
-
 import math
 
 from irtool.ir.errors import RunError, UnsupportedError

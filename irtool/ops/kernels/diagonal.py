@@ -1,6 +1,4 @@
 """Diagonals and triangles of matrices; copies of views, views written back into a copy, and gradients of views."""
-from __future__ import annotations
-
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import wrap_dim
 from irtool.ops.kernels import shape as views

@@ -1,6 +1,4 @@
 """Distances between vectors: row by row, between all pairs, within a set; cosines; rows scaled to a largest norm."""
-from __future__ import annotations
-
 import math
 
 from irtool.ir.errors import RunError

@@ -1,6 +1,4 @@
 """Rows of a table by index, bags of them reduced, one-hot vectors; and the gradients."""
-from __future__ import annotations
-
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import add_at
 from irtool.ops.op import OpTable

@@ -3,8 +3,6 @@
 NumPy has no LU, no triangular solver and no failed-at report. Every function here takes (..., rows, columns) arrays and works on all
 matrices of the stack at once.
 """
-from __future__ import annotations
-
 import math
 
 from irtool.ir.errors import RunError

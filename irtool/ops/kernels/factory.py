@@ -1,6 +1,4 @@
 """New tensors: filled, counted, spaced. Without a dtype, numbers decide it: float32 for floats, int64 for whole numbers."""
-from __future__ import annotations
-
 import math
 
 from irtool.ir.errors import RunError, UnsupportedError

@@ -1,6 +1,4 @@
 """Quantization that stays in floats: numbers rounded to those that integers would stand for, as training and observers use it."""
-from __future__ import annotations
-
 from irtool.ir.errors import RunError
 from irtool.ops.array_library import np
 from irtool.ops.checks import only

@@ -1,6 +1,4 @@
 """Fourier transforms. Whole numbers become float32; float16 is refused, as torch refuses it on the CPU."""
-from __future__ import annotations
-
 import math
 
 from irtool.ir.errors import RunError

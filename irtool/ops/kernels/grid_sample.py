@@ -1,6 +1,4 @@
 """Images read at arbitrary points (grid_sampler), and the grids of affine maps."""
-from __future__ import annotations
-
 from irtool.ir.errors import RunError
 from irtool.ops.checks import only
 from irtool.ops.kernels.matmul import product

@@ -1,6 +1,4 @@
 """Counting: bincount, histc, histogram, histogramdd."""
-from __future__ import annotations
-
 import math
 
 from irtool.ir.errors import RunError

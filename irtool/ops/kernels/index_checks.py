@@ -1,6 +1,4 @@
 """What torch refuses of a tensor that is written at the places of an index vector: index_add, index_copy, index_fill, index_reduce."""
-from __future__ import annotations
-
 import math
 
 from irtool.ir.errors import RunError

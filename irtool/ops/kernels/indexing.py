@@ -2,8 +2,6 @@
 
 Indices are checked here (NumPy raises too, other namespaces wrap silently) and count from the end when negative where torch lets them.
 """
-from __future__ import annotations
-
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import add_at, as_array, astype, is_array, title, to_number, wrap_dim
 from irtool.ops.checks import c_name, fit, refuse_partial_overlap, row_major

@@ -1,6 +1,4 @@
 """Tensors joined, cut apart, repeated and rearranged. What cuts gives views; what joins or rearranges gives new, contiguous tensors."""
-from __future__ import annotations
-
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import astype, broadcast_view, wrap_dim
 from irtool.ops.checks import row_major

@@ -1,6 +1,4 @@
 """Losses of two tensors, elementwise and reduced: mean, sum or none; and their gradients. Classification is in classification_loss."""
-from __future__ import annotations
-
 import math
 
 from irtool.ir.errors import RunError

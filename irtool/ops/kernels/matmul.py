@@ -2,8 +2,6 @@
 
 Operands must have one dtype (torch does not promote here). float16 is multiplied in float32 and rounded once.
 """
-from __future__ import annotations
-
 import math
 
 from irtool.ir.errors import RunError

@@ -1,6 +1,4 @@
 """Norms and condition numbers of stacks of matrices."""
-from __future__ import annotations
-
 import math
 
 from irtool.ir.errors import RunError

@@ -3,8 +3,6 @@
 float16 is computed in float32. Training batch normalization updates the running statistics in place, as torch does, although torch's
 schemas do not say so.
 """
-from __future__ import annotations
-
 import math
 
 from irtool.ir.errors import RunError

@@ -1,6 +1,4 @@
 """Quantiles, distinct values, and search in sorted sequences."""
-from __future__ import annotations
-
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import as_array, astype, title, wrap_dim
 from irtool.ops.checks import refuse

@@ -1,6 +1,4 @@
 """Tensors with a border: constant, mirrored, repeated or circular; and the gradients of these."""
-from __future__ import annotations
-
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import add_at, as_array, to_number
 from irtool.ops.checks import row_major

@@ -1,6 +1,4 @@
 """Pointwise operators of one tensor. Integers become float32 where the result is not whole; complex follows NumPy's branch cuts."""
-from __future__ import annotations
-
 import math
 
 from irtool.ir.errors import RunError

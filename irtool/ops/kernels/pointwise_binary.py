@@ -2,8 +2,6 @@
 
 Operands arrive broadcastable and, where a promotion rule is named, in their common dtype (`alpha` too); `value` stays a Python number.
 """
-from __future__ import annotations
-
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import as_array, astype, title
 from irtool.ops.checks import fit, only, refuse, widen

@@ -3,8 +3,6 @@
 Where torch has a closed form (Chebyshev at |x| = 1, and cosines for high degrees inside) so have we: far outside [-1, 1] and for
 high degrees the recurrence itself is what torch computes, overflow included.
 """
-from __future__ import annotations
-
 from irtool.ir.errors import UnsupportedError
 from irtool.ops.checks import only, refuse
 from irtool.ops.op import OpTable

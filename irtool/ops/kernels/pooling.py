@@ -3,8 +3,6 @@
 Indices count elements of the flattened plane without its border, as torch's. Windows are walked place by place of the kernel, each
 step on whole arrays; sums go one dimension after another.
 """
-from __future__ import annotations
-
 import math
 
 from irtool.ir.errors import RunError

@@ -1,6 +1,4 @@
 """Numbers to quantized tensors and back: quantize, dequantize, integers, scales and zero points; quantization that stays in floats."""
-from __future__ import annotations
-
 from irtool.ir.errors import RunError
 from irtool.ops.array_library import np
 from irtool.ops.arrays import title

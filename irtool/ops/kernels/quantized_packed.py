@@ -2,8 +2,6 @@
 
 Sums of products of integers are exact in float64 (below 2**53), which is what BLAS multiplies fast.
 """
-from __future__ import annotations
-
 import math
 
 from irtool.ir.errors import RunError

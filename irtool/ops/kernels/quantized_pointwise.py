@@ -1,6 +1,4 @@
 """Quantized tensors joined and mapped element by element: sums, products, activations."""
-from __future__ import annotations
-
 from irtool.ir.errors import RunError
 from irtool.ops.array_library import np
 from irtool.ops.kernels.quantized import quantized_of

@@ -1,6 +1,4 @@
 """Recurrent layers and embeddings with quantized weights, on tensors of floats."""
-from __future__ import annotations
-
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.types import parse_type
 from irtool.ops.array_library import np

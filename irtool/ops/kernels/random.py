@@ -2,8 +2,6 @@
 
 Dropout outside training is exact: the input itself.
 """
-from __future__ import annotations
-
 import math
 
 from irtool.ir.errors import RunError

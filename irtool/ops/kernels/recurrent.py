@@ -3,8 +3,6 @@
 Parameters come flat: per layer and direction w_ih, w_hh, then b_ih, b_hh if there are biases, then w_hr if the LSTM projects.
 The input's products with w_ih are done for all times at once.
 """
-from __future__ import annotations
-
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import to_number
 from irtool.ops.kernels.random import kept_by_dropout

@@ -2,8 +2,6 @@
 
 float16 is summed in float32; float32 across many rows in float64, where NumPy would add one by one. Integers are summed in int64.
 """
-from __future__ import annotations
-
 import math
 
 from irtool.ir.errors import RunError

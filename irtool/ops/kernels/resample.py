@@ -3,8 +3,6 @@
 Every mode is a linear map per dimension: output place i is a weighted sum of a few input places. `taps` gives places and weights,
 computed in the input's own precision as torch does, because where a place falls decides the result.
 """
-from __future__ import annotations
-
 import math
 
 from irtool.ir.errors import RunError, UnsupportedError

@@ -1,6 +1,4 @@
 """Running sums, products and extremes along a dimension; differences, integrals by the trapezoid rule, numerical gradients."""
-from __future__ import annotations
-
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import as_array, astype, dtype_of, to_number, wrap_dim
 from irtool.ops.checks import c_name, only, refuse_overlap, wrap_dims

@@ -1,6 +1,4 @@
 """Writing along a dimension at places named by an index tensor: scatter, scatter_add, scatter_reduce, index_reduce, segment_reduce."""
-from __future__ import annotations
-
 import math
 
 from irtool.ir.errors import RunError

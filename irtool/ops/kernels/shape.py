@@ -2,8 +2,6 @@
 
 Sizes and strides count elements. What copies an array of another layout (`reshape`, `contiguous`, `flatten`) copies only when it must.
 """
-from __future__ import annotations
-
 import math
 
 from irtool.ir.errors import RunError, UnsupportedError

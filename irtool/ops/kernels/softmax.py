@@ -1,6 +1,4 @@
 """softmax and its relatives: along one dimension, stable against overflow; float16 is computed in float32."""
-from __future__ import annotations
-
 import math
 
 from irtool.ops.arrays import convert, wrap_dim

@@ -1,6 +1,4 @@
 """Order along a dimension: sort, topk, kthvalue, median, mode. Sorting is stable, descending too; nan is the largest."""
-from __future__ import annotations
-
 import math
 
 from irtool.ir.errors import RunError

@@ -1,6 +1,4 @@
 """Special functions, by SciPy (CuPy's copy of it on a GPU), with torch's values at the corners where SciPy has others."""
-from __future__ import annotations
-
 import math
 from importlib import import_module
 

@@ -1,6 +1,4 @@
 """Spread and size: variance, standard deviation, vector and matrix norms, covariance."""
-from __future__ import annotations
-
 import math
 
 from irtool.ir.errors import RunError

@@ -1,6 +1,4 @@
 """Short-time Fourier transform of one or many signals, and back."""
-from __future__ import annotations
-
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import astype, complex_of, real_of
 from irtool.ops.op import OpTable

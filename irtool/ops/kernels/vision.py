@@ -1,6 +1,4 @@
 """Channels traded for pixels, and channels shuffled."""
-from __future__ import annotations
-
 from irtool.ir.errors import RunError
 from irtool.ops.op import OpTable
 

@@ -1,6 +1,4 @@
 """Windows of signal processing: hann, hamming, blackman, bartlett, kaiser; frequencies of a Fourier transform."""
-from __future__ import annotations
-
 import math
 
 from irtool.ir.errors import RunError

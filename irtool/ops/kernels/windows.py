@@ -1,6 +1,4 @@
 """Sliding windows over the last dimensions, shared by convolution and pooling: sizes, padding, views."""
-from __future__ import annotations
-
 import math
 
 from irtool.ir.errors import RunError

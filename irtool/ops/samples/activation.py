@@ -1,6 +1,4 @@
 """Samples of activation functions: points away from their bends."""
-from __future__ import annotations
-
 from irtool.ops.array_library import np
 from irtool.ops.kernels.activation import table
 from irtool.ops.samples.draw import apart, call, chance, complexes, exactly, fixed, positive, real

@@ -1,6 +1,4 @@
 """Samples of pooling to a size."""
-from __future__ import annotations
-
 from irtool.ops.kernels.adaptive_pooling import table
 from irtool.ops.samples.draw import apart, call, fixed, ints, real
 

@@ -1,6 +1,4 @@
 """Samples of attention: masks, causal, grouped."""
-from __future__ import annotations
-
 from irtool.ops.kernels.attention import table
 from irtool.ops.samples.draw import call, flags, positive, real
 

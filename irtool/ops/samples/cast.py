@@ -1,6 +1,4 @@
 """Samples of conversions, copies and fills. torch's numbers of dtypes: 7 float64, 10 complex128."""
-from __future__ import annotations
-
 from irtool.ops.kernels.cast import table
 from irtool.ops.samples.draw import call, complexes, fixed, real
 

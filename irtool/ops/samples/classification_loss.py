@@ -1,6 +1,4 @@
 """Samples of losses of classes."""
-from __future__ import annotations
-
 from irtool.ops.array_library import np
 from irtool.ops.kernels.classification_loss import table
 from irtool.ops.samples.draw import call, chance, fixed, ints, logs, positive, real

@@ -1,6 +1,4 @@
 """Samples of convolutions."""
-from __future__ import annotations
-
 from irtool.ops.kernels.conv import table
 from irtool.ops.samples.draw import call, real
 

@@ -1,6 +1,4 @@
 """Samples of decompositions. Eigenvectors of complex matrices are known up to a factor, and have no slope of their own."""
-from __future__ import annotations
-
 from irtool.ops.array_library import np
 from irtool.ops.kernels.decomposition import table
 from irtool.ops.samples.draw import call, complexes, definite, real, regular

@@ -1,6 +1,4 @@
 """Samples of diagonals, and of what undoes views."""
-from __future__ import annotations
-
 from irtool.ops.kernels.diagonal import table
 from irtool.ops.samples.draw import call, complexes, real
 

@@ -1,6 +1,4 @@
 """Samples of distances."""
-from __future__ import annotations
-
 import math
 
 from irtool.ops.kernels.distance import table

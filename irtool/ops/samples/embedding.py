@@ -1,6 +1,4 @@
 """Samples of embeddings."""
-from __future__ import annotations
-
 from irtool.ops.kernels.embedding import table
 from irtool.ops.samples.draw import apart, call, ints, real
 

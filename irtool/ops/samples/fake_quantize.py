@@ -1,6 +1,4 @@
 """Samples of quantization that stays in floats: with steps so small that finite differences do not see them."""
-from __future__ import annotations
-
 from irtool.ops.array_library import np
 from irtool.ops.kernels.fake_quantize import table
 from irtool.ops.samples.draw import call, ints, real

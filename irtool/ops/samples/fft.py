@@ -1,6 +1,4 @@
 """Samples of Fourier transforms: shorter, longer, real, complex, each norm."""
-from __future__ import annotations
-
 from irtool.ops.kernels.fft import table
 from irtool.ops.samples.draw import call, complexes, real
 

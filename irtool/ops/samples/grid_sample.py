@@ -1,6 +1,4 @@
 """Samples of sampling at a grid."""
-from __future__ import annotations
-
 from irtool.ops.kernels.grid_sample import table
 from irtool.ops.samples.draw import call, real
 

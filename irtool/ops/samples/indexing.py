@@ -1,6 +1,4 @@
 """Samples of indexing: picking, putting, masks."""
-from __future__ import annotations
-
 from irtool.ops.array_library import np
 from irtool.ops.kernels.indexing import table
 from irtool.ops.samples.draw import call, complexes, fixed, flags, ints, real

@@ -1,6 +1,4 @@
 """Samples of joining, splitting, repeating and turning."""
-from __future__ import annotations
-
 from irtool.ops.array_library import np
 from irtool.ops.kernels.joining import table
 from irtool.ops.samples.draw import call, complexes, fixed, ints, real

@@ -1,6 +1,4 @@
 """Samples of inverses, determinants, solutions and powers of matrices."""
-from __future__ import annotations
-
 from irtool.ops.array_library import np
 from irtool.ops.kernels.linalg import table
 from irtool.ops.samples.draw import call, complexes, definite, real, regular, triangle

@@ -1,6 +1,4 @@
 """Samples of lists of tensors."""
-from __future__ import annotations
-
 from irtool.ops.kernels.list import table
 from irtool.ops.samples.draw import call, real
 

@@ -1,6 +1,4 @@
 """Samples of losses: each reduction."""
-from __future__ import annotations
-
 from irtool.ops.kernels.loss import table
 from irtool.ops.samples.draw import call, chance, fixed, ints, positive, real
 

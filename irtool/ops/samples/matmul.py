@@ -1,6 +1,4 @@
 """Samples of products."""
-from __future__ import annotations
-
 from irtool.ops.kernels.matmul import table
 from irtool.ops.samples.draw import call, complexes, real
 

@@ -1,6 +1,4 @@
 """Samples of norms of matrices."""
-from __future__ import annotations
-
 import math
 
 from irtool.ops.kernels.matrix_norm import table

@@ -1,6 +1,4 @@
 """Samples of quantiles."""
-from __future__ import annotations
-
 from irtool.ops.kernels.order import table
 from irtool.ops.samples.draw import apart, call, chance, fixed
 

@@ -1,6 +1,4 @@
 """Samples of borders."""
-from __future__ import annotations
-
 from irtool.ops.kernels.padding import table
 from irtool.ops.samples.draw import call, complexes, fixed, real
 

@@ -1,6 +1,4 @@
 """Samples of functions of one tensor."""
-from __future__ import annotations
-
 from irtool.ops.kernels.pointwise import table
 from irtool.ops.samples.draw import call, chance, complexes, positive, real, unit
 

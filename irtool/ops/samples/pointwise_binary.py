@@ -1,6 +1,4 @@
 """Samples of arithmetic, powers, minimum and maximum, choice: operands that broadcast, 0-d ones, numbers."""
-from __future__ import annotations
-
 from irtool.ops.kernels.pointwise_binary import table
 from irtool.ops.samples.draw import apart, call, complexes, fixed, flags, positive, real, unit
 

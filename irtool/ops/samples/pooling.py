@@ -1,6 +1,4 @@
 """Samples of pooling: numbers far enough apart."""
-from __future__ import annotations
-
 from irtool.ops.kernels.pooling import table
 from irtool.ops.samples.draw import apart, call, chance, fixed, ints, real
 

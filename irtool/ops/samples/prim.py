@@ -1,6 +1,4 @@
 """Samples of what hands its operand on."""
-from __future__ import annotations
-
 from irtool.ops.kernels.prim import table
 from irtool.ops.samples.draw import call, real
 

@@ -1,6 +1,4 @@
 """Samples of dropout: the numbers drawn are the same every time."""
-from __future__ import annotations
-
 from irtool.ops.kernels.random import table
 from irtool.ops.samples.draw import call, flags, real
 

@@ -1,6 +1,4 @@
 """Samples of sums, means, products, extrema."""
-from __future__ import annotations
-
 from irtool.ops.kernels.reduction import table
 from irtool.ops.samples.draw import apart, call, complexes, ints, positive, real
 

@@ -1,6 +1,4 @@
 """Samples of resampling."""
-from __future__ import annotations
-
 from irtool.ops.kernels.resample import table
 from irtool.ops.samples.draw import call, real
 

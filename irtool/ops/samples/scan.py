@@ -1,6 +1,4 @@
 """Samples of running sums, products and extrema."""
-from __future__ import annotations
-
 from irtool.ops.array_library import np
 from irtool.ops.kernels.scan import table
 from irtool.ops.samples.draw import apart, call, complexes, real

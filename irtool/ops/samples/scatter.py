@@ -1,6 +1,4 @@
 """Samples of scattering."""
-from __future__ import annotations
-
 from irtool.ops.kernels.scatter import table
 from irtool.ops.samples.draw import apart, call, complexes, ints, positive, real
 

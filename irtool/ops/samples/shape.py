@@ -1,6 +1,4 @@
 """Samples of views."""
-from __future__ import annotations
-
 from irtool.ops.array_library import np
 from irtool.ops.kernels.shape import table
 from irtool.ops.samples.draw import call, complexes, fixed, ints, real

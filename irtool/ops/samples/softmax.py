@@ -1,6 +1,4 @@
 """Samples of softmax."""
-from __future__ import annotations
-
 from irtool.ops.kernels.softmax import table
 from irtool.ops.samples.draw import call, chance, flags, real
 

@@ -1,6 +1,4 @@
 """Samples of sorting and selection: numbers far enough apart."""
-from __future__ import annotations
-
 from irtool.ops.kernels.sort import table
 from irtool.ops.samples.draw import apart, call
 

@@ -1,6 +1,4 @@
 """Samples of special functions."""
-from __future__ import annotations
-
 from irtool.ops.kernels.special import table
 from irtool.ops.samples.draw import call, chance, fixed, positive, real, unit
 

@@ -1,6 +1,4 @@
 """Samples of variances, deviations and norms."""
-from __future__ import annotations
-
 import math
 
 from irtool.ops.kernels.statistics import table

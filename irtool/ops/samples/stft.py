@@ -1,6 +1,4 @@
 """Samples of short-time transforms."""
-from __future__ import annotations
-
 from irtool.ops.kernels.stft import table
 from irtool.ops.samples.draw import call, complexes, positive, real
 

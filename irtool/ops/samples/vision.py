@@ -1,6 +1,4 @@
 """Samples of shuffling."""
-from __future__ import annotations
-
 from irtool.ops.kernels.vision import table
 from irtool.ops.samples.draw import call, real
 
