@@ -19,7 +19,7 @@ Making plans
     mixed_dtypes    whether operators with several floating dtypes can occur in a graph
     fusing          which pointwise operators become a group
     fusion          running such a group: block by block, or as a loop in C
-    written_out      recurrent operators as loops over time, depthwise convolutions as sums
+    written_out     recurrent operators as loops over time
 Gradients
     graph_gradients differentiate a graph, run f, run df
     pairs           running a gradient pair read from a file

@@ -1,27 +1,18 @@
-"""Operators of a plan written out as loops and sums that are compiled as a whole, which is faster than NumPy's calls for them."""
+"""Recurrent operators of a plan written out as loops over time, which are compiled as a whole: faster than NumPy's calls for a step."""
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from irtool.analysis.liveness import remove_dead_nodes
-from irtool.execute.native.building import compiler
 from irtool.execute.plan.program import Item, Variable
 from irtool.ir.edits import clone_block
 from irtool.ir.graph import Graph, Value
-from irtool.passes import decompose_depthwise, decompose_recurrent
-from irtool.passes.decompose_recurrent import Form
-
-WORTH_IT = 1 << 15
-"""Products of two numbers from which a depthwise convolution is faster in C than as one call of NumPy's."""
+from irtool.passes.decompose_recurrent import STEPS, Form, replaced
 
 
-def written_out(graph: Graph, env: Mapping[Value, Item], native: bool | None) -> Graph | None:
-    """A copy of the graph with recurrent operators as loops, and with depthwise convolutions as sums of products where these become C.
-
-    Only operators whose sizes are known (env) and fit; None if there are none.
-    """
-    kinds = {*decompose_recurrent.STEPS, *(decompose_depthwise.PLACES if native is not False and compiler() is not None else ())}
-    if not any(node.kind in kinds for node in graph.walk()):
+def written_out(graph: Graph, env: Mapping[Value, Item]) -> Graph | None:
+    """A copy of the graph with loops for recurrent operators whose sizes are known (env) and fit; None if there are none."""
+    if not any(node.kind in STEPS for node in graph.walk()):
         return None
     copy = Graph(graph.dialect, graph.name)
     copy.source = graph.source
@@ -34,13 +25,7 @@ def written_out(graph: Graph, env: Mapping[Value, Item], native: bool | None) ->
         meta = item.meta if isinstance(item, Variable) else None
         return None if meta is None else (tuple(meta.shape), meta.dtype.name)
 
-    changed = False
-    for node in [node for node in copy.walk() if node.kind in kinds]:
-        if node.kind in decompose_recurrent.STEPS:
-            changed |= decompose_recurrent.replaced(node, form)
-        else:
-            changed |= decompose_depthwise.replaced(node, form, WORTH_IT)
-    if not changed:
+    if not any([replaced(node, form) for node in list(copy.walk()) if node.kind in STEPS]):
         return None
     remove_dead_nodes(copy)
     return copy

@@ -3,6 +3,8 @@
     c_source        pointwise steps as C
     building        calling the compiler; compiled functions on disk and in memory
     small_products  products of small matrices as C
+    convolution_calls   which convolutions run in C, and their call
+    convolution_source  convolutions as C
     stages          the parts of one iteration of a loop: elementwise steps, products, sums
     loop_rounds     one iteration of a loop as stages
     c_loops         a loop of a graph as one C function

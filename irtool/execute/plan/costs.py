@@ -16,6 +16,7 @@ from irtool.execute import fusion
 from irtool.execute.fusion import Bound, BoundToMany
 from irtool.execute.native.c_loops import NativeLoop
 from irtool.execute.native.c_source import LIBRARY
+from irtool.execute.native.convolution_calls import Convolution
 from irtool.execute.plan.large_results import copy, zeros
 from irtool.execute.plan.program import Branch, Call, Group, Instruction, Repeat, Visit, leaves
 from irtool.ops.array_library import np
@@ -71,6 +72,8 @@ def weigh(instruction: Instruction, threads: int) -> Weight:
     if way is not None:
         cost = moved + way.size * sum([element_of(step.function) for _, step in way.inside])
         return Weight(cost / threads, "the group") if threads > 1 and way.size >= fusion.WORTH_THREADS else Weight(cost)
+    if isinstance(instruction.function, Convolution) and len(instruction.function.sizes) > 1:
+        return Weight(2 * instruction.function.products / FLOPS[4] / len(instruction.function.sizes), "the convolution")
     if isinstance(instruction.function, NativeLoop):
         return Weight(instruction.function.steps * ELEMENT)
     flops = flops_of(instruction, metas)
@@ -127,7 +130,7 @@ def flops_of(instruction: Call | Visit, metas: list[Meta]) -> float:
             return 2.0 * sizes[2] * metas[0].shape[-1]
         if instruction.function is np.tensordot and len(metas) == 3:        # (m, k) (k, n) (m, n)
             return 2.0 * math.sqrt(math.prod(sizes))
-        return 0.0
+        return 2.0 * instruction.function.products if isinstance(instruction.function, Convolution) else 0.0
     kind = instruction.node.kind
     if kind == BACKWARD and len(metas) > 2 and metas[2].shape and metas[2].shape[0]:
         return 4.0 * sizes[0] * sizes[2] / metas[2].shape[0]

@@ -15,12 +15,13 @@ from irtool.analysis.overlaps import may_overlap
 from irtool.analysis.shape_changes import changes_shapes, loose_tensors
 from irtool.execute.fusion import BY_SIZE, Bound, BoundToMany, Fused, GroupOptions, is_slow
 from irtool.execute.plan.buffers import RECYCLED
+from irtool.execute.plan.convolutions import convolution_calls, is_convolution
 from irtool.execute.plan.copies import COPIES
 from irtool.execute.plan.filled_lists import APPEND, GET, RoundList, round_list
 from irtool.execute.plan.known_lists import names_of
 from irtool.execute.plan.loop_numbers import bounds_of, computed, selected
 from irtool.execute.plan.lowered_blocks import FUSION_GROUP, MAX_CALLS, Blocks, NotLowered
-from irtool.execute.plan.opaque_calls import visitor
+from irtool.execute.plan.opaque_calls import made_meta, visitor
 from irtool.execute.plan.program import (
     Branch,
     Call,
@@ -34,7 +35,6 @@ from irtool.execute.plan.program import (
     Visit,
     leaves,
     meta_of_item,
-    numbers_of,
     operand_of,
     roots_of,
 )
@@ -42,7 +42,6 @@ from irtool.ir.effects import facts_of, is_random, node_may_write
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.types import ListType, TensorType
 from irtool.ops.array_library import np
-from irtool.ops.arrays import default_dtype, dtype_of
 from irtool.ops.node_calls import from_values, plan_for
 from irtool.ops.overload import Overload
 from irtool.ops.size_facts import BY_MEMORY, CONJUGATES, TRACEABLE_PRIMS, WRITES_ALL
@@ -178,11 +177,20 @@ class Lowering(Blocks):
         if len(node.outputs) == 1 and any(isinstance(item, Variable) and item.bounds is not None for item in items) \
                 and self.number(node, items, into):
             return
+        if is_convolution(node.kind) and self.convolution(node, items, into):
+            return
         template = self.template(node, items)
         if template is None:
             self.visit(node, items, into)
         else:
             self.instantiate(node, template, items, into)
+
+    def convolution(self, node: Node, items: list[Item], into: Lowered) -> bool:
+        """A convolution, or its gradients, in C. False where it stays a call of the operator."""
+        calls, results = convolution_calls(node, items, self.program, self.options)
+        into.instructions += calls
+        self.env.update(zip(node.outputs, results, strict=False))
+        return bool(results)
 
     def round_list(self, node: Node, held: RoundList, into: Lowered) -> bool:
         """An append to a list that a loop fills, or a read of one of its items. False where too little is known."""
@@ -530,21 +538,6 @@ def make_template(node: Node, values: list[Any]) -> Template | None:
     if not isinstance(result, list | tuple) or len(result) != len(node.outputs) or not all(map(is_simple, result)):
         return None
     return Template(steps, tuple(result), stand_ins)
-
-
-def made_meta(node: Node, items: list[Item]) -> Meta | None:
-    """The form of a tensor that is made of sizes and a dtype, or with borders around another, where all is known."""
-    if node.kind == "aten::constant_pad_nd":
-        inner, borders = meta_of_item(items[0]), numbers_of(items[1])
-        count = len(borders) // 2
-        if inner is None or not count or len(borders) % 2 or count > len(inner.shape) or min(borders) < 0 or 0 in inner.shape:
-            return None
-        around = [*[0] * (len(inner.shape) - count), *[sum(borders[2 * place:2 * place + 2]) for place in reversed(range(count))]]
-        return fresh_meta(inner.dtype, tuple(map(sum, zip(inner.shape, around, strict=True))))
-    if node.kind not in ("aten::zeros", "aten::ones") or len(items) < 2 or not isinstance(items[1], Known):
-        return None
-    sizes, code = numbers_of(items[0]), items[1].value
-    return fresh_meta(default_dtype if code is None else dtype_of(code), tuple(sizes)) if sizes and min(sizes) > 0 else None
 
 
 def is_in_place(node: Node) -> bool:

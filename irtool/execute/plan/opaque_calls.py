@@ -1,21 +1,23 @@
 """How a plan calls the nodes that it cannot lower to calls of NumPy: through the operator, or, on plain Python values, its kernel.
 
 Operands whose types are exactly those of the schema need no conversion, and go to the kernel. For other operands, and if the kernel fails,
-the operator is called, which converts operands and reports errors in torch's words.
+the operator is called, which converts operands and reports errors in torch's words. Of some results the form is known before.
 """
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+from irtool.execute.plan.program import Item, Known, meta_of_item, numbers_of
 from irtool.ir.graph import Node
 from irtool.ir.types import TupleType
 from irtool.ops.array_library import np
-from irtool.ops.arrays import xp
+from irtool.ops.arrays import default_dtype, dtype_of, xp
 from irtool.ops.node_calls import Plan as CallPlan
 from irtool.ops.node_calls import call_node, plan_for
 from irtool.ops.overload import Overload
 from irtool.ops.structure import handler_of
+from irtool.ops.symbols.array_layout import Meta, fresh_meta
 
 Visitor = Callable[[list[Any]], Any]
 EXACT: dict[str, Any] = {
@@ -49,6 +51,21 @@ def visitor(node: Node) -> tuple[Visitor, bool, bool]:
                 function = (direct(plan.overload) or plan.overload) if plan.plain else bound(plan)
                 return function, True, fresh
     return lambda values: call_node(node, values), False, fresh
+
+
+def made_meta(node: Node, items: list[Item]) -> Meta | None:
+    """The form of a tensor that is made of sizes and a dtype, or with borders around another, where all is known."""
+    if node.kind == "aten::constant_pad_nd":
+        inner, borders = meta_of_item(items[0]), numbers_of(items[1])
+        count = len(borders) // 2
+        if inner is None or not count or len(borders) % 2 or count > len(inner.shape) or min(borders) < 0 or 0 in inner.shape:
+            return None
+        around = [*[0] * (len(inner.shape) - count), *[sum(borders[2 * place:2 * place + 2]) for place in reversed(range(count))]]
+        return fresh_meta(inner.dtype, tuple(map(sum, zip(inner.shape, around, strict=True))))
+    if node.kind not in ("aten::zeros", "aten::ones") or len(items) < 2 or not isinstance(items[1], Known):
+        return None
+    sizes, code = numbers_of(items[0]), items[1].value
+    return fresh_meta(default_dtype if code is None else dtype_of(code), tuple(sizes)) if sizes and min(sizes) > 0 else None
 
 
 def bound(plan: CallPlan) -> Visitor:

@@ -228,6 +228,8 @@ def describe_tasks(program: Program) -> list[str]:
     shared = {weigh(each, program.threads).shared_by for block in blocks_of(program.body) for each in block.instructions}
     if "BLAS" in shared:
         lines.append(f"large products are left to BLAS, which shares each among its {blas_threads()} threads")
+    if "the convolution" in shared:
+        lines.append(f"large convolutions share their positions among {program.threads} threads")
     if "the group" in shared:
         lines.append(f"large fused groups share their blocks among {program.threads} threads")
     return lines

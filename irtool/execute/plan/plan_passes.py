@@ -74,8 +74,8 @@ def fuse(making: Making) -> None:
 
 
 def write_out(making: Making) -> None:
-    """Replace recurrent operators by loops, and depthwise convolutions by sums of products; lower again."""
-    copy = written_out(making.graph, making.lowering.env, making.options.native)
+    """Replace recurrent operators by loops, and lower again."""
+    copy = written_out(making.graph, making.lowering.env)
     if copy is not None:
         making.observed = observed_again(making.observed, copy)
         making.graph = copy
@@ -91,7 +91,7 @@ def drop_copies(making: Making) -> None:
 
 
 PLAN_PASSES: tuple[PlanPass, ...] = (
-    PlanPass("write-out", write_out, ALWAYS, "a loop over time, or a sum over the elements of a kernel, is compiled as a whole"),
+    PlanPass("write-out", write_out, ALWAYS, "a loop over time is compiled as a whole"),
     PlanPass("fuse", fuse, ALWAYS, "a group of pointwise operators touches memory once, block by block"),
     PlanPass("drop-copies", drop_copies, FUNCTION, "a copy that never meets its original need not be one; first, since it lowers again"),
     PlanPass("stack-lists", lambda making: stack_lists(making.program), FUNCTION,

@@ -1,0 +1,141 @@
+"""Convolutions that run in C (`irtool.execute.native.convolution_source`): which can, and their call.
+
+Nothing is kept of a weight between calls: it is multiplied as it lies.
+"""
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from irtool.execute.native import building
+from irtool.execute.native.c_source import C_TYPES
+from irtool.execute.native.convolution_source import FIELDS, MOST_TAPS, text
+from irtool.execute.native.stages import NotNative
+from irtool.execute.thread_pool import share
+from irtool.ops.array_library import np
+
+WORTH_IT = 1 << 16
+"""Products of two numbers from which a convolution is faster in C than in NumPy."""
+WORTH_THREADS = 1 << 24
+"""Products from which several threads share a convolution."""
+FEWEST = 4
+"""Positions below which a product without columns is faster: most of a vector would be empty."""
+WORTH_TURNING = 256
+"""Positions from which a gradient for the input is a convolution with the weight turned around, which is a copy."""
+
+Sizes = tuple[int, ...]
+ONES: Sizes = (1, 1, 1)
+
+
+class Geometry(NamedTuple):
+    """The sizes of a convolution in three dimensions (fewer have extents of 1 in front): of (samples, groups * channels, *extents) with
+    (groups * outs, channels, *kernel) to (samples, groups * outs, *counts)."""
+
+    samples: int
+    groups: int
+    channels: int
+    outs: int
+    extents: Sizes
+    counts: Sizes
+    kernel: Sizes
+    stride: Sizes
+    dilation: Sizes
+    padding: Sizes
+
+    @property
+    def products(self) -> int:
+        """How many products of two numbers it takes."""
+        return self.samples * self.groups * self.channels * self.outs * math.prod(self.counts) * math.prod(self.kernel)
+
+    @property
+    def is_depthwise(self) -> bool:
+        """Has each channel filters of its own?"""
+        return self.channels == 1 and self.groups > 1 and math.prod(self.kernel) <= MOST_TAPS
+
+    def reversed(self) -> Geometry:
+        """From the result to the operand."""
+        return self._replace(channels=self.outs, outs=self.channels, extents=self.counts, counts=self.extents)
+
+    def turned(self) -> Geometry | None:
+        """A convolution of the result with each kernel backwards that gives a gradient for the operand; None if there is none, or a sum of
+        overlapping products is faster. With a stride, elements of its operand have zeros between them."""
+        around = tuple([d * (k - 1) - p for d, k, p in zip(self.dilation, self.kernel, self.padding, strict=True)])
+        if min(around) < 0 or not (self.is_depthwise and self.outs == 1
+                                   or self.stride == ONES and math.prod(self.extents) >= WORTH_TURNING):
+            return None
+        return self.reversed()._replace(stride=ONES, padding=around)
+
+
+class Convolution:
+    """A convolution of known sizes as a function, by its use: "forward" of x, weight and bias (or None); "transposed" of a result, weight
+    and bias, the gradient for x; "weight" of x and the gradient of the result, the gradient for the weight. Raises NotNative if it cannot
+    run in C."""
+
+    __slots__ = ("use", "products", "sizes", "shape", "dtype", "groups", "kernel", "direct")
+    __name__ = "convolution"        # in the source of plans
+
+    def __init__(self, use: str, at: Geometry, shape: Sizes, dtype: Any, has_bias: bool, threads: int) -> None:
+        self.shape, self.dtype, self.products = shape, dtype, at.products
+        self.groups = 0         # of the weight, if each call turns it around
+        up = ONES
+        if use == "transposed":
+            turned = at.turned()
+            if turned is not None:
+                use, up, self.groups = "forward", at.stride, at.groups
+            at = turned or at.reversed()
+        if use != "transposed" and at.is_depthwise:
+            use = {"forward": "depthwise", "weight": "depthwise weight"}[use]
+        elif up != ONES:
+            raise NotNative("it has a stride")
+        if use == "forward" and set(at.kernel) == set(at.stride) == {1} and not any(at.padding):
+            at = at._replace(extents=(1, 1, math.prod(at.extents)), counts=(1, 1, math.prod(at.counts)))
+        if math.prod(at.extents if use == "transposed" else at.counts) < FEWEST:
+            raise NotNative("it has too few positions")
+        self.use = use
+        crew = threads if at.products >= WORTH_THREADS else 1
+        units = at.groups * (1 if "weight" in use else at.samples)
+        parts = 1 if units >= crew or "depthwise" in use else crew
+        numbers = [*at[:4], *at.extents, *at.counts, *at.kernel, *at.stride, *at.dilation, *at.padding, *up, int(has_bias), parts]
+        bounds = [units * parts * each // crew for each in range(crew + 1)]
+        self.sizes = [(ctypes.c_longlong * len(FIELDS))(*numbers, first, last) for first, last in pairwise(bounds) if first < last]
+        source = text(use, C_TYPES[np.dtype(dtype).name])
+        compiled = building.built(source, lambda: source)
+        if compiled is None:
+            raise NotNative("the C compiler fails on it")
+        self.kernel = compiled.kernel
+        self.direct: Any = None
+        if compiled.direct is not None:
+            compiled.direct.argtypes = (ctypes.c_void_p, ctypes.c_void_p, *[ctypes.py_object] * 4)
+            self.direct = compiled.direct
+
+    def __call__(self, x: Any, weight: Any, bias: Any = None, out: Any = None) -> Any:
+        """The result, in `out` or new."""
+        if out is None:
+            out = np.empty(self.shape, self.dtype)
+        if self.groups:
+            weight = turned(weight, self.groups)
+        arrays = [each if each.flags.c_contiguous else np.ascontiguousarray(each) for each in (x, weight, x if bias is None else bias, out)]
+        if len(self.sizes) == 1:
+            self.run(self.sizes[0], arrays)
+        else:
+            share(len(self.sizes), lambda sizes: self.run(sizes, arrays), self.sizes)
+        return out
+
+    def run(self, sizes: Any, arrays: Sequence[Any]) -> None:
+        """Some parts."""
+        if self.direct is not None:
+            self.direct(ctypes.addressof(sizes), None, *arrays)
+        else:
+            self.kernel(sizes, (ctypes.c_void_p * len(arrays))(*[each.ctypes.data for each in arrays]), None)
+
+
+def turned(weight: Any, groups: int) -> Any:
+    """(groups * outs, channels, ...) as (groups * channels, outs, ...), each kernel backwards."""
+    apart = weight.reshape(groups, weight.shape[0] // groups, weight.shape[1], -1)
+    return np.ascontiguousarray(apart.swapaxes(1, 2)[..., ::-1])
+
+
+__all__ = ["WORTH_IT", "Convolution", "Geometry"]

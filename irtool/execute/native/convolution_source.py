@@ -1,0 +1,447 @@
+"""Convolutions in C, one source for each use and each type of elements: all sizes are arguments, so that one compilation serves all.
+
+A convolution is a product of the weight, as it lies, with windows of the input as columns. Only a tile of columns exists at a time: it is
+gathered into a small buffer that stays in the cache, and `irtool.execute.native.small_products` multiplies it with all rows of the
+weight. A transposed convolution multiplies a tile of the input with the transposed weight, and adds the products to where they belong.
+A depthwise convolution is a sum over the elements of the kernel: the input of a channel is copied to a buffer with zeros around, where an
+offset leads from each position to each element of its window, and sums stay in registers.
+
+The sums of an element are added in one order, whatever the number of samples or of threads.
+"""
+from __future__ import annotations
+
+from irtool.execute.native.c_source import direct
+from irtool.execute.native.small_products import declarations
+
+FIELDS = ("samples groups channels outs i0 i1 i2 o0 o1 o2 k0 k1 k2 s0 s1 s2 d0 d1 d2 p0 p1 p2 u0 u1 u2 bias parts first last epilogue "
+          "operands").split()
+"""The sizes, in order: channels and outs of a group; extents of the input, of the output, of the kernel; stride, dilation, padding in
+front, distance of elements of the input (depthwise only); is there a bias? In how many parts a group is computed; the first and last part
+to compute; the address of an epilogue, and the number of its operands."""
+
+_HEAD = """
+#include <stdlib.h>
+#include <string.h>
+struct sizes { long long FIELDS; };
+#if WIDEST == 64
+typedef REAL_64 vector;
+#elif WIDEST == 32
+typedef REAL_32 vector;
+#else
+typedef REAL_16 vector;
+#endif
+enum { LANES = WIDEST / sizeof(REAL), WIDE = 4 * LANES, DEPTH = 1536 / sizeof(REAL), PIECES = WIDE };
+struct piece { long i0, i1, i2, count, at; };
+typedef void loop(const long long *n, char *const *base, const long long *stride);
+
+/* Positions `first` to `first + count` of an array of these extents, row by row: where each row begins, and how many there are in it. */
+static int pieces_of(long first, long count, long n1, long n2, struct piece *to)
+{
+    int number = 0;
+    for (long at = 0; at < count; number++) {
+        const long row = (first + at) / n2, column = (first + at) % n2;
+        const long rest = n2 - column < count - at ? n2 - column : count - at;
+        to[number] = (struct piece){row / n1, row % n1, column, rest, at};
+        at += rest;
+    }
+    return number;
+}
+
+/* As many vectors as a tile has that begins `rest` positions in front of the end: 3, or less at the end, but not 3 and 1. */
+static int vectors_of(long rest)
+{
+    const long vectors = (rest + LANES - 1) / LANES;
+    return vectors == 4 && ROWS == 8 ? 4 : vectors > 3 ? 3 : vectors;
+}
+
+/* c = a b, or c += a b, of some rows and `width` columns, which b fills up to whole vectors. */
+#define CASE(R, V) case R * 8 + V: TILE(a, ai, ak, b, WIDE, into, ci, depth, more, R, V); break;
+PRODUCT void rows_of(const REAL *a, long ai, long ak, const REAL *b, REAL *c, long ci, long depth, int more, int rows, int vectors,
+                     long width)
+{
+    REAL whole[ROWS * WIDE], *into = c, *const to = c;
+    const long step = ci;
+    if (width < vectors * LANES) {
+        into = whole, ci = WIDE;
+        if (more)
+            for (int i = 0; i < rows; i++)
+                memcpy(whole + i * WIDE, to + i * step, width * sizeof(REAL));
+    }
+    switch (rows * 8 + vectors) {
+    CASE(1, 1) CASE(1, 2) CASE(1, 3) CASE(2, 1) CASE(2, 2) CASE(2, 3) CASE(3, 1) CASE(3, 2) CASE(3, 3) CASE(4, 1) CASE(4, 2) CASE(4, 3)
+#if defined(__AVX512F__) || defined(__aarch64__)
+    CASE(8, 1) CASE(8, 2) CASE(8, 3) CASE(1, 4) CASE(2, 4) CASE(3, 4) CASE(4, 4) CASE(6, 4)
+#endif
+    }
+    if (into != to)
+        for (int i = 0; i < rows; i++)
+            memcpy(to + i * step, whole + i * WIDE, width * sizeof(REAL));
+}
+
+static int rows_at(long rest, int vectors)
+{
+    const int most = vectors == 4 ? 6 : ROWS;
+    return rest >= most ? most : rest > 4 ? 4 : rest;
+}
+
+/* `count` elements of each of `rows` rows. */
+#define ROWS_OF(V) case V * LANES: for (long k = 0; k < rows; k++, to += next, from += step) for (int j = 0; j < V; j++) \
+    *(vector *)(to + j * LANES) = *(const vector *)(from + j * LANES); break;
+__attribute__((unused)) static inline void copy(REAL *to, const REAL *from, long count, long rows, long next, long step)
+{
+    enum { NARROW = 16 / sizeof(REAL) };
+    switch (count) {
+    ROWS_OF(1) ROWS_OF(2) ROWS_OF(3) ROWS_OF(4)
+    default:
+        for (long k = 0; k < rows; k++, to += next, from += step)
+            if (count >= LANES) {
+                for (long j = 0; j + LANES < count; j += LANES)
+                    *(vector *)(to + j) = *(const vector *)(from + j);
+                *(vector *)(to + count - LANES) = *(const vector *)(from + count - LANES);
+            } else if (count >= NARROW) {
+                for (long j = 0; j + NARROW < count; j += NARROW)
+                    *(REAL_16 *)(to + j) = *(const REAL_16 *)(from + j);
+                *(REAL_16 *)(to + count - NARROW) = *(const REAL_16 *)(from + count - NARROW);
+            } else
+                for (long j = 0; j < count; j++)
+                    to[j] = from[j];
+    }
+}
+
+/* The elements of the windows at the pieces, as rows `from` to `from + depth` of the columns. */
+__attribute__((unused)) static void gather(const struct sizes *g, const REAL *x, const struct piece *pieces, int number, long from,
+                                           long depth, long width, REAL *b)
+{
+    const long taps = g->k0 * g->k1 * g->k2, plane = g->i0 * g->i1 * g->i2;
+    const long end = pieces[number - 1].at + pieces[number - 1].count;
+    for (long tap = 0; tap < taps && tap < depth; tap++) {
+        const long at = (from + tap) % taps, t0 = at / (g->k1 * g->k2), t1 = at / g->k2 % g->k1, t2 = at % g->k2;
+        const long rows = (depth - tap + taps - 1) / taps, next = taps * WIDE;
+        const REAL *const xs = x + (from + tap) / taps * plane;
+        REAL *const bs = b + tap * WIDE;
+        for (int each = 0; each < number; each++) {
+            const struct piece p = pieces[each];
+            const long i0 = p.i0 * g->s0 - g->p0 + t0 * g->d0, i1 = p.i1 * g->s1 - g->p1 + t1 * g->d1;
+            const long i2 = p.i2 * g->s2 - g->p2 + t2 * g->d2;
+            const REAL *row = xs + (i0 * g->i1 + i1) * g->i2 + i2;
+            REAL *to = bs + p.at;
+            long low = 0, high = p.count;
+            if (i0 < 0 || i0 >= g->i0 || i1 < 0 || i1 >= g->i1)
+                high = 0;
+            else {
+                if (i2 < 0)
+                    low = (g->s2 - 1 - i2) / g->s2 < high ? (g->s2 - 1 - i2) / g->s2 : high;
+                if (i2 + (high - 1) * g->s2 >= g->i2)
+                    high = i2 >= g->i2 ? low : (g->i2 - i2 + g->s2 - 1) / g->s2;
+                if (high < low)
+                    high = low;
+            }
+            if (g->s2 == 1)
+                copy(to + low, row + low, high - low, rows, next, plane);
+            else if (g->s2 == 2)
+                for (long k = 0; k < rows; k++)
+                    for (long j = low; j < high; j++)
+                        to[k * next + j] = row[k * plane + j * 2];
+            else
+                for (long k = 0; k < rows; k++)
+                    for (long j = low; j < high; j++)
+                        to[k * next + j] = row[k * plane + j * g->s2];
+            if (low || high < p.count)
+                for (long k = 0; k < rows; k++) {
+                    for (long j = 0; j < low; j++)
+                        to[k * next + j] = 0;
+                    for (long j = high; j < p.count; j++)
+                        to[k * next + j] = 0;
+                }
+        }
+        if (end < width)
+            for (long k = 0; k < rows; k++)
+                for (long j = end; j < width; j++)
+                    bs[k * next + j] = 0;
+    }
+}
+
+/* The pointwise operators behind a convolution, on `outs` outs and `count` positions: operands have strides by sample, out, position. */
+__attribute__((unused)) static void finish(const struct sizes *g, char *const *base, const long long *stride, long sample, long from,
+                                           long outs, long first, long count)
+{
+    const long positions = g->o0 * g->o1 * g->o2;
+    char *at[OPERANDS + 2];
+    long long steps[2 * OPERANDS + 4];
+    const long long extents[] = {outs, count};
+    const int last = g->operands + 1;
+    const long long own[] = {sizeof(REAL) * positions * g->groups * g->outs, sizeof(REAL) * positions, sizeof(REAL)};
+    if (!g->epilogue || !outs)
+        return;
+    for (int k = 0; k <= last; k++) {
+        const long long *s = k == 0 || k == last ? own : stride + 3 * (k - 1);
+        at[k] = base[k == 0 || k == last ? 3 : 3 + k] + s[0] * sample + s[1] * from + s[2] * first;
+        steps[2 * k] = s[1];
+        steps[2 * k + 1] = s[2];
+    }
+    ((loop *)(size_t)g->epilogue)(extents, at, steps);
+}
+"""
+
+_PLANES = """
+/* The input of a channel with zeros around, as planes of the positions that a stride reads together, so that each element of a window is at
+   one distance from its position in every row. */
+struct planes { long e0, e1, e2, q0, q1, q2, size, flat, whole; long taps[MOST]; };
+static struct planes planes_of(const struct sizes *g)
+{
+    struct planes f;
+    f.e0 = (g->o0 - 1) * g->s0 + (g->k0 - 1) * g->d0 + 1, f.q0 = (f.e0 + g->s0 - 1) / g->s0;
+    f.e1 = (g->o1 - 1) * g->s1 + (g->k1 - 1) * g->d1 + 1, f.q1 = (f.e1 + g->s1 - 1) / g->s1;
+    f.e2 = (g->o2 - 1) * g->s2 + (g->k2 - 1) * g->d2 + 1, f.q2 = (f.e2 + g->s2 - 1) / g->s2;
+    f.size = f.q0 * f.q1 * f.q2;
+    f.flat = ((g->o0 - 1) * f.q1 + g->o1 - 1) * f.q2 + g->o2;
+    f.whole = f.size * g->s0 * g->s1 * g->s2 + WIDE;
+    for (long tap = 0; tap < g->k0 * g->k1 * g->k2; tap++) {
+        const long t0 = tap / (g->k1 * g->k2) * g->d0, t1 = tap / g->k2 % g->k1 * g->d1, t2 = tap % g->k2 * g->d2;
+        f.taps[tap] = (((t0 % g->s0) * g->s1 + t1 % g->s1) * g->s2 + t2 % g->s2) * f.size
+            + (t0 / g->s0 * f.q1 + t1 / g->s1) * f.q2 + t2 / g->s2;
+    }
+    return f;
+}
+
+static void fill(const struct sizes *g, const struct planes *f, const REAL *x, REAL *planes)
+{
+    for (long i0 = 0; i0 < g->i0; i0++)
+        for (long i1 = 0; i1 < g->i1; i1++) {
+            const long e0 = i0 * g->u0 + g->p0, e1 = i1 * g->u1 + g->p1;
+            const REAL *row = x + (i0 * g->i1 + i1) * g->i2;
+            if (e0 < 0 || e1 < 0 || e0 >= f->e0 || e1 >= f->e1)
+                continue;
+            REAL *to = planes + ((e0 % g->s0) * g->s1 + e1 % g->s1) * g->s2 * f->size + (e0 / g->s0 * f->q1 + e1 / g->s1) * f->q2;
+            const long room = (f->e2 - g->p2 + g->u2 - 1) / g->u2, count = g->i2 < room ? g->i2 : room;
+            if (g->s2 == 1 && g->u2 == 1)
+                for (long j = 0; j < count; j++)
+                    to[g->p2 + j] = row[j];
+            else if (g->s2 == 1)
+                for (long j = 0; j < count; j++)
+                    to[g->p2 + j * g->u2] = row[j];
+            else
+                for (long phase = 0; phase < g->s2; phase++) {
+                    const long begin = (phase + g->s2 - g->p2 % g->s2) % g->s2;
+                    REAL *into = to + phase * f->size + (begin + g->p2) / g->s2;
+                    for (long j = begin, k = 0; j < count; j += g->s2, k++)
+                        into[k] = row[j];
+                }
+        }
+}
+
+#define SUMS(V) for (; at + V * LANES <= end; at += V * LANES) { \\
+        vector sums[V]; \\
+        for (int j = 0; j < V; j++) \\
+            sums[j] = (vector){0} + start; \\
+        for (long tap = 0; tap < taps; tap++) { \\
+            const REAL *from = planes + offsets[tap] + at; \\
+            for (int j = 0; j < V; j++) \\
+                sums[j] += w[tap] * *(const vector *)(from + j * LANES); \\
+        } \\
+        for (int j = 0; j < V; j++) \\
+            *(vector *)(to + at + j * LANES) = sums[j]; \\
+    }
+PRODUCT void windows(const REAL *planes, const long *offsets, const REAL *w, long taps, REAL start, REAL *to, long end)
+{
+    long at = 0;
+    SUMS(8) SUMS(2) SUMS(1)
+}
+
+/* The sums of products of a gradient, with zeros between its rows, and what is at some distances from it. */
+#define DOTS(V) for (; tap + V <= taps; tap += V) { \\
+        vector sums[V]; \\
+        for (int j = 0; j < V; j++) \\
+            sums[j] = (vector){0}; \\
+        for (long at = 0; at < end; at += LANES) { \\
+            const vector left = *(const vector *)(grad + at); \\
+            for (int j = 0; j < V; j++) \\
+                sums[j] += left * *(const vector *)(planes + offsets[tap + j] + at); \\
+        } \\
+        for (int j = 0; j < V; j++) \\
+            for (int k = 0; k < LANES; k++) \\
+                w[tap + j] += sums[j][k]; \\
+    }
+PRODUCT void dots(const REAL *planes, const long *offsets, REAL *w, long taps, const REAL *grad, long end)
+{
+    long tap = 0;
+    DOTS(7) DOTS(3) DOTS(1)
+}
+"""
+
+_KERNEL = """
+void kernel(const long long *n, char *const *base, const long long *stride)
+{
+    const struct sizes *g = (const struct sizes *)n;
+    const REAL *x = (const REAL *)base[0], *w = (const REAL *)base[1], *bias = g->bias ? (const REAL *)base[2] : 0;
+    REAL *out = (REAL *)base[3];
+    const long taps = g->k0 * g->k1 * g->k2, inside = g->i0 * g->i1 * g->i2, positions = g->o0 * g->o1 * g->o2;
+BEFORE    for (long each = g->first; each < g->last; each++) {
+        const long part = each % g->parts, unit = each / g->parts;
+        const long from = g->outs * part / g->parts, outs = g->outs * (part + 1) / g->parts - from;
+BODY    }
+AFTER}
+"""
+
+_FORWARD = """        const long all = taps * g->channels, group = unit % g->groups, most = 3 * LANES;
+        const long begin = positions / most * part / g->parts * most;
+        const long stop = part + 1 < g->parts ? positions / most * (part + 1) / g->parts * most : positions;
+        const REAL *xs = x + unit * g->channels * inside, *ws = w + group * g->outs * all;
+        REAL *os = out + unit * g->outs * positions, b[DEPTH * WIDE] __attribute__((aligned(64)));
+        struct piece pieces[PIECES];
+        for (long first = begin; first < stop; ) {
+            const int vectors = vectors_of(stop - first);
+            const long width = stop - first < vectors * LANES ? stop - first : vectors * LANES;
+            const int number = pieces_of(first, width, g->o1, g->o2, pieces);
+            for (long k = 0; k < all; k += DEPTH) {
+                const long depth = all - k < DEPTH ? all - k : DEPTH;
+                gather(g, xs, pieces, number, k, depth, vectors * LANES, b);
+                for (long i = 0; i < g->outs; ) {
+                    const int rows = rows_at(g->outs - i, vectors);
+                    REAL *c = os + i * positions + first;
+                    if (!k && bias)
+                        for (int r = 0; r < rows; r++)
+                            for (long j = 0; j < width; j++)
+                                c[r * positions + j] = bias[group * g->outs + i + r];
+                    rows_of(ws + i * all + k, all, 1, b, c, positions, depth, k || bias, rows, vectors, width);
+                    i += rows;
+                }
+            }
+            finish(g, base, stride, unit / g->groups, group * g->outs, g->outs, first, width);
+            first += width;
+        }
+"""
+
+_TRANSPOSED = """        const long all = taps * g->outs, group = unit % g->groups;
+        const REAL *xs = x + unit * g->channels * inside, *ws = w + group * g->channels * all;
+        REAL *os = out + unit * g->outs * positions, c[ROWS * WIDE];
+        struct piece pieces[PIECES];
+        for (long i = from; i < from + outs; i++)
+            for (long j = 0; j < positions; j++)
+                os[i * positions + j] = bias ? bias[group * g->outs + i] : 0;
+        for (long first = 0; first < inside; ) {
+            const int vectors = vectors_of(inside - first);
+            const long width = inside - first < vectors * LANES ? inside - first : vectors * LANES;
+            const int number = pieces_of(first, width, g->i1, g->i2, pieces);
+            copy(b, xs + first, width, g->channels, WIDE, inside);
+            for (long k = 0; k < g->channels; k++)
+                for (long j = width; j < vectors * LANES; j++)
+                    b[k * WIDE + j] = 0;
+            for (long i = from * taps; i < (from + outs) * taps; ) {
+                const int rows = rows_at((from + outs) * taps - i, vectors);
+                rows_of(ws + i, 1, all, b, c, WIDE, g->channels, 0, rows, vectors, vectors * LANES);
+                for (int r = 0; r < rows; r++) {
+                    const long tap = (i + r) % taps, t0 = tap / (g->k1 * g->k2), t1 = tap / g->k2 % g->k1, t2 = tap % g->k2;
+                    REAL *plane = os + (i + r) / taps * positions;
+                    for (int at = 0; at < number; at++) {
+                        const struct piece p = pieces[at];
+                        const long o0 = p.i0 * g->s0 - g->p0 + t0 * g->d0, o1 = p.i1 * g->s1 - g->p1 + t1 * g->d1;
+                        const long o2 = p.i2 * g->s2 - g->p2 + t2 * g->d2;
+                        if (o0 < 0 || o0 >= g->o0 || o1 < 0 || o1 >= g->o1)
+                            continue;
+                        REAL *row = plane + (o0 * g->o1 + o1) * g->o2;
+                        const REAL *some = c + r * WIDE + p.at;
+                        long low = o2 < 0 ? (g->s2 - 1 - o2) / g->s2 : 0, high = p.count;
+                        if (o2 + (high - 1) * g->s2 >= g->o2)
+                            high = o2 >= g->o2 ? 0 : (g->o2 - o2 + g->s2 - 1) / g->s2;
+                        if (g->s2 == 1)
+                            for (long j = low; j < high; j++)
+                                row[o2 + j] += some[j];
+                        else
+                            for (long j = low; j < high; j++)
+                                row[o2 + j * g->s2] += some[j];
+                    }
+                }
+                i += rows;
+            }
+            first += width;
+        }
+        finish(g, base, stride, unit / g->groups, group * g->outs + from, outs, 0, positions);
+"""
+
+_WEIGHT = """        const long all = taps * g->channels;
+        REAL *os = out + unit * g->outs * all, some_rows[LANES * WIDE], b[DEPTH * WIDE] __attribute__((aligned(64)));
+        struct piece pieces[PIECES];
+        for (long sample = 0; sample < g->samples; sample++) {
+            const REAL *xs = x + (sample * g->groups + unit) * g->channels * inside;
+            const REAL *ws = w + (sample * g->groups + unit) * g->outs * positions;
+            for (long column = 0; column < all; ) {
+                const int vectors = vectors_of(all - column);
+                const long width = all - column < vectors * LANES ? all - column : vectors * LANES;
+                for (long first = 0; first < positions; first += DEPTH) {
+                    const long depth = positions - first < DEPTH ? positions - first : DEPTH;
+                    for (long at = 0; at < depth; at += WIDE) {
+                        const long count = depth - at < WIDE ? depth - at : WIDE;
+                        const int number = pieces_of(first + at, count, g->o1, g->o2, pieces);
+                        for (long k = 0; k < width; k += LANES) {
+                            const long some = width - k < LANES ? width - k : LANES;
+                            gather(g, xs, pieces, number, column + k, some, count, some_rows);
+                            for (long i = 0; i < count; i++)
+                                for (long j = 0; j < LANES; j++)
+                                    b[(at + i) * WIDE + k + j] = j < some ? some_rows[j * WIDE + i] : 0;
+                        }
+                    }
+                    for (long i = from; i < from + outs; ) {
+                        const int rows = rows_at(from + outs - i, vectors);
+                        rows_of(ws + i * positions + first, positions, 1, b, os + i * all + column, all, depth, sample || first, rows,
+                                vectors, width);
+                        i += rows;
+                    }
+                }
+                column += width;
+            }
+        }
+"""
+
+_DEPTHWISE = """        const long group = unit % g->groups;
+        fill(g, &f, x + unit * inside, planes);
+        for (long i = 0; i < g->outs; i++) {
+            REAL *to = out + (unit * g->outs + i) * positions;
+            windows(planes, f.taps, w + (group * g->outs + i) * taps, taps, bias ? bias[group * g->outs + i] : 0, flat, end);
+            for (long row = 0; row < g->o0 * g->o1; row++)
+                for (long j = 0; j < g->o2; j++)
+                    to[row * g->o2 + j] = flat[(row / g->o1 * f.q1 + row % g->o1) * f.q2 + j];
+        }
+        finish(g, base, stride, unit / g->groups, group * g->outs, g->outs, 0, positions);
+"""
+
+_DEPTHWISE_WEIGHT = """        memset(out + unit * g->outs * taps, 0, g->outs * taps * sizeof(REAL));
+        for (long sample = 0; sample < g->samples; sample++) {
+            fill(g, &f, x + (sample * g->groups + unit) * inside, planes);
+            for (long i = 0; i < g->outs; i++) {
+                const REAL *grad = w + ((sample * g->groups + unit) * g->outs + i) * positions;
+                for (long row = 0; row < g->o0 * g->o1; row++)
+                    for (long j = 0; j < g->o2; j++)
+                        flat[(row / g->o1 * f.q1 + row % g->o1) * f.q2 + j] = grad[row * g->o2 + j];
+                dots(planes, f.taps, out + (unit * g->outs + i) * taps, taps, flat, end);
+            }
+        }
+"""
+
+_IN_PLANES = """    const struct planes f = planes_of(g);
+    const long end = (f.flat + LANES - 1) / LANES * LANES;
+    REAL *const planes = calloc(f.whole + end, sizeof(REAL)), *const flat = planes + f.whole;
+"""
+_COLUMNS = "    REAL *const b = aligned_alloc(64, g->channels * WIDE * sizeof(REAL));\n"
+
+MOST_TAPS = 512
+"""Elements of the largest kernel of a depthwise convolution."""
+MOST_OPERANDS = 8
+"""Operands of an epilogue."""
+_FREE = "    free(planes);\n"
+USES = {"forward": ("", _FORWARD, ""), "transposed": (_COLUMNS, _TRANSPOSED, "    free(b);\n"), "weight": ("", _WEIGHT, ""),
+        "depthwise": (_IN_PLANES, _DEPTHWISE, _FREE), "depthwise weight": (_IN_PLANES, _DEPTHWISE_WEIGHT, _FREE)}
+"""Use -> the C in front of the parts, of one part, and behind them. Uses for gradients of the weight take the input as x, the gradient of
+the output as w, and the gradient of the weight as out."""
+
+
+def text(use: str, type: str, operands: int = 0) -> str:
+    """The source of a use of convolutions of elements of a C type; operands: further arrays, of the epilogue."""
+    before, body, after = USES[use]
+    parts = _HEAD + _PLANES * use.startswith("depthwise") + _KERNEL.replace("BEFORE", before).replace("BODY", body).replace("AFTER", after)
+    for name, value in (("FIELDS", ", ".join(FIELDS)), ("OPERANDS", str(MOST_OPERANDS)), ("MOST", str(MOST_TAPS)), ("REAL", type)):
+        parts = parts.replace(name, value)
+    return declarations({type}) + parts + direct(4 + operands)
+
+
+__all__ = ["FIELDS", "MOST_OPERANDS", "MOST_TAPS", "USES", "text"]

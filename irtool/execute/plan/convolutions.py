@@ -1,0 +1,133 @@
+"""Convolutions and their gradients as calls of loops in C, where all sizes are known."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from irtool.execute.fusion import GroupOptions
+from irtool.execute.native.building import compiler
+from irtool.execute.native.convolution_calls import WORTH_IT, Convolution, Geometry
+from irtool.execute.native.stages import NotNative
+from irtool.execute.plan import costs
+from irtool.execute.plan.program import Call, Group, Item, Known, Program, meta_of_item, numbers_of
+from irtool.ir.graph import Node
+from irtool.ops.array_library import np
+from irtool.ops.symbols.array_layout import Meta, fresh_meta
+
+BACKWARD = "aten::convolution_backward"
+Calls = tuple[list[Call], list[Item]]
+
+
+def is_convolution(kind: str) -> bool:
+    """May a node of a kind become calls of loops in C?"""
+    return kind in ("aten::convolution", "aten::_convolution", BACKWARD) or kind[:-2] in ("aten::conv", "aten::conv_transpose")
+
+
+def convolution_calls(node: Node, items: Sequence[Item], program: Program, options: GroupOptions) -> Calls:
+    """The calls for a convolution node, or for its gradient, and its results; none where the node remains a call of the operator: sizes are
+    unknown or wrong, it is small, there is no C compiler, or C is off."""
+    if options.native is False or compiler() is None or len(items) < 7:
+        return [], []
+    try:
+        return (backward if node.kind == BACKWARD else forward)(node, items, program, options) or ([], [])
+    except (NotNative, ValueError):     # ValueError: another form than the operator's, which reports it
+        return [], []
+
+
+def forward(node: Node, items: Sequence[Item], program: Program, options: GroupOptions) -> Calls | None:
+    """A convolution, plain or transposed."""
+    if "convolution" in node.kind:
+        stride, padding, dilation, transposed, more, groups = items[3:9]
+    elif "transpose" in node.kind:
+        (stride, padding, more, groups, dilation), transposed = items[3:8], Known(True)
+    else:
+        (stride, padding, dilation, groups), transposed, more = items[3:7], Known(False), Known([0])
+    x, weight, bias = [meta_of_item(item) for item in items[:3]]
+    has_bias = not (isinstance(items[2], Known) and items[2].value is None)
+    sizes = form(x, weight, (stride, padding, dilation, more), transposed, groups, options)
+    if sizes is None or x is None or weight is None:
+        return None
+    at, use = sizes
+    outs = at.groups * (at.channels if use == "transposed" else at.outs)
+    if has_bias and (bias is None or bias.dtype != x.dtype or bias.shape != (outs,)):
+        return None
+    rank = len(weight.shape) - 2
+    shape = (*x.shape[:-rank - 1], outs, *(at.extents if use == "transposed" else at.counts)[-rank:])
+    out = program.variable(fresh_meta(x.dtype, shape))
+    function = Convolution(use, at, shape, x.dtype, has_bias, crew(options))
+    return [Call(function, tuple(items[:2 + has_bias]), {}, out, "out", node)], [out]
+
+
+def backward(node: Node, items: Sequence[Item], program: Program, options: GroupOptions) -> Calls | None:
+    """The gradients of a convolution for its input, its weight and its bias, as far as they are asked for and read."""
+    grad, x, weight, _, stride, padding, dilation, transposed, more, groups, mask = items
+    metas = [meta_of_item(item) for item in (grad, x, weight)]
+    asked = mask.value if isinstance(mask, Known) else [each.value for each in mask.items if isinstance(each, Known)] \
+        if isinstance(mask, Group) else []
+    sizes = form(metas[1], metas[2], (stride, padding, dilation, more), transposed, groups, options)
+    if sizes is None or len(asked) != 3 or len(node.outputs) != 3 or metas[0] is None or metas[1] is None or metas[2] is None:
+        return None
+    at, use = sizes
+    rank = len(metas[2].shape) - 2
+    outs, counts = (at.channels, at.extents) if use == "transposed" else (at.outs, at.counts)
+    if metas[0].dtype != metas[1].dtype or metas[0].shape != (*metas[1].shape[:-rank - 1], at.groups * outs, *counts[-rank:]):
+        return None
+    asked = [each and bool(out.uses) for each, out in zip(asked, node.outputs, strict=True)]
+    results: list[Item] = [Known(None)] * 3
+    calls: list[Call] = []
+    if asked[0]:
+        results[0] = out = program.variable(fresh_meta(metas[1].dtype, metas[1].shape))
+        function = Convolution("forward" if use == "transposed" else "transposed", at, metas[1].shape, metas[1].dtype, False, crew(options))
+        calls.append(Call(function, (grad, weight), {}, out, "out", node))
+    if asked[1]:
+        results[1] = out = program.variable(fresh_meta(metas[2].dtype, metas[2].shape))
+        function = Convolution("weight", at, metas[2].shape, metas[2].dtype, False, crew(options))
+        calls.append(Call(function, (grad, x) if use == "transposed" else (x, grad), {}, out, "out", node))
+    if asked[2]:
+        results[2] = out = program.variable(fresh_meta(metas[0].dtype, (at.groups * outs,)))
+        axes = tuple([axis for axis in range(len(metas[0].shape)) if axis != len(metas[0].shape) - rank - 1])
+        calls.append(Call(np.ndarray.sum, (grad,), {"axis": axes}, out, "fresh", node))
+    return calls, results
+
+
+def crew(options: GroupOptions) -> int:
+    """How many threads may share a convolution: as many as a product of BLAS, which it would be otherwise."""
+    return max(options.threads, costs.blas_threads())
+
+
+def form(x: Meta | None, weight: Meta | None, lists: Sequence[Item], transposed: Item, groups: Item,
+         options: GroupOptions) -> tuple[Geometry, str] | None:
+    """The sizes and the use of a convolution: "forward", or "transposed" with the sizes of the convolution that it reverses. None if they
+    are not known, or do not fit, or the convolution is small. lists: stride, padding, dilation, output padding."""
+    if x is None or weight is None or x.dtype != weight.dtype or x.dtype.char not in "fd" or 0 in (*x.shape, *weight.shape):
+        return None
+    rank = len(weight.shape) - 2
+    if not isinstance(transposed, Known) or not isinstance(groups, Known) or not 1 <= rank <= 3 or len(x.shape) not in (rank + 1, rank + 2):
+        return None
+    numbers = [numbers_of(each) for each in lists]
+    stride, padding, dilation, more = [each * rank if len(each) == 1 else each for each in numbers]
+    count, is_transposed = groups.value, bool(transposed.value)
+    if any(len(each) != rank for each in (stride, padding, dilation)) or is_transposed and len(more) != rank or count < 1 \
+            or min(*stride, *dilation) < 1 or min(padding) < 0 or weight.shape[0] % count:
+        return None
+    if x.shape[-rank - 1] != (weight.shape[0] if is_transposed else weight.shape[1] * count):
+        return None
+    extents, counts = [], []
+    for place, size in enumerate(x.shape[-rank:]):
+        s, p, d, k = stride[place], padding[place], dilation[place], weight.shape[2 + place]
+        if is_transposed:
+            if not 0 <= more[place] < max(s, d):
+                return None
+            counts.append(size)
+            extents.append((size - 1) * s - 2 * p + d * (k - 1) + 1 + more[place])
+        else:
+            extents.append(size)
+            counts.append((size + 2 * p - d * (k - 1) - 1) // s + 1)
+    if min(*extents, *counts) < 1:
+        return None
+    sizes, nothing = [(*[1] * (3 - rank), *each) for each in (extents, counts, weight.shape[2:], stride, dilation)], [0] * (3 - rank)
+    at = Geometry(x.shape[0] if len(x.shape) > rank + 1 else 1, count, weight.shape[1], weight.shape[0] // count, sizes[0], sizes[1],
+                  sizes[2], sizes[3], sizes[4], (*nothing, *padding))
+    return (at, "transposed" if is_transposed else "forward") if options.native or at.products >= WORTH_IT else None
+
+
+__all__ = ["convolution_calls", "is_convolution"]

@@ -1,0 +1,136 @@
+"""Convolutions in C, and their gradients, give what the operators give, whatever their sizes; the same bits for any number of threads."""
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irtool
+from irtool.execute.native import convolution_calls
+from irtool.execute.native.building import compiler
+from irtool.execute.native.convolution_calls import Convolution, Geometry
+from irtool.execute.plan.compiled import Plan
+from irtool.execute.plan.memory import every
+from irtool.execute.plan.program import Call
+
+pytestmark = pytest.mark.skipif(compiler() is None, reason="needs a C compiler")
+
+
+class Case:
+    """A convolution with sizes drawn from a seed."""
+
+    def __init__(self, seed: int) -> None:
+        draw = random.Random(seed)
+        self.rank = rank = draw.choice([1, 2, 2, 2, 3])
+        self.transposed = draw.random() < 0.3
+        self.groups = draw.choice([1, 1, 2, 3, 5])
+        depthwise = self.groups > 1 and draw.random() < 0.5
+        self.channels = self.groups * (1 if depthwise else draw.randint(1, 9))
+        self.outs = self.groups * (draw.randint(1, 2) if depthwise else draw.choice([1, 2, 5, 8, 13, 19]))
+        self.kernel = [draw.randint(1, 4) for _ in range(rank)]
+        self.stride = [draw.choice([1, 1, 2, 3]) for _ in range(rank)]
+        self.dilation = [draw.choice([1, 1, 2]) for _ in range(rank)]
+        self.padding = [draw.randint(0, d * (k - 1) + draw.randint(0, 1)) for d, k in zip(self.dilation, self.kernel, strict=True)]
+        reach = [d * (k - 1) + 1 for d, k in zip(self.dilation, self.kernel, strict=True)]
+        self.extents = [max(r - 2 * p, p + 1, 1) + draw.randint(0, 90 if rank == 1 else 23 // rank)
+                        for r, p in zip(reach, self.padding, strict=True)]
+        self.more = [draw.randrange(max(s, d)) if self.transposed else 0 for s, d in zip(self.stride, self.dilation, strict=True)]
+        self.samples = draw.choice([0, 1, 1, 2, 3])      # 0: no dimension for samples
+        self.has_bias = draw.random() < 0.5
+        self.dtype = draw.choice(["float32", "float32", "float64"])
+        self.strided = draw.random() < 0.3
+        self.generator = np.random.default_rng(seed)
+
+    def text(self) -> str:
+        """The graph: x, w and perhaps b to y."""
+        lists = {"s": self.stride, "p": self.padding, "d": self.dilation, "o": self.more}
+        return "\n".join([
+            f"graph(%x : Tensor, %w : Tensor{', %b : Tensor' * self.has_bias}):",
+            *["  %b : NoneType = prim::Constant()"] * (not self.has_bias), f"  %t : bool = prim::Constant[value={int(self.transposed)}]()",
+            f"  %g : int = prim::Constant[value={self.groups}]()",
+            *[f"  %{name} : int[] = prim::Constant[value=[{', '.join(map(str, values))}]]()" for name, values in lists.items()],
+            "  %y : Tensor = aten::convolution(%x, %w, %b, %s, %p, %d, %t, %o, %g)", "  return (%y)", ""])
+
+    def values(self) -> list[Any]:
+        """x, w and perhaps b; x may lie channels last."""
+        outs, channels = (self.channels, self.outs) if self.transposed else (self.outs, self.channels)
+        sizes = [(*[self.samples] * (self.samples > 0), self.channels, *self.extents), (outs, channels // self.groups, *self.kernel),
+                 *[(self.outs,)] * self.has_bias]
+        x, *others = [self.generator.standard_normal(size).astype(self.dtype) for size in sizes]
+        axis = x.ndim - self.rank - 1
+        return [np.moveaxis(np.ascontiguousarray(np.moveaxis(x, axis, -1)), -1, axis) if self.strided else x, *others]
+
+
+def near(result: Any, wanted: Any) -> None:
+    """Asserts equality within the rounding of sums."""
+    tolerance = 1e-4 if wanted.dtype == np.float32 else 1e-11
+    np.testing.assert_allclose(result, wanted, rtol=tolerance, atol=tolerance * max(1.0, np.abs(wanted).max(initial=0)))
+    assert result.dtype == wanted.dtype
+
+
+def in_c(plan: Plan) -> int:
+    """How many calls of a plan are convolutions in C."""
+    assert plan.latest is not None and plan.latest.program is not None
+    return sum(isinstance(each, Call) and isinstance(each.function, Convolution) for each in every(plan.latest.program.body))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_drawn_convolutions_and_their_gradients(seed: int) -> None:
+    case = Case(seed)
+    graph, values = irtool.parse(case.text()).graph(), case.values()
+    (wanted,) = irtool.run(graph, values, interpret=True)
+    cotangent = case.generator.standard_normal(wanted.shape).astype(case.dtype)
+    wrt = range(len(values))
+    gradients = irtool.vjp(graph, values, [cotangent], wrt, interpret=True)
+    executor, plain = irtool.compile(graph, native=True), irtool.compile(graph, native=False)
+    for _ in range(3):
+        (result,), (without,) = executor.run(values), plain.run(values)
+        near(result, wanted)
+        assert result.flags.c_contiguous and without.tobytes() == wanted.tobytes()
+        for one, each in zip(executor.vjp(values, [cotangent], wrt), gradients, strict=True):
+            near(one, each)
+
+
+@pytest.mark.parametrize("use", ["forward", "transposed", "weight"])
+@pytest.mark.parametrize("groups", [1, 6])
+def test_any_number_of_threads_gives_the_same_bits(use: str, groups: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(convolution_calls, "WORTH_THREADS", 0)
+    at = Geometry(2, groups, 12 // groups, 18 // groups, (1, 20, 21), (1, 10, 21), (1, 3, 3), (1, 2, 1), (1, 1, 1), (0, 1, 1))
+    generator = np.random.default_rng(0)
+    x, y, w = [generator.standard_normal(size).astype("float32") for size in [(2, 12, 20, 21), (2, 18, 10, 21), (18, 12 // groups, 3, 3)]]
+    operands, shape = {"forward": ((x, w), y.shape), "transposed": ((y, w), x.shape), "weight": ((x, y), w.shape)}[use]
+    bits = {Convolution(use, at, shape, "float32", False, threads)(*operands).tobytes() for threads in (1, 2, 3, 5) for _ in range(2)}
+    assert len(bits) == 1
+
+
+def test_what_a_weight_was_is_not_remembered() -> None:
+    case = Case(1)
+    executor, (x, w, *rest) = irtool.compile(irtool.parse(case.text()).graph(), native=True), case.values()
+    for _ in range(5):
+        w *= -1.5
+        near(executor.run([x, w, *rest])[0], irtool.run(irtool.parse(case.text()).graph(), [x, w, *rest], interpret=True)[0])
+
+
+@pytest.mark.parametrize("kind", ["conv2d", "conv_transpose2d", "_convolution"])
+def test_large_convolutions_run_in_c_and_small_ones_do_not(kind: str) -> None:
+    rest = {"conv2d": "%l, %z, %l, %one", "conv_transpose2d": "%l, %z, %z, %one, %l",
+            "_convolution": "%l, %z, %l, %no, %z, %one, %no, %no, %no, %no"}[kind]
+    text = ("graph(%x : Tensor, %w : Tensor, %b : Tensor):\n  %one : int = prim::Constant[value=1]()\n"
+            "  %no : bool = prim::Constant[value=0]()\n  %l : int[] = prim::Constant[value=[1, 1]]()\n"
+            f"  %z : int[] = prim::Constant[value=[0]]()\n  %y : Tensor = aten::{kind}(%x, %w, %b, {rest})\n  return (%y)\n")
+    graph = irtool.parse(text).graph()
+    for channels, size, expected in ((4, 4, 0), (16, 24, 1)):
+        values = [np.ones((1, channels, size, size), "f"), np.ones((channels, channels, 3, 3), "f"), np.ones(channels, "f")]
+        for native, count in ((None, expected), (False, 0), (True, 1)):
+            plan = Plan(graph, native=native)
+            for _ in range(3):
+                near(plan(values)[0], irtool.run(graph, values, interpret=True)[0])
+                assert in_c(plan) == count
+
+
+def test_wrong_sizes_are_the_errors_of_the_operator() -> None:
+    graph = irtool.parse(Case(0).text()).graph()
+    with pytest.raises(irtool.Error, match="at least three dimensions"):
+        irtool.compile(graph, native=True).run([np.ones((2, 3), "f")] * len(graph.inputs))
