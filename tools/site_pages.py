@@ -6,6 +6,7 @@
 """
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 import sys
@@ -29,8 +30,8 @@ def address(path: str) -> str:
     """The page of a file of the repository: `index.md` of README.md, `source/irtool/ir/graph.py.md` of the module."""
     if path == "README.md":
         return "index.md"
-    if path.endswith(".md") or path.startswith("docs/"):
-        return path.removeprefix("docs/")
+    if path.endswith((".md", ".ipynb")) or path.startswith("docs/"):
+        return path.removeprefix("docs/").replace(".ipynb", ".md")
     return f"source/{path}/index.md" if (ROOT / path).is_dir() else f"source/{path}.md"
 
 
@@ -93,6 +94,20 @@ def file_page(path: str) -> str:
     return head + fenced(text, LANGUAGES.get(place.suffix, "text"))
 
 
+def notebook_page(path: Path) -> str:
+    """A notebook with what its cells showed."""
+    out = []
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        text = "".join(cell["source"])
+        out.append(text + "\n" if cell["cell_type"] == "markdown" else fenced(text, "python"))
+        for output in cell.get("outputs", ()):
+            data = output.get("data", {})
+            html = "".join(data.get("text/html", ""))
+            plain = "".join(data.get("text/plain", "") or output.get("text", ""))
+            out.append(f'<div class="output">{html}</div>\n' if html else fenced(plain, "text"))
+    return "\n".join(out)
+
+
 def fenced(text: str, language: str) -> str:
     """A block of code, whatever it contains."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
@@ -102,7 +117,7 @@ def fenced(text: str, language: str) -> str:
 
 def documents() -> dict[str, str]:
     """Pages of documents outside docs/, and of all files to which documents link, by address."""
-    pages: dict[str, str] = {}
+    pages = {address(f"docs/notebooks/{path.name}"): notebook_page(path) for path in (ROOT / "docs/notebooks").glob("*.ipynb")}
     waiting = [*OUTSIDE, *(path.relative_to(ROOT).as_posix() for path in (*(ROOT / "docs").rglob("*.md"), *ROOT.glob("passes/*.py")))]
     seen = set(waiting)
     for path in waiting:        # which grows

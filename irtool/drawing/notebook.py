@@ -10,6 +10,7 @@ from irtool.drawing.scenes import Scenes
 from irtool.drawing.svg import picture
 from irtool.ir.graph import Graph, Node, Value, counted
 from irtool.ir.module import Module
+from irtool.ir.pair import pairs
 
 LONGEST = 20_000
 """Letters of a text; the rest is cut."""
@@ -27,7 +28,8 @@ def html(thing: Any) -> str:
 def drawn(module: Module) -> str:
     """Pictures of the graphs of a module, and its text, folded."""
     scenes = Scenes(module)
-    pictures = [image(f"graph {name}", picture(scenes.scenes[name])) for name in scenes.roots]
+    in_pairs = [name for pair in pairs(module) for name in (pair.f.name, pair.df.name)]
+    pictures = [image(f"graph {name}", picture(scenes.scenes[name])) for name in scenes.roots if name not in in_pairs]
     return "".join(pictures) + folded("text", str(module)) if pictures else code(module)
 
 

@@ -328,16 +328,19 @@ class Scenes:
         for value, taken in zip(captured, pair.df.inputs[len(pair.input_vjps):]):
             start, end = place_in(f, self.keys.value(value)), place_in(df, self.keys.value(taken))
             if start is not None and end is not None:
-                scene.lines.append(Line([self.keys.value(value)], [(start[0] + start[2], start[1]), (end[0], end[1])], True))
+                points = [(start[0] + start[2], start[1]), (end[0], end[1])]
+                if start[1] == end[1]:      # over the boxes between them, not through them
+                    points = [(x + width / 2, middle - height / 2) for x, middle, width, height in (start, end)]
+                scene.lines.append(Line([self.keys.value(value)], points, True))
         return scene
 
 
-def place_in(outer: Box, key: str) -> tuple[float, float, float] | None:
-    """Left side, middle and width of the box of a value that is drawn directly in another box."""
+def place_in(outer: Box, key: str) -> tuple[float, float, float, float] | None:
+    """Left side, middle, width and height of the box of a value that is drawn directly in another box."""
     for scene in outer.inner:
         for box in scene.boxes:
             if box.key == key or key in box.members:
-                return outer.x + scene.x + box.x, outer.y + scene.y + box.y + box.height / 2, box.width
+                return outer.x + scene.x + box.x, outer.y + scene.y + box.y + box.height / 2, box.width, box.height
     return None
 
 

@@ -14,6 +14,8 @@ path { fill: none; stroke: #8397b0; stroke-width: 1.2 } .capture { stroke: #c257
 """
 """Of a picture that is a file; pages have rules of their own."""
 MARGIN = 16.0
+ARC = 12.0
+"""How far an arrow between boxes of one row bends above them."""
 SEPARATOR = ","
 """Between keys: no name of a value, node or graph contains it."""
 
@@ -62,8 +64,8 @@ def curve(line: Line, x: float, y: float) -> str:
     parts = [f"M{points[0][0]:.1f} {points[0][1]:.1f}"]
     if line.is_capture:
         (x0, y0), (x1, y1) = points
-        bend = max(30.0, (x1 - x0) / 2)
-        parts.append(f"C{x0 + bend:.1f} {y0:.1f} {x1 - bend:.1f} {y1:.1f} {x1:.1f} {y1:.1f}")
+        bend, rise = (max(30.0, (x1 - x0) / 2), 0.0) if y0 != y1 else (0.0, ARC)
+        parts.append(f"C{x0 + bend:.1f} {y0 - rise:.1f} {x1 - bend:.1f} {y1 - rise:.1f} {x1:.1f} {y1:.1f}")
     else:
         for i in range(1, len(points), 2):
             (x0, y0), (x1, y1) = points[i - 1], points[i]
