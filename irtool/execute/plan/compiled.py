@@ -160,7 +160,7 @@ class Variant:
             making = Making(self.graph, self.observed, self.options, self.is_grouped, self.start)
             program = rewrite(making, thorough, after)
             self.graph, self.observed, self.is_grouped = making.graph, making.observed, making.is_grouped
-            return program, MemoryPlan(program, self.written)
+            return program, MemoryPlan(program, self.written, is_first=not thorough)
         except NotLowered as reason:
             reason.node = reason.node or self.at
             raise

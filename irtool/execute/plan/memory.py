@@ -170,10 +170,11 @@ class Lives:
 class MemoryPlan:
     """The buffers of a program. place: the buffer that a call's result is written to, if it has one.
 
-    written: which inputs are copied for each run.
+    written: which inputs are copied for each run; is_first: the plan is for the first run alone.
     """
 
-    def __init__(self, program: Program, written: Sequence[bool] = ()) -> None:
+    def __init__(self, program: Program, written: Sequence[bool] = (), is_first: bool = False) -> None:
+        self.is_first = is_first
         self.lives = Lives(program)
         self.place: dict[Variable, Buffer] = {}
         self.over: dict[Variable, Variable] = {}        # a result -> the dying operand it is written over
@@ -329,7 +330,7 @@ class MemoryPlan:
         placed = [buffer for buffer in self.buffers if is_placed(buffer)]
         work = set(self.scratch.values())
         live = largest_sum([*outside, *[buffer.life for buffer in placed if buffer not in work]])
-        placement = place(placed, live)
+        placement = place(placed, live, self.is_first)
         self.arena = placement.arena
         self.pieces = [piece for piece in placement.pieces if len(piece.buffers) > 1]
         peak = placement.total + largest_sum(outside)

@@ -23,6 +23,8 @@ TRIED = 100
 """Buffers up to which several orders are tried."""
 GOOD = 1.03
 """A placement within this factor of the bytes alive at one time is good enough: no further order is tried."""
+FEW = 1 << 22
+"""Bytes of all buffers up to which the plan of a first run is placed quickly."""
 FOREVER = 1 << 60
 BY_OPERATOR = -1
 """Number of a buffer that the plan does not allocate: the memory of a result that an operator made."""
@@ -129,7 +131,8 @@ class Placement:
 
     __slots__ = ("pieces", "arena", "places")
 
-    def __init__(self, pieces: Iterable[Piece]) -> None:
+    def __init__(self, pieces: Iterable[Piece], is_final: bool = True) -> None:
+        """is_final: look for a placement of the pieces of the arena that is smaller than one after the other."""
         self.pieces = [piece for piece in pieces if piece.result is not None]
         self.places: list[tuple[Buffer, Piece | None, int]] = []
         rest: list[Buffer] = []
@@ -142,7 +145,7 @@ class Placement:
             self.places += [(buffer, None, self.arena + offset) for offset, *_, buffer in piece.buffers]
             rest += piece.all
             self.arena += piece.size
-        if self.arena and len(rest) > 1:        # in one large piece buffers fit better than in several smaller ones
+        if is_final and self.arena and len(rest) > 1:       # in one large piece buffers fit better than in several smaller ones
             offsets, total = in_one(rest)
             if total < self.arena:
                 self.arena = total
@@ -168,9 +171,12 @@ ORDERS: tuple[Order, ...] = (
 """Sort keys: the orders in which buffers are placed. The first places the largest buffers first."""
 
 
-def place(buffers: Sequence[Buffer], live: int) -> Placement:
-    """Give each buffer its place. live: the largest number of bytes alive at one time, which every placement needs at least."""
-    if len(buffers) > MAX_PLACED:
+def place(buffers: Sequence[Buffer], live: int, is_first: bool = False) -> Placement:
+    """Give each buffer its place. live: the largest number of bytes alive at one time, which every placement needs at least. is_first: the
+    placement is for the first run alone, so a few kilobytes matter less than the time that a good one takes."""
+    if is_first and sum([buffer.size for buffer in buffers]) <= FEW:
+        placement = Placement(by_size(buffers), is_final=False)
+    elif len(buffers) > MAX_PLACED:
         placement = Placement(by_size(buffers))
     else:
         placement = Placement(one_by_one(buffers, ORDERS[0]))
