@@ -33,6 +33,8 @@ def cse(graph: Graph) -> bool:
         nonlocal aliases
         if aliases is None:
             aliases = Aliases(graph)
+        if facts_of(first.kind).is_plain and aliases.is_private(dropped):
+            return True
         why = ""
         if is_random(first) or updates_statistics(first):
             why = "it is random, or updates statistics"

@@ -53,6 +53,7 @@ class Aliases:
         self._wild_values: list[Value] = []
         self._writes: dict[Node, list[Value]] = {}            # direct writes, before roots are known
         self._writes_all: set[Node] = set()                   # nodes that may write into any wild memory
+        self._plain: dict[str, frozenset[int]] = {}           # kinds that only allocate -> numbers of operands that need a closer look
         self._contents: dict[Value, tuple[Value, ...]] = {}   # lists that never leave: their elements
         self._of_one: dict[Value, list[Value]] = {}           # such a list -> results that may be views of the only tensor in it
         self._roots: dict[Value, frozenset[Value]] = {}       # of every value in _points, computed on first use
@@ -197,17 +198,22 @@ class Aliases:
             return any(map(self.is_written_itself, node.inputs))
         return any(map(self.is_written, node.inputs)) or any(map(self.is_written, node.outputs))
 
+    def is_private(self, node: Node) -> bool:
+        """Does no node write, and is each result of `node` in memory of its own that nothing outside the graph sees?"""
+        if self._writes or self._writes_all:
+            return False
+        for value in node.outputs:
+            if value in self._points or value in self._wild or value in self._output_roots:
+                return False
+        return True
+
     def can_merge(self, earlier: Node, dropped: Node) -> bool:
         """May users of `dropped` read the results of `earlier`, an equal node?
 
         Not if one of the results is written into, nor if both escape, unless they are views of the same memory anyway.
         """
-        if not self._writes and not self._writes_all:
-            for value in dropped.outputs:
-                if value in self._points or value in self._wild or value in self._output_roots:
-                    break
-            else:
-                return True
+        if self.is_private(dropped):
+            return True
         if earlier.kind == "prim::Uninitialized":
             return True
         for mine, yours in zip(earlier.outputs, dropped.outputs, strict=True):
@@ -290,10 +296,16 @@ class Aliases:
             self._writes.setdefault(node, []).append(value)
 
     def _analyze_block(self, block: Block) -> None:
-        plain: dict[str, frozenset[int]] = {}     # kinds that only allocate -> numbers of operands that need a closer look
-        for node in block:
+        plain = self._plain
+        end = block.return_node
+        after = end.next
+        while True:     # see Note [warm loops] in irtool/analysis/liveness.py
+            node = after
+            if node is end:
+                break
+            after = node.next
             arities = plain.get(node.kind)
-            if arities is not None and len(node.inputs) + len(node.attributes) not in arities:
+            if arities is not None and (not arities or len(node.inputs) + len(node.attributes) not in arities):
                 continue
             category = category_of(node)
             if category == FRESH:

@@ -2,8 +2,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
 
 from irtool.analysis.alias import Aliases
 from irtool.analysis.list_changes import ancestor
@@ -11,29 +9,17 @@ from irtool.analysis.overlaps import may_overlap
 from irtool.autodiff.formula_graphs import has_own_formula
 from irtool.ir.builder import Builder
 from irtool.ir.constants import constant, is_constant
-from irtool.ir.dtypes import dtype_code, is_float_dtype
+from irtool.ir.dtypes import dtype_code
 from irtool.ir.effects import IF_KINDS, node_may_write
 from irtool.ir.graph import RETURN, Block, Graph, Node, Value
 from irtool.ir.places import place_of
 from irtool.ir.schema import schema_of, schemas
 from irtool.ir.structure_kinds import CONTAINERS, LIST_RESHAPING_KINDS
 from irtool.ir.types import TENSOR, ListType, TensorType, spell
-from irtool.ops.facts import BOOL, KEEPS, facts_of_node
+from irtool.ops.facts import BOOL, facts_of_node
+from irtool.ops.result_dtypes import CASTS, FIRST_DTYPE, result_dtypes
 from irtool.ops.size_facts import OVERLAPPING_VIEWS
 from irtool.partial.items import holds_tensor
-
-_is_exact: ContextVar[bool] = ContextVar("is_exact", default=False)
-
-
-@contextmanager
-def exact_dtypes() -> Iterator[None]:
-    """A context in which tensors of unknown dtypes count as of different dtypes: a result gets the dtype of the tensor that the in-place
-    operator would write into, by a `type_as`."""
-    token = _is_exact.set(True)
-    try:
-        yield
-    finally:
-        _is_exact.reset(token)
 
 
 def without_writes(graph: Graph, wanted: Iterable[Node] | None = None) -> None:
@@ -135,24 +121,27 @@ def stop_writing(node: Node) -> bool:
 
 
 def in_its_dtype(graph: Graph, node: Node, target: Value) -> Value:
-    """The result of a replaced write, converted to the dtype of `target`, the tensor it wrote into, if the dtypes differ, or (within
-    `exact_dtypes`) may differ."""
-    result = node.output
-    type = target.type
-    if isinstance(type, TensorType) and is_float_dtype(type.dtype or "") and facts_of_node(node).result == KEEPS and all(
-            [value.type.dtype == type.dtype for value in node.inputs if isinstance(value.type, TensorType)]):
+    """The result of a replaced write, converted to the dtype of `target`, the tensor it wrote into, if the dtypes differ or may differ."""
+    result, type = node.output, target.type
+    if not isinstance(type, TensorType) or node.kind in FIRST_DTYPE:
         return result
-    if isinstance(type, TensorType) and type.dtype != "bool" and facts_of_node(node).result == BOOL:
+    if facts_of_node(node).result == BOOL and type.dtype != "bool":
         return Builder(graph).after(node).call("aten::type_as", result, target, type=spell(type, graph.dialect))
-    if _is_exact.get() and isinstance(type, TensorType) and any(
-            isinstance(value.type, TensorType) and None in (type.dtype, value.type.dtype) for value in node.inputs[1:]):
-        build = Builder(graph).after(node)
-        return build.call("aten::type_as", result, target, type=result.type)
-    if not isinstance(type, TensorType) or type.dtype is None or not any(
-            isinstance(value.type, TensorType) and value.type.dtype not in (None, type.dtype) for value in node.inputs):
+    if type.dtype is None:
+        if all(viewed(value) is viewed(target) for value in node.inputs if isinstance(value.type, TensorType)):
+            return result
+        return Builder(graph).after(node).call("aten::type_as", result, target, type=result.type)
+    if all([value.type.dtype == type.dtype for value in node.inputs if isinstance(value.type, TensorType)]):
         return result
     result_type, result.type = result.type, spell(TENSOR, graph.dialect)
     return Builder(graph).after(node).call("aten::to", result, dtype_code(type.dtype), False, False, None, type=result_type)
+
+
+def viewed(value: Value) -> Value:
+    """The tensor of the same dtype that a value is a view of."""
+    while value.node.kind not in CASTS and facts_of_node(value.node).is_view and result_dtypes(value.node, "complex64") == ["complex64"]:
+        value = value.node.inputs[0]
+    return value
 
 
 def is_rewritable(node: Node) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 from irtool.autodiff.gradient_modes import modes_in, refuse_grad_mode
 from irtool.autodiff.hidden_writes import is_writer
-from irtool.autodiff.in_place import exact_dtypes, without_writes
+from irtool.autodiff.in_place import without_writes
 from irtool.autodiff.versions import in_versions
 from irtool.dispatch.recipes import interpreted
 from irtool.dispatch.stack import Boxed, current, is_floating
@@ -77,9 +77,8 @@ def function_of(graph: Graph) -> Callable[..., Any]:
         refuse_grad_mode(graph)
     if any(map(is_writer, graph.walk())):
         graph = clone_graph(graph)
-        with exact_dtypes():
-            without_writes(graph)
-            graph = in_versions(graph)
+        without_writes(graph)
+        graph = in_versions(graph)
 
     packed = packed_nodes(graph)
 

@@ -47,12 +47,18 @@ class _Hidden:
 
 def node_key(node: Node) -> Key:
     """Two nodes with equal keys compute the same: kind, operands, attributes, result types."""
-    outputs = node.outputs
-    if not node.attributes and len(outputs) == 1:
-        return (node.kind, node.inputs, outputs[0].type)
-    if len(outputs) == 1 and isinstance(outputs[0].type, EnumType):
+    outputs, attributes = node.outputs, node.attributes
+    if len(outputs) != 1:
+        return (node.kind, node.inputs, tuple([value.type for value in outputs]), attribute_keys(node))
+    type = outputs[0].type
+    if not attributes:
+        return (node.kind, node.inputs, type)
+    if isinstance(type, EnumType):
         return (node,)      # each mention of an enumeration's member is an object of its own, as in torch: `is` tells them apart
-    return (node.kind, node.inputs, tuple([value.type for value in outputs]), attribute_keys(node))
+    if len(attributes) == 1:
+        ((name, attribute),) = attributes.items()
+        return (node.kind, node.inputs, type, name, _attribute_key(attribute))
+    return (node.kind, node.inputs, type, attribute_keys(node))
 
 
 def merge_equal_nodes(graph: Graph, is_candidate: Callable[[str], bool], can_merge: Callable[[Node, Node], bool]) -> bool:
@@ -120,11 +126,11 @@ class _Sweep:
 
     def reroute(self, node: Node) -> None:
         replaced = self.replaced
-        values = [replaced.get(value, value) for value in node.inputs]
+        values = tuple([replaced.get(value, value) for value in node.inputs])
         if self.has_uses:
             node.set_inputs(values)
         else:
-            node.inputs = tuple(values)
+            node.inputs = values
 
     def drop(self, node: Node, earlier: Node) -> None:
         self.dropped += 1

@@ -20,6 +20,11 @@ _linalg_eigvals linalg_eigvals
 """Kinds that may make tensors of another floating dtype from those of one."""
 CASTS_BY_ARGUMENT = frozenset(f"aten::{name}" for name in "softmax log_softmax sum mean prod cumsum cumprod norm logsumexp nansum".split())
 """The same, where they have an argument that says which."""
+FIRST_DTYPE = frozenset(f"aten::{name}" for name in """
+addbmm addmm addmv addr baddbmm copy fill index_add index_copy index_fill index_put index_reduce lerp masked_fill masked_scatter put
+scatter scatter_add scatter_reduce
+""".split())
+"""Kinds whose results have the dtype of the first operand, whatever dtypes the others have."""
 PASSING = frozenset(("prim::ConstantChunk", "prim::unchecked_cast", "prim::AutogradAdd", "prim::SumToSize"))
 """Kinds without a schema whose results have the dtype of their operands."""
 LISTS = frozenset(("prim::ListConstruct", "prim::ListUnpack", "prim::TupleConstruct", "prim::TupleUnpack", "aten::__getitem__"))
@@ -47,4 +52,5 @@ def result_dtypes(node: Node, dtype: str) -> list[str | None]:
     return [meaning.get(word, word) for word in words]
 
 
-__all__ = ["CASTS", "CASTS_BY_ARGUMENT", "FLOATS", "KEEPS", "LISTS", "PASSING", "REAL", "REAL_PARTS", "UNCERTAIN", "result_dtypes"]
+__all__ = ["CASTS", "CASTS_BY_ARGUMENT", "FIRST_DTYPE", "FLOATS", "KEEPS", "LISTS", "PASSING", "REAL", "REAL_PARTS", "UNCERTAIN",
+           "result_dtypes"]
