@@ -127,6 +127,28 @@ def row_major(xp: Any, array: Any) -> Any:
     return xp.asarray(array, order="C")
 
 
+def in_memory_order(xp: Any, array: Any, order: Sequence[int]) -> Any:
+    """The array laid out in memory with its dimensions in this order, the last next to each other; itself when it is."""
+    return row_major(xp, array.transpose(order)).transpose([order.index(place) for place in range(array.ndim)])
+
+
+def by_strides(x: Any, places: Iterable[int]) -> list[int]:
+    """Dimensions in the order in which they lie in memory."""
+    return sorted(places, key=lambda place: -abs(x.strides[place]))
+
+
+def channels_last(x: Any, least_rank: int = 4) -> Sequence[int]:
+    """(N, C, *sizes) -> the dimensions, C last if x lies so in memory as torch counts that: of two or three sizes."""
+    rank, least = x.ndim, 0
+    if not least_rank <= rank <= 5 or 0 in x.shape:
+        return range(rank)
+    for place in (1, *range(rank - 1, 1, -1), 0):
+        if x.strides[place] < least or place == 0 and least == x.strides[1]:
+            return range(rank)
+        least = x.strides[place] * x.shape[place]
+    return [0, *range(2, rank), 1]
+
+
 C_NAMES = {"float32": "float", "float64": "double", "int64": "long int", "int32": "int", "float16": "c10::Half", "bool": "bool",
            "complex64": "c10::complex<float>", "complex128": "c10::complex<double>", "uint8": "unsigned char", "int8": "signed char",
            "int16": "short int"}

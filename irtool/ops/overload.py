@@ -15,7 +15,18 @@ from irtool.ir.schema import Argument, Schema
 from irtool.ir.types import contiguous_strides
 from irtool.ops.array_library import np
 from irtool.ops.arrays import Array, as_array, astype, code_of, current_namespace, is_array, share_memory, title, to_number
-from irtool.ops.checks import fit, letter, overlaps, refuse_overlap, refuse_partial_overlap, repeats, row_major
+from irtool.ops.checks import (
+    by_strides,
+    channels_last,
+    fit,
+    in_memory_order,
+    letter,
+    overlaps,
+    refuse_overlap,
+    refuse_partial_overlap,
+    repeats,
+    row_major,
+)
 from irtool.ops.conjugates import spread
 from irtool.ops.kinds_of_values import tag
 from irtool.ops.op import Kernel, Op
@@ -178,24 +189,31 @@ def laid_out(kernel: Kernel, letters: str) -> Kernel:
     def wrapped(xp: Any, *args: Any) -> Any:
         results = kernel(xp, *args)
         several = results if isinstance(results, tuple) else (results,)
-        laid = tuple([in_order(xp, each, letter, args[0]) for each, letter in zip(several, letters, strict=True)])
+        laid = tuple([in_order(xp, each, letter, args) for each, letter in zip(several, letters, strict=True)])
         return laid if isinstance(results, tuple) else laid[0]
     return wrapped
 
 
-def in_order(xp: Any, array: Any, letter: str, first: Any) -> Any:
-    """The array in the memory order of a letter: C, F, K (as `first`, where that has its shape), or - (as it is)."""
+def in_order(xp: Any, array: Any, letter: str, args: Sequence[Any]) -> Any:
+    """The array, or those of a list, in the memory order of a letter: C, F, K (as the first argument, where that has its shape), P (the
+    same, where that has its rank), M (channels last, where the first of two or three sizes lies so), L (or of one), W (as a convolution
+    of the first with the second), or - (as it is)."""
+    if isinstance(array, list):
+        return [in_order(xp, each, letter, args) for each in array]
+    first = args[0]
     rank = getattr(array, "ndim", 0)
     if rank < 2 or letter == "-":
         return array
-    order = list(range(rank))
+    order: Any = range(rank)
     if letter == "F":
-        order[-2:] = [rank - 1, rank - 2]
-    elif letter == "K" and first.shape == array.shape:
-        order.sort(key=lambda place: -abs(first.strides[place]))
-    if order == sorted(order):
-        return row_major(xp, array)
-    return row_major(xp, array.transpose(order)).transpose([order.index(place) for place in range(rank)])
+        order = [*order[:-2], rank - 1, rank - 2]
+    elif letter == "K" and first.shape == array.shape or letter == "P" and first.ndim == rank:
+        order = by_strides(first, order)
+    elif letter in "MLW" and first.ndim == rank:
+        seen = [first] if letter != "W" else args[rank == 3:2] if rank < 5 or array.dtype == np.float32 else []
+        orders = [list(channels_last(each, 4 if letter == "M" else 3)) for each in seen]
+        order = max(orders, default=order)      # channels last, if any lies so
+    return row_major(xp, array) if list(order) == sorted(order) else in_memory_order(xp, array, order)
 
 
 def first_dtype(values: Sequence[Any]) -> np.dtype[Any] | None:

@@ -119,3 +119,7 @@ for _rank in (1, 2, 3):
 
 table.takes("hf", "_adaptive_avg_pool2d_backward adaptive_max_pool2d_backward _adaptive_avg_pool3d_backward "
              "adaptive_max_pool3d_backward")
+table.laid_out("M", "adaptive_avg_pool2d _adaptive_avg_pool2d _adaptive_avg_pool2d_backward")
+table.laid_out("MM", "adaptive_max_pool2d")
+table.laid_out("L", "adaptive_avg_pool1d")
+table.laid_out("LL", "adaptive_max_pool1d")

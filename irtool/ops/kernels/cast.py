@@ -308,3 +308,4 @@ def element_size(xp, self):
 
 table.laid_out("K", "fill zero")
 table.laid_out("C", "alias_copy detach_copy lift_fresh_copy")
+table.laid_out("K", "copy")

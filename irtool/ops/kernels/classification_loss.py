@@ -357,3 +357,4 @@ table.takes("f", "multi_margin_loss multi_margin_loss_backward multilabel_margin
              "_ctc_loss _ctc_loss_backward")
 table.takes("hf", "nll_loss_backward nll_loss2d_backward")
 table.takes("f", "multilabel_margin_loss_backward")
+table.laid_out("C", "_ctc_loss_backward")

@@ -393,3 +393,6 @@ def col2im(xp, self, output_size, kernel_size, dilation, padding, stride):
 table.takes("uilhfc", "conv1d conv2d conv3d conv_tbc")
 table.takes("lhfc", "conv_transpose1d conv_transpose2d.input conv_transpose3d.input")
 table.takes("bhfc", "im2col col2im")
+table.laid_out("W", "_convolution convolution conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d _convolution_mode "
+               "thnn_conv2d _slow_conv2d_forward slow_conv_dilated2d")
+table.laid_out("MM-", "convolution_backward")

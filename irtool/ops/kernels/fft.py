@@ -3,7 +3,7 @@ import math
 
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import astype, complex_of, real_of, title, wrap_dim
-from irtool.ops.checks import wrap_dims
+from irtool.ops.checks import by_strides, channels_last, in_memory_order, wrap_dims
 from irtool.ops.op import OpTable
 from irtool.ops.promotion import float_of
 
@@ -42,7 +42,8 @@ def _one(name, real_input=False, halved=None):
         axis = _axis(name, x, dim)
         length = n if n is not None else 2 * (x.shape[axis] - 1) if halved else x.shape[axis]
         length = _points(length)
-        return _rounded(xp, getattr(xp.fft, name)(_not_empty(xp, x, (axis,)), length, axis, norm), x)
+        result = _rounded(xp, getattr(xp.fft, name)(_not_empty(xp, x, (axis,)), length, axis, norm), x)
+        return _laid_out(xp, result, x, [axis], is_padded=(length // 2 + 1 if halved else length) > x.shape[axis])
     table.define(f"aten::fft_{name}(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", kernel,
                  doc=f"{name} along one dimension, cut or padded with zeros to n.")
 
@@ -58,6 +59,12 @@ def _rounded(xp, result, x):
     """The result in the precision of x."""
     wanted = complex_of(x.dtype) if result.dtype.kind == "c" else real_of(x.dtype)
     return astype(result, wanted)
+
+
+def _laid_out(xp, result, x, axes, last=None, is_padded=False):
+    """As torch: what is no axis in the order in which it lies in x (padded, if torch pads it), then the axes, too, and the last one."""
+    order = channels_last(x) if is_padded else by_strides(x, range(x.ndim))
+    return in_memory_order(xp, result, sorted(order, key=lambda place: (place in axes) + (place == last)))
 
 
 _one("fft")
@@ -107,7 +114,12 @@ def _several(name, real_input=False):
             if real_input or name in ("irfftn", "hfftn"):
                 raise RunError(f"{name} must transform at least one axis")
             return astype(x, complex_of(x.dtype))
-        return _rounded(xp, COMPUTE[name](xp, _not_empty(xp, x, axes), sizes, axes, norm), x)
+        result = _rounded(xp, COMPUTE[name](xp, _not_empty(xp, x, axes), sizes, axes, norm), x)
+        needed = [*sizes[:-1], sizes[-1] // 2 + 1] if name in ("irfftn", "hfftn") else sizes
+        is_padded = any(size > x.shape[axis] for size, axis in zip(needed, axes, strict=True))
+        if name == "ihfftn" and len(axes) > 1:      # torch transforms the last axis first, and then the others
+            return _laid_out(xp, result, _laid_out(xp, result, x, axes[-1:], None, is_padded), axes[:-1])
+        return _laid_out(xp, result, x, axes, axes[-1] if "r" in name or "h" in name else None, is_padded)
 
     table.define(f"aten::fft_{name}(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", compute,
                  doc=f"{name[:-1]} along several dimensions (all by default), cut or padded with zeros to sizes s.")
@@ -162,7 +174,7 @@ def fft_c2c(xp, self, dim, normalization, forward):
     axes = wrap_dims(dim, self.ndim)
     norm = "backward" if forward else "forward"
     result = (xp.fft.fftn if forward else xp.fft.ifftn)(self, None, axes, norm)
-    return _rounded(xp, _normalized(result, normalization, math.prod(self.shape[axis] for axis in axes)), self)
+    return _laid_out(xp, _rounded(xp, _normalized(result, normalization, math.prod(self.shape[axis] for axis in axes)), self), self, axes)
 
 
 @table.op("aten::_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor")
@@ -186,5 +198,4 @@ def fft_c2r(xp, self, dim, normalization, last_dim_size):
 
 table.takes("c", "_fft_c2c _fft_c2r")
 table.takes("f", "_fft_r2c")
-table.laid_out("C", "fft_rfft fft_ihfft fft_rfftn fft_rfft2 "
-               "fft_irfftn fft_irfft2 fft_hfftn fft_hfft2 fft_fftshift fft_ifftshift _fft_r2c _fft_c2r")
+table.laid_out("C", "fft_fftshift fft_ifftshift _fft_r2c _fft_c2r")

@@ -1,7 +1,7 @@
 """Tensors joined, cut apart, repeated and rearranged. What cuts gives views; what joins or rearranges gives new, contiguous tensors."""
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import astype, broadcast_view, wrap_dim
-from irtool.ops.checks import row_major
+from irtool.ops.checks import by_strides, in_memory_order, row_major
 from irtool.ops.kernels.shape import infer_shape
 from irtool.ops.op import OpTable
 from irtool.ops.promotion import result_type
@@ -455,7 +455,11 @@ def rot90(xp, self, k, dims):
     a, b = (wrap_dim(d, self.ndim) for d in dims)
     if a == b:
         raise RunError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
-    return row_major(xp, xp.rot90(self, k, (a, b)))
+    turned = xp.rot90(self, k, (a, b))
+    order = by_strides(self, range(self.ndim))
+    if k % 2:       # torch swaps the dimensions of what it has turned over
+        order = [b if place == a else a if place == b else place for place in order]
+    return in_memory_order(xp, turned, order)
 
 
 # ---- grids and products of sequences
@@ -584,3 +588,4 @@ table.takes("hf", "_weight_norm _weight_norm_interface")
 table.takes("hfc", "norm_except_dim")
 table.laid_out("K", "flip fliplr flipud")
 table.laid_out("C", "_weight_norm")
+table.laid_out("C-", "_weight_norm_interface")

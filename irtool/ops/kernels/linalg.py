@@ -62,8 +62,9 @@ def _solve(xp, A, B, left, name):
     except xp.linalg.LinAlgError:
         _, _, info = lu_packed(xp, A)
         X = None
-    if X is not None and not left:
+    if X is not None:
         X = row_major(xp, X.swapaxes(-1, -2))
+        X = X.swapaxes(-1, -2) if left else X
     return (X[..., 0] if vector and X is not None else X), info
 
 
@@ -157,7 +158,8 @@ def lu_solved(xp, LU, pivots, B, left, conjugated):
 @table.op("aten::linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor")
 def linalg_lu_solve(xp, LU, pivots, B, left, adjoint):
     """X with A @ X = B from the LU factorization of A."""
-    return lu_solved(xp, LU, pivots, B, left, adjoint)
+    X = lu_solved(xp, LU, pivots, B, left, adjoint)
+    return row_major(xp, X.swapaxes(-1, -2)).swapaxes(-1, -2) if left else row_major(xp, X)
 
 
 @table.op("aten::lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor")
@@ -525,3 +527,6 @@ table.takes("fc", "linalg_matrix_rank")
 table.laid_out("F", "linalg_solve_triangular cholesky_solve cholesky_inverse lu_solve linalg_inv linalg_cholesky cholesky")
 table.laid_out("FF", "triangular_solve")
 table.laid_out("F-", "linalg_inv_ex linalg_cholesky_ex")
+table.laid_out("-F--", "_linalg_solve_ex")
+table.laid_out("-F-", "_linalg_det")
+table.laid_out("--F-", "_linalg_slogdet")

@@ -376,6 +376,13 @@ def instance_norm(xp, input, weight, bias, running_mean, running_var, use_input_
 
 table.takes("hfc", "rms_norm _fused_rms_norm")
 table.takes("hf", "native_batch_norm_backward native_layer_norm_backward native_group_norm_backward")
-table.laid_out("C", "batch_norm rms_norm instance_norm")
-table.laid_out("C--", "native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_no_training native_batch_norm_backward")
+table.laid_out("C", "rms_norm instance_norm")
+table.laid_out("M", "batch_norm group_norm")
+table.laid_out("M--", "native_group_norm native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_no_training "
+               "native_batch_norm_backward batch_norm_backward")
 table.laid_out("-C-", "native_layer_norm")
+table.laid_out("CC", "_fused_rms_norm")
+table.laid_out("C--", "native_layer_norm_backward _batch_norm_impl_index_backward")
+table.laid_out("M---", "_batch_norm_with_update _batch_norm_no_update")
+table.laid_out("M----", "_native_batch_norm_legit_functional _batch_norm_impl_index")
+table.laid_out("M-----", "_batch_norm_with_update_functional")

@@ -1,7 +1,7 @@
 """Tensors with a border: constant, mirrored, repeated or circular; and the gradients of these."""
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import add_at, as_array, to_number
-from irtool.ops.checks import row_major
+from irtool.ops.checks import channels_last, in_memory_order
 from irtool.ops.op import OpTable
 
 table = OpTable("padding")
@@ -32,7 +32,7 @@ def padded_constant(xp, self, pad, value=0):
     source = tuple(slice(max(-b, 0), n - max(-a, 0)) for n, (b, a) in zip(self.shape, borders, strict=True))
     if self.ndim:
         result[target] = self[source]
-        return result
+        return in_memory_order(xp, result, channels_last(self))
     return self.copy()
 
 
@@ -79,12 +79,13 @@ def _check(self, pad, mode, rank=None):
 def padded(xp, self, pad, mode):
     """Borders that repeat the tensor: `reflect`, `replicate` or `circular`."""
     _check(self, pad, mode)
+    order = range(self.ndim) if mode == "circular" else channels_last(self)
     for place in range(len(pad) // 2):
         before, after = pad[2 * place], pad[2 * place + 1]
         if before or after:
             axis = self.ndim - 1 - place
             self = xp.take(self, source_places(xp, self.shape[axis], before, after, mode), axis)
-    return row_major(xp, self)
+    return in_memory_order(xp, self, order)
 
 
 def pad_by_mode(xp, self, pad, mode, value):
@@ -120,6 +121,7 @@ def pad_circular(xp, self, pad):
 
 def unpadded(xp, grad, shape, pad, mode):
     """Gradient of `padded`: what the borders got goes to the places they repeat."""
+    order = channels_last(grad)
     for place in range(len(pad) // 2):
         axis = grad.ndim - 1 - place
         extent = shape[axis]
@@ -127,7 +129,7 @@ def unpadded(xp, grad, shape, pad, mode):
         result = xp.zeros((extent, *moved.shape[1:]), grad.dtype)
         add_at(result, source_places(xp, extent, pad[2 * place], pad[2 * place + 1], mode), moved)
         grad = xp.moveaxis(result, 0, axis)
-    return row_major(xp, grad)
+    return in_memory_order(xp, grad, order)
 
 
 def _named(mode, count):

@@ -420,3 +420,4 @@ def seed_generator(xp, self, seed):
 def seed_all(xp, seed):
     """From now on numbers are drawn as after a start with this seed."""
     seed_generator.kernel(xp, generator(), seed)
+table.laid_out("K", "dropout feature_dropout alpha_dropout feature_alpha_dropout")

@@ -236,3 +236,4 @@ def pad_packed_sequence(xp, data, batch_sizes, batch_first, padding_value, total
 table.takes("hfc", "lstm.input lstm.data gru.input gru.data rnn_tanh.input rnn_tanh.data lstm_cell gru_cell")
 table.takes("uilhf", "rnn_relu.input rnn_relu.data rnn_relu_cell")
 table.takes("uilhfc", "rnn_tanh_cell")
+table.laid_out("C-", "_pack_padded_sequence")

@@ -272,3 +272,5 @@ table.takes("hf", "upsample_nearest1d_backward upsample_nearest2d_backward upsam
              "upsample_linear1d_backward upsample_bilinear2d_backward upsample_trilinear3d_backward "
              "upsample_bicubic2d_backward")
 table.takes("f", "_upsample_bilinear2d_aa_backward _upsample_bicubic2d_aa_backward _upsample_lanczos2d_aa_backward")
+table.laid_out("M", "upsample_nearest2d upsample_nearest3d upsample_bilinear2d upsample_bicubic2d upsample_trilinear3d "
+               "_upsample_nearest_exact2d _upsample_nearest_exact3d")

@@ -1,7 +1,7 @@
 """Running sums, products and extremes along a dimension; differences, integrals by the trapezoid rule, numerical gradients."""
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import as_array, astype, dtype_of, to_number, wrap_dim
-from irtool.ops.checks import c_name, only, refuse_overlap, wrap_dims
+from irtool.ops.checks import c_name, only, refuse_overlap, row_major, wrap_dims
 from irtool.ops.kernels.reduction import add_up, as_summed
 from irtool.ops.op import OpTable
 from irtool.ops.promotion import float_of, result_type
@@ -100,7 +100,7 @@ def diff(xp, self, n, dim, prepend, append):
     if any(x.ndim != self.ndim for x in joined):
         raise RunError("diff expects prepend or append to be the same dimension as input")
     dtype = result_type(joined)
-    x = xp.concatenate([astype(part, dtype) for part in joined], axis) if len(joined) > 1 else self.copy()
+    x = row_major(xp, xp.concatenate([astype(part, dtype) for part in joined], axis)) if len(joined) > 1 else self
     for _ in range(min(n, x.shape[axis])):
         right, left = x[_along(axis, 1, None)], x[_along(axis, None, -1)]
         x = right ^ left if dtype.kind == "b" else right - left
@@ -260,3 +260,4 @@ table.define(("aten::gradient.tensorarrayint(Tensor self, *, Tensor[] spacing, i
 
 table.laid_out("C", "cumsum cumprod logcumsumexp cumulative_trapezoid")
 table.laid_out("CC", "cummax cummin")
+table.laid_out("C", "gradient")

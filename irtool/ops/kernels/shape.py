@@ -7,7 +7,7 @@ import math
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.types import contiguous_strides
 from irtool.ops.arrays import broadcast_view, complex_of, dtype_of, element_strides, is_contiguous, real_of, title, wrap_dim
-from irtool.ops.checks import row_major
+from irtool.ops.checks import in_memory_order, row_major
 from irtool.ops.conjugates import conjugated
 from irtool.ops.op import OpTable
 
@@ -268,10 +268,7 @@ def unflatten(xp, self, dim, sizes):
 def contiguous(xp, self, memory_format):
     """The tensor itself when it lies in memory in this order, else a copy that does."""
     order = _ordered_for(self, memory_format)
-    if order is None:
-        return row_major(xp, self)
-    laid_out = row_major(xp, self.transpose(order))
-    return laid_out.transpose([order.index(place) for place in range(self.ndim)])
+    return row_major(xp, self) if order is None else in_memory_order(xp, self, order)
 
 
 # ---- dimensions in another order

@@ -112,3 +112,5 @@ def masked_softmax_backward(xp, grad_output, output, mask, dim):
 # ---- dtypes that torch serves
 
 table.takes("hf", "_softmax_backward_data _log_softmax_backward_data _masked_softmax_backward")
+table.laid_out("K", "_masked_softmax")
+table.laid_out("C", "_softmax_backward_data _log_softmax_backward_data _masked_softmax_backward")
