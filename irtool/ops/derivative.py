@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any
 
-from irtool.ir.schema import Argument, Schema, parse_schema
+from irtool.ir.schema import Argument, Schema, parse_schema, schemas
 
 ANNOTATIONS = {"Scalar": "number"}
 """How a formula annotates types that schemas spell otherwise, lists and options apart."""
@@ -37,14 +37,16 @@ class Derivative:
     """A function from `grad` and whatever else it names to the gradients of tensors, as `OpTable.derivative` takes it."""
 
     def __init__(self, rule: Callable[..., Any], names: list[str], schema: str, sums: bool, is_slope: bool,
-                 scope: dict[str, Any] | None = None) -> None:
-        """scope: names that the formula may read besides the globals of the rule."""
+                 scope: dict[str, Any] | None = None, through: str = "") -> None:
+        """scope: names that the formula may read besides the globals of the rule. through: the operator that computes the results, and
+        more that the rule reads, from arguments of the same names."""
         self.rule = rule
         self.scope = scope
         self.names = names
         self.sums = sums
         self.is_slope = is_slope
         self.schema = schema
+        self.through = through
         self._formulas: dict[str, Callable[..., Any]] = {}
 
     @cached_property
@@ -75,19 +77,21 @@ class Derivative:
         """The formula's text. Raises ValueError when the rule takes what is unknown, or does not return a gradient for each tensor."""
         *statements, last = _body(self.rule)
         unpacked, returned = self._returned(schema, last)
-        results = [each.name or (f"result{place}" if len(schema.returns) > 1 else "result") for place, each in enumerate(schema.returns)]
+        computing = schemas(f"aten::{self.through}")[0] if self.through else schema
+        results = [each.name or (f"result{place}" if len(computing.returns) > 1 else "result")
+                   for place, each in enumerate(computing.returns)]
         read = self.rule.__code__.co_varnames[:self.rule.__code__.co_argcount]
         if self.sums:
             read += tuple(f"{each.name}_size" for each, grad in zip(schema.arguments, returned, strict=True) if "sum_to_size" in grad)
         facts = {each: fact for each in read if (fact := _fact(each, schema))}
         known = {*results, *facts, *[each.name for each in schema.arguments]}
         grads = [each for each in read if each not in known] or ["grad"]
-        if len(grads) > len(results):
+        if len(grads) > len(schema.returns):
             raise ValueError(f"{schema.name}: its derivative reads {', '.join(grads)}, which are no arguments, results or sizes")
         types = [_annotation(each.type.text) + " | None" * (len(grads) > 1) for each in schema.returns]
-        space, _, word = schema.kind.partition("::")
+        space, _, word = computing.kind.partition("::")
         function = word.removesuffix("_") if space == "aten" else f"ops.{space}.{word}"
-        call = f"torch.{function}({', '.join(map(_passed, schema.arguments))})"
+        call = f"torch.{function}({', '.join(map(_passed, computing.arguments))})"
         return "\n".join([
             f"def {name}({', '.join(f'{each.name}: {_annotation(each.type.text)}' for each in schema.arguments)}):",
             *[f"    {each} = {fact}" for each, fact in facts.items()],
@@ -98,7 +102,7 @@ class Derivative:
             *[f"        {line}" for line in unpacked],
             f"        return {', '.join(returned)}",
             "",
-            f"    return {', '.join(results)}, backward", ""])
+            f"    return {', '.join(results[:len(schema.returns)])}, backward", ""])
 
     def _returned(self, schema: Schema, last: ast.expr) -> tuple[list[str], list[str]]:
         """Statements that unpack what calls return, and what `backward` returns for each argument."""

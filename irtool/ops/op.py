@@ -43,7 +43,8 @@ parameters are `grad`, the gradient of the first result (any other name that is 
 several are the gradients of the first results), and by name: arguments, results (`result`; `result0`, `result1`, ... if the schema does
 not name them) and facts of tensors (`self_size`, `tensors_size`, `bias_present`: `irtool.ops.derivative.FACTS`). A derivative with
 statements is a function under `@table.derivative(names)`, with its only `return` at the end. It returns a tuple, parts of which may be
-unpacked from a call (`*call(...), None`), or one call. A whole formula is needed to save other values:
+unpacked from a call (`*call(...), None`), or one call. `through="nll_loss_forward"` computes the results by that operator, whose other
+results the derivative may read. A whole formula is needed to save other values:
 
     @table.gradient("div.Tensor divide.Tensor true_divide.Tensor")
     def div_gradient(self: Tensor, other: Tensor):
@@ -222,12 +223,13 @@ class OpTable:
         return state
 
     def derivative(self, names: str, rule: Formula | None = None, *, sums: bool = False,
-                   is_slope: bool = False) -> Callable[[Formula], Formula]:
+                   is_slope: bool = False, through: str = "") -> Callable[[Formula], Formula]:
         """A decorator, or a call with a lambda: states the derivative from which formulas are generated (`irtool.ops.derivative`)."""
         def state(rule: Formula) -> Formula:
             pairs = self._named(names)
             name, op = pairs[0]
-            derivative = Derivative(rule, [each for each, _ in pairs], op.schemas[op.names.index(name)], sums, is_slope)
+            derivative = Derivative(rule, [each for each, _ in pairs], op.schemas[op.names.index(name)], sums, is_slope,
+                                    through=through)
             for name, op in pairs:
                 op._formulas[name] = derivative
             return rule

@@ -5,16 +5,7 @@ from irtool.ops.kernels.classification_loss import table
 from irtool.ops.tensor import Tensor, number, torch
 
 
-@table.gradient("nll_loss nll_loss2d nll_loss_nd")
-def nll_loss_gradient(self: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int):
-    result, total_weight = torch.nll_loss_forward(self, target, weight, reduction, ignore_index)
-
-    def backward(grad: Tensor):
-        return torch.nll_loss_backward(grad, self, target, weight, reduction, ignore_index, total_weight), None, None, None, None
-
-    return result, backward
-
-
+@table.derivative("nll_loss nll_loss2d nll_loss_nd", through="nll_loss_forward")
 @table.derivative("nll_loss_forward nll_loss2d_forward")
 def nll_loss_forward_gradient(grad, self, target, weight, reduction, ignore_index, total_weight):
     return torch.nll_loss_backward(grad, self, target, weight, reduction, ignore_index, total_weight), None, None
@@ -98,16 +89,7 @@ def multi_margin_loss_backward_gradient(grad, grad_output, self, target, p, marg
     return for_grad, second, None, None
 
 
-@table.gradient("multilabel_margin_loss")
-def multilabel_margin_loss_gradient(self: Tensor, target: Tensor, reduction: int):
-    result, is_target = torch.multilabel_margin_loss_forward(self, target, reduction)
-
-    def backward(grad: Tensor):
-        return torch.multilabel_margin_loss_backward(grad, self, target, reduction, is_target), None, None
-
-    return result, backward
-
-
+@table.derivative("multilabel_margin_loss", through="multilabel_margin_loss_forward")
 @table.derivative("multilabel_margin_loss_forward")
 def multilabel_margin_loss_forward_gradient(grad, self, target, reduction, is_target):
     return torch.multilabel_margin_loss_backward(grad, self, target, reduction, is_target), None

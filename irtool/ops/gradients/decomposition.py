@@ -136,14 +136,9 @@ def plain_eigh_gradient(A: Tensor, UPLO: str, compute_v: bool):
     return values, vectors, backward
 
 
-@table.gradient("linalg_eigvalsh")
-def eigvalsh_gradient(self: Tensor, UPLO: str):
-    values, vectors = torch.linalg_eigh(self, UPLO)
-
-    def backward(grad: Tensor):
-        return (vectors * torch.real(grad).unsqueeze(-2)) @ vectors.mH, None
-
-    return values, backward
+@table.derivative("linalg_eigvalsh", through="linalg_eigh")
+def eigvalsh_gradient(grad, eigenvectors):
+    return (eigenvectors * torch.real(grad).unsqueeze(-2)) @ eigenvectors.mH
 
 
 @table.derivative("linalg_eig")
@@ -160,14 +155,9 @@ def eig_gradient(grad_values, grad_vectors, eigenvalues, eigenvectors):
     return torch.linalg_solve(eigenvectors.mH, core @ eigenvectors.mH)
 
 
-@table.gradient("linalg_eigvals _linalg_eigvals")
-def eigvals_gradient(self: Tensor):
-    values, vectors = torch.linalg_eig(self)
-
-    def backward(grad: Tensor):
-        return torch.linalg_solve(vectors.mH, grad.unsqueeze(-1) * vectors.mH)
-
-    return values, backward
+@table.derivative("linalg_eigvals _linalg_eigvals", through="linalg_eig")
+def eigvals_gradient(grad, eigenvectors):
+    return torch.linalg_solve(eigenvectors.mH, grad.unsqueeze(-1) * eigenvectors.mH)
 
 
 # ---- singular values

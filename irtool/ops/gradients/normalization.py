@@ -36,20 +36,7 @@ def second_order(along: Tensor, scaled: Tensor, extra: Tensor, normalized: Tenso
 
 # ---- over the batch
 
-@table.gradient("batch_norm")
-def batch_norm_gradient(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None,
-                        training: bool, momentum: float, eps: float, cudnn_enabled: bool):
-    result, mean, inverse = torch.native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
-    mask = [True, weight is not None, bias is not None]
-
-    def backward(grad: Tensor):
-        for_input, for_weight, for_bias = torch.native_batch_norm_backward(grad, input, weight, running_mean, running_var, mean, inverse,
-                                                                           training, eps, mask)
-        return for_input, for_weight, for_bias, None, None, None, None, None, None
-
-    return result, backward
-
-
+@table.derivative("batch_norm", through="native_batch_norm")
 @table.derivative("native_batch_norm aten::_native_batch_norm_legit _native_batch_norm_legit_functional _batch_norm_impl_index")
 def native_batch_norm_gradient(grad, input, weight, running_mean, running_var, training, eps, result1, result2, weight_present,
                                bias_present):
@@ -145,19 +132,7 @@ def batch_norm_impl_index_backward_gradient(grad_input, grad_weight, grad_bias, 
 
 # ---- over the last dimensions
 
-@table.gradient("layer_norm")
-def layer_norm_gradient(input: Tensor, normalized_shape: list[int], weight: Tensor | None, bias: Tensor | None, eps: float,
-                        cudnn_enable: bool):
-    result, mean, inverse = torch.native_layer_norm(input, normalized_shape, weight, bias, eps)
-    mask = [True, weight is not None, bias is not None]
-
-    def backward(grad: Tensor):
-        for_input, for_weight, for_bias = torch.native_layer_norm_backward(grad, input, normalized_shape, mean, inverse, weight, bias, mask)
-        return for_input, None, for_weight, for_bias, None, None
-
-    return result, backward
-
-
+@table.derivative("layer_norm", through="native_layer_norm")
 @table.derivative("native_layer_norm")
 def native_layer_norm_gradient(grad, input, normalized_shape, weight, bias, result1, result2, weight_present, bias_present):
     return torch.native_layer_norm_backward(grad, input, normalized_shape, result1, result2, weight, bias,

@@ -10,49 +10,21 @@ def at_places(grad: Tensor, indices: Tensor, inner: int) -> Tensor:
     return grad.flatten(-inner).gather(-1, indices.flatten(-inner)).reshape(indices.size())
 
 
-@table.gradient("max_pool1d")
-def max_pool1d_gradient(self: Tensor, kernel_size: list[int], stride: list[int], padding: list[int], dilation: list[int], ceil_mode: bool):
-    result, indices = torch.max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)
-    sizes = self.size()
-
-    def backward(grad: Tensor):
-        return grad.new_zeros(sizes).scatter_add(-1, indices, grad), None, None, None, None, None
-
-    return result, backward
+@table.derivative("max_pool1d", through="max_pool1d_with_indices")
+@table.derivative("max_pool1d_with_indices")
+def max_pool1d_gradient(grad, result1, self_size):
+    return grad.new_zeros(self_size).scatter_add(-1, result1, grad)
 
 
-table.derivative("max_pool1d_with_indices", lambda grad, result1, self_size: grad.new_zeros(self_size).scatter_add(-1, result1, grad))
-
-
-@table.gradient("max_pool2d")
-def max_pool2d_gradient(self: Tensor, kernel_size: list[int], stride: list[int], padding: list[int], dilation: list[int], ceil_mode: bool):
-    result, indices = torch.max_pool2d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)
-
-    def backward(grad: Tensor):
-        return (torch.max_pool2d_with_indices_backward(grad, self, kernel_size, stride, padding, dilation, ceil_mode, indices),
-                None, None, None, None, None)
-
-    return result, backward
-
-
+@table.derivative("max_pool2d", through="max_pool2d_with_indices")
 @table.derivative("max_pool2d_with_indices")
-def max_pool2d_with_indices_gradient(grad, self, kernel_size, stride, padding, dilation, ceil_mode, result1):
+def max_pool2d_gradient(grad, self, kernel_size, stride, padding, dilation, ceil_mode, result1):
     return torch.max_pool2d_with_indices_backward(grad, self, kernel_size, stride, padding, dilation, ceil_mode, result1)
 
 
-@table.gradient("max_pool3d")
-def max_pool3d_gradient(self: Tensor, kernel_size: list[int], stride: list[int], padding: list[int], dilation: list[int], ceil_mode: bool):
-    result, indices = torch.max_pool3d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)
-
-    def backward(grad: Tensor):
-        return (torch.max_pool3d_with_indices_backward(grad, self, kernel_size, stride, padding, dilation, ceil_mode, indices),
-                None, None, None, None, None)
-
-    return result, backward
-
-
+@table.derivative("max_pool3d", through="max_pool3d_with_indices")
 @table.derivative("max_pool3d_with_indices")
-def max_pool3d_with_indices_gradient(grad, self, kernel_size, stride, padding, dilation, ceil_mode, result1):
+def max_pool3d_gradient(grad, self, kernel_size, stride, padding, dilation, ceil_mode, result1):
     return torch.max_pool3d_with_indices_backward(grad, self, kernel_size, stride, padding, dilation, ceil_mode, result1)
 
 
