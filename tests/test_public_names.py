@@ -25,7 +25,8 @@ DISPATCH = """
 Autograd Backend Batched Boxed DispatchError Hooks Layer Logger current grad grad_and_value hessian jacfwd jacrev jvp linearize
 value_and_grad vjp vmap
 """.split()
-API = (Path(__file__).parents[1] / "docs" / "api.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[1] / "docs"
+API = "".join([(DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("api", "gradients", "transformations", "archives")])
 MISSPELT = ("irtool.compil",)
 
 
@@ -35,6 +36,16 @@ def test_the_lists() -> None:
     for name in PUBLIC:
         assert getattr(irtool, name) is not None
         assert name in dir(irtool)
+
+
+def test_the_table_for_users_of_jax_names_what_exists() -> None:
+    rows = [line.split(" | ") for line in (DOCS / "from-jax.md").read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
+    names = re.findall(r"\b(?:irtool|torch)(?:\.\w+)+", " ".join(row[1] for row in rows))
+    assert len(names) > 25
+    for name in names:
+        value = irtool if name.startswith("irtool") else irtool.torch
+        for word in name.split(".")[1:]:
+            value = getattr(value, word)
 
 
 def test_every_name_is_documented() -> None:
