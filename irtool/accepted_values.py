@@ -11,18 +11,7 @@ from typing import Any, NoReturn
 from irtool.ir.errors import RunError
 from irtool.ir.graph import Graph, Value
 from irtool.ir.pair import OF
-from irtool.ir.types import (
-    ClassType,
-    DictType,
-    EnumType,
-    ListType,
-    OptionalType,
-    SimpleType,
-    TensorType,
-    TupleType,
-    Type,
-    UnionType,
-)
+from irtool.ir.types import ClassType, DictType, EnumType, ListType, OptionalType, SimpleType, TensorType, TupleType, Type, UnionType
 from irtool.ops.array_library import np
 from irtool.ops.arrays import as_array, code_of, current_namespace, dtype_named, is_array, memory_of, namespace_of, number_dtype, on_host
 from irtool.ops.kernels.prim import device

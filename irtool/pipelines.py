@@ -298,8 +298,7 @@ class Reader:
         end = self.at if end is None else end
         line = self.text.count("\n", 0, start) + 1
         column = start - self.text.rfind("\n", 0, start)
-        raise PipelineError(diagnostics=[Diagnostic("error", message, self.source, line, column, column + max(1, end - start))],
-                            code=code)
+        raise PipelineError(diagnostics=[Diagnostic("error", message, self.source, line, column, column + max(1, end - start))], code=code)
 
 
 def convert(words: Sequence[str], is_quoted: bool, type: str) -> Any:

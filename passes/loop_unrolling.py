@@ -133,8 +133,7 @@ def unroll(graph: Graph, loop: Node) -> None:
     condition = body.outputs[0]
     for _ in range(FACTOR):
         values = copy_round(graph, body, values, inner.return_node)
-    inner.set_outputs((condition if not body.contains(condition.node) else
-                       clone_node(condition.node, {}, inner, graph).output, *values))
+    inner.set_outputs((condition if not body.contains(condition.node) else clone_node(condition.node, {}, inner, graph).output, *values))
     for value in loop.outputs:
         unrolled.add_output(graph.fresh_id(), value.type)
     length = loop.inputs[0]

@@ -18,18 +18,7 @@ from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.graph import NO_ATTRIBUTES, Block, Graph, Node, Value
 from irtool.ir.numbering import attribute_keys
 from irtool.ir.tensor_literal import TensorLiteral
-from irtool.ir.types import (
-    ClassType,
-    DictType,
-    EnumType,
-    FutureType,
-    ListType,
-    OptionalType,
-    TupleType,
-    Type,
-    UnionType,
-    is_subtype,
-)
+from irtool.ir.types import ClassType, DictType, EnumType, FutureType, ListType, OptionalType, TupleType, Type, UnionType, is_subtype
 from irtool.ops.folding import evaluate, is_foldable
 from irtool.ops.structure import Object, attribute_name
 from irtool.torchscript.library import Library

@@ -145,8 +145,7 @@ class TextState:
                                    code="E0404") from None
         lacking = [value for value in (holder.attributes.get(name) for holder, name in lowered.sources) if isinstance(value, Lacking)]
         if lacking:
-            raise self.error([(f"reads '{each.place}' : {each.type}, which {each.reason}", each.node)
-                              for each in lacking[:MAX_LISTED]])
+            raise self.error([(f"reads '{each.place}' : {each.type}, which {each.reason}", each.node) for each in lacking[:MAX_LISTED]])
         graph_of_constants = with_constants(lowered)
         graph_of_constants.name, graph_of_constants.source, graph_of_constants.metadata = graph.name, graph.source, dict(graph.metadata)
         return graph_of_constants

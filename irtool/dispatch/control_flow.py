@@ -180,5 +180,4 @@ def said(value: Any) -> str:
     return "a tensor" if isinstance(value, Tensor) else repr(value)[:40]
 
 
-__all__ = ["Control", "DECIDES", "as_condition", "either", "holds_anywhere", "is_undecided", "logic",
-           "merged", "only_controls", "truth"]
+__all__ = ["Control", "DECIDES", "as_condition", "either", "holds_anywhere", "is_undecided", "logic", "merged", "only_controls", "truth"]

@@ -87,8 +87,7 @@ def interpreted(reason: NotLowered, graph: Graph) -> str:
 def failed(error: BaseException, graph: Graph, what: str = "the plan") -> None:
     """Warn that a way to run a graph failed, and the reference did not. Raises Fault if faults are raised."""
     words = str(error).splitlines()[0] if str(error) else ""
-    said = placed(f"{what} of this graph failed ({type(error).__name__}: {words}), the interpreter ran it: please report this",
-                  graph, None)
+    said = placed(f"{what} of this graph failed ({type(error).__name__}: {words}), the interpreter ran it: please report this", graph, None)
     if is_strict():
         raise Fault(said) from error
     warnings.warn(said, FallbackWarning, stacklevel=4)

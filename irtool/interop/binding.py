@@ -11,17 +11,7 @@ from irtool.ir.graph import Graph, Value
 from irtool.ir.names import Names, stems
 from irtool.ir.pair import LISTS, OF, read_numbers
 from irtool.ir.source import Diagnostic
-from irtool.ir.types import (
-    ClassType,
-    DictType,
-    ListType,
-    OptionalType,
-    SimpleType,
-    TensorType,
-    TupleType,
-    Type,
-    UnionType,
-)
+from irtool.ir.types import ClassType, DictType, ListType, OptionalType, SimpleType, TensorType, TupleType, Type, UnionType
 from irtool.ops.array_library import np
 
 Array = np.ndarray[Any, np.dtype[Any]]

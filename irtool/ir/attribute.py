@@ -10,20 +10,9 @@ from irtool.ir.attribute_reader import AttributeSyntaxError, Opaque, parse_value
 from irtool.ir.attribute_speller import argument_text, value_text
 from irtool.ir.dialect import LATEST, Dialect
 from irtool.ir.tensor_literal import TensorLiteral
-from irtool.ir.type_model import (
-    DictType,
-    EnumType,
-    ListType,
-    OptionalType,
-    SimpleType,
-    TensorType,
-    TupleType,
-    Type,
-    UnionType,
-)
+from irtool.ir.type_model import DictType, EnumType, ListType, OptionalType, SimpleType, TensorType, TupleType, Type, UnionType
 
-__all__ = ["UNPARSED", "Attribute", "AttributeSyntaxError", "Opaque", "TensorLiteral", "parse_value", "read_attributes",
-           "split_attributes"]
+__all__ = ["UNPARSED", "Attribute", "AttributeSyntaxError", "Opaque", "TensorLiteral", "parse_value", "read_attributes", "split_attributes"]
 
 
 class _Unparsed:

@@ -147,8 +147,7 @@ _G = Dialect("G", "2020-10-06 to today", _F2, shape_style="named", none_word="No
 _H = Dialect("H", "2022 to today, ONNX", _G)
 _T = Dialect("T", "2019-02-16 to today, written by hand", _G)
 
-DIALECTS: dict[str, Dialect] = {d.name: d for d in (
-    _A0, _A1, _A2, _B1, _B2, _B3, _C1, _C2, _D, _E, _F1, _F2, _G, _H, _X1, _X2, _T)}
+DIALECTS: dict[str, Dialect] = {d.name: d for d in (_A0, _A1, _A2, _B1, _B2, _B3, _C1, _C2, _D, _E, _F1, _F2, _G, _H, _X1, _X2, _T)}
 """Every dialect by name, oldest first."""
 
 ALIASES: dict[str, str] = {"2018-06": "C1", "2019-02": "D", "2020-04": "F1", "2.13": "G"}

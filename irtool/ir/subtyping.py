@@ -104,8 +104,7 @@ def _refines(a: TensorType, b: TensorType) -> bool:
             return False
     if b.sizes is None:
         return True
-    return a.sizes is not None and len(a.sizes) == len(b.sizes) and all(
-        y is None or x == y for x, y in zip(a.sizes, b.sizes, strict=True))
+    return a.sizes is not None and len(a.sizes) == len(b.sizes) and all(y is None or x == y for x, y in zip(a.sizes, b.sizes, strict=True))
 
 
 def merge_tensors(a: TensorType, b: TensorType) -> TensorType:

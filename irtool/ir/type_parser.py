@@ -209,8 +209,7 @@ class _TypeParser:
             if self.next_is(word):
                 if not isinstance(element, TensorType):
                     raise self.fail(f"'[{word}' follows a type that is no tensor")
-                return TensorType(element.dtype, element.sizes, element.strides, element.requires_grad, element.device, True,
-                                  element.marks)
+                return TensorType(element.dtype, element.sizes, element.strides, element.requires_grad, element.device, True, element.marks)
         size = self.integer()
         self.expect("]")
         return ListType(element, size)
@@ -518,5 +517,4 @@ def one_slip(word: str, known: str) -> bool:
     while same < min(len(word), len(known)) and word[same] == known[same]:
         same += 1
     mine, theirs = word[same:], known[same:]
-    return (mine[1:] == theirs or mine == theirs[1:] or mine[1:] == theirs[1:]
-            or (mine[:2] == theirs[1::-1] and mine[2:] == theirs[2:]))
+    return (mine[1:] == theirs or mine == theirs[1:] or mine[1:] == theirs[1:] or (mine[:2] == theirs[1::-1] and mine[2:] == theirs[2:]))

@@ -228,8 +228,7 @@ class OpTable:
         def state(rule: Formula) -> Formula:
             pairs = self._named(names)
             name, op = pairs[0]
-            derivative = Derivative(rule, [each for each, _ in pairs], op.schemas[op.names.index(name)], sums, is_slope,
-                                    through=through)
+            derivative = Derivative(rule, [each for each, _ in pairs], op.schemas[op.names.index(name)], sums, is_slope, through=through)
             for name, op in pairs:
                 op._formulas[name] = derivative
             return rule

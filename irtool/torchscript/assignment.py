@@ -12,13 +12,7 @@ from irtool.torchscript.annotations import type_name
 from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.environment import Meaning
 from irtool.torchscript.expressions import binary, meaning_of, value_of
-from irtool.torchscript.instances import (
-    definition_of,
-    load_attribute,
-    missing_attribute,
-    special_method,
-    store_attribute,
-)
+from irtool.torchscript.instances import definition_of, load_attribute, missing_attribute, special_method, store_attribute
 from irtool.torchscript.subscripts import add_in_place, delete_item, store_item
 
 

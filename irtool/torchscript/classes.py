@@ -119,8 +119,7 @@ def _member(value: ast.expr, members: dict[str, object], place: Place) -> object
     except ValueError:
         fail(place, value, "Cannot create Enum with a value that is no literal: expected an int, a float or a string")
     if isinstance(member, bool) or not isinstance(member, int | float | str):
-        fail(place, value, f"Cannot create Enum with value type '{type(member).__name__}', "
-                           "only int, float and string values are supported")
+        fail(place, value, f"Cannot create Enum with value type '{type(member).__name__}', only int, float and string values are supported")
     return member
 
 

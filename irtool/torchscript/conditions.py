@@ -117,8 +117,7 @@ def short_circuit(e: Emitter, parts: list[ast.expr], is_and: bool, node: ast.exp
     chosen = e.node("prim::If", (first.as_value(e),), ())
     blocks = chosen.add_block(), chosen.add_block()
     evaluated, skipped = blocks if is_and else reversed(blocks)
-    rest, value = in_block(e, evaluated, first.when_true if is_and else first.when_false,
-                           lambda: short_circuit(e, parts[1:], is_and, node))
+    rest, value = in_block(e, evaluated, first.when_true if is_and else first.when_false, lambda: short_circuit(e, parts[1:], is_and, node))
     evaluated.add_output(value)
     with e.inside(skipped, e.env):
         skipped.add_output(e.constant(not is_and))

@@ -19,14 +19,7 @@ from irtool.torchscript.conditions import condition, refine
 from irtool.torchscript.containers import container_hint
 from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.environment import Environment, Meaning
-from irtool.torchscript.instances import (
-    UNARY_METHODS,
-    definition_of,
-    load_attribute,
-    missing_attribute,
-    special_method,
-    static_member,
-)
+from irtool.torchscript.instances import UNARY_METHODS, definition_of, load_attribute, missing_attribute, special_method, static_member
 from irtool.torchscript.meanings import Alias, Builtin, Enumeration, Known, Literal, Namespace, Packaged, Python, Special
 from irtool.torchscript.python_names import member, members
 from irtool.torchscript.source_text import unsupported
@@ -289,8 +282,7 @@ def conditional(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
             values.append(value_of(e, part, hint))
     type = types.join(values[0].type, values[1].type)
     if type is None:
-        e.fail(node, f"if-expression's true branch has type {e.type_name(values[0])} but false branch has type "
-                     f"{e.type_name(values[1])}")
+        e.fail(node, f"if-expression's true branch has type {e.type_name(values[0])} but false branch has type {e.type_name(values[1])}")
     for block, value in zip(chosen.blocks, values, strict=True):
         block.add_output(value)
     return chosen.add_output(e.graph.fresh_id(), type)

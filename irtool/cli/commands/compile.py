@@ -27,8 +27,7 @@ def compile(arguments: Arguments, console: Console) -> int:
 
     path, name = split_name(arguments.file)
     source = console.read(path)
-    module = compile_source(source.text, name, source.name, first_line=source.first_line,
-                            literals=arguments.literal_constants)
+    module = compile_source(source.text, name, source.name, first_line=source.first_line, literals=arguments.literal_constants)
     if arguments.pair:
         module = closure_pairs(module)
     if not arguments.locations:

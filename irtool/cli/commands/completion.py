@@ -146,8 +146,7 @@ compdef _irtool irtool
 def fish(commands: dict[str, Info], passes: list[str]) -> str:
     """For ~/.config/fish/completions/irtool.fish."""
     out = ["# irtool, completion for fish: irtool completion fish > ~/.config/fish/completions/irtool.fish"]
-    out += [f"complete -c irtool -n __fish_use_subcommand -f -a {name} -d '{quoted(info['help'])}'"
-            for name, info in commands.items()]
+    out += [f"complete -c irtool -n __fish_use_subcommand -f -a {name} -d '{quoted(info['help'])}'" for name, info in commands.items()]
     for name, info in commands.items():
         for option in options_of(info):
             for flag in long_flags(option):

@@ -4,15 +4,7 @@ from __future__ import annotations
 from irtool.cli import inputs as graph_inputs
 from irtool.cli.command import Arguments, Choice, command, option
 from irtool.cli.execution import is_floating, leaves
-from irtool.cli.options import (
-    EXECUTION,
-    graph_argument,
-    input_options,
-    inputs_argument,
-    pair_options,
-    result_options,
-    wrt_option,
-)
+from irtool.cli.options import EXECUTION, graph_argument, input_options, inputs_argument, pair_options, result_options, wrt_option
 from irtool.cli.show import results
 from irtool.ir.errors import Error
 

@@ -53,8 +53,7 @@ def gradcheck(arguments: Arguments, console: Console) -> int:
         archive, literals = graph_inputs.read_values(arguments, console)
         values = bind(graph, archive, literals, arguments.cast)
     with Progress(console, "comparing gradients with differences"):
-        report = check(graph, values, wrt, seed=arguments.seed, order=arguments.order, directions=arguments.directions,
-                       rtol=arguments.rtol)
+        report = check(graph, values, wrt, seed=arguments.seed, order=arguments.order, directions=arguments.directions, rtol=arguments.rtol)
     if arguments.json:
         import json
 

@@ -7,15 +7,7 @@ from irtool.cli.converters import non_finite
 from irtool.cli.execution import Execution
 from irtool.cli.exit_errors import UsageError
 from irtool.cli.many import each_case, is_folder, many_options
-from irtool.cli.options import (
-    EXECUTION,
-    cases_argument,
-    input_options,
-    inputs_argument,
-    pair_options,
-    result_options,
-    run_options,
-)
+from irtool.cli.options import EXECUTION, cases_argument, input_options, inputs_argument, pair_options, result_options, run_options
 from irtool.cli.show import results
 from irtool.ir.errors import Error
 

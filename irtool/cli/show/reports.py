@@ -97,8 +97,7 @@ class Reports(Observer):
         if self.folder:
             import json
 
-            rows = [{**record.as_dict(), "pipeline": str(record.step), "file": dump_name(record)}
-                    for record in self.records]
+            rows = [{**record.as_dict(), "pipeline": str(record.step), "file": dump_name(record)} for record in self.records]
             self._write("index.json", json.dumps({"schema": 1, "input": "00_input.ir", "passes": rows}, indent=1) + "\n")
 
     def _print_ir(self, when: str, record: PassRecord, text: str) -> None:

@@ -13,20 +13,7 @@ from irtool.analysis.alias import Aliases
 from irtool.execute.fusion import Bound, BoundToMany
 from irtool.execute.plan.buffers import RECYCLED
 from irtool.execute.plan.placement import BY_OPERATOR, LOOSE, Buffer, Piece, View, largest_sum, place
-from irtool.execute.plan.program import (
-    Branch,
-    Call,
-    Group,
-    Instruction,
-    Lowered,
-    Program,
-    Repeat,
-    Variable,
-    Visit,
-    Wait,
-    leaves,
-    roots_of,
-)
+from irtool.execute.plan.program import Branch, Call, Group, Instruction, Lowered, Program, Repeat, Variable, Visit, Wait, leaves, roots_of
 from irtool.ir.effects import MUTATORS
 from irtool.ir.graph import Graph, Node
 from irtool.ir.types import TensorType, contiguous_strides

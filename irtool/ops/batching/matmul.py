@@ -12,8 +12,7 @@ from irtool.ops.kernels.matmul import table
 def product(batch: Batch, a: Any, b: Any) -> Any:
     """matmul of (..., n, k) and (..., k, m), aligned to (B, ..., n, k) and (B, ..., k, m); vectors are rows and columns meanwhile."""
     if not a.ndim or not b.ndim:
-        raise RunError("both arguments to matmul need to be at least 1D, but they are "
-                       f"{a.ndim}D and {b.ndim}D", code="E0504")
+        raise RunError(f"both arguments to matmul need to be at least 1D, but they are {a.ndim}D and {b.ndim}D", code="E0504")
     if not batch.has([a, b]):
         return batch.do("aten::matmul", a, b)
     if a.ndim == 1 and b.ndim == 2 and not batch.has(b):        # rows of one matrix

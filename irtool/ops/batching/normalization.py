@@ -14,10 +14,9 @@ VECTORS = frozenset(("weight", "bias", "running_mean", "running_var", "save_mean
 """Arguments with one number per channel."""
 
 
-@table.batch("batch_norm native_batch_norm _native_batch_norm_legit _native_batch_norm_legit.no_stats "
-             "_native_batch_norm_legit_no_training _native_batch_norm_legit_functional _batch_norm_with_update "
-             "_batch_norm_with_update_functional _batch_norm_no_update _batch_norm_impl_index native_batch_norm_backward "
-             "batch_norm_backward _batch_norm_impl_index_backward")
+@table.batch("batch_norm native_batch_norm _native_batch_norm_legit _native_batch_norm_legit.no_stats _native_batch_norm_legit_no_training "
+             "_native_batch_norm_legit_functional _batch_norm_with_update _batch_norm_with_update_functional _batch_norm_no_update "
+             "_batch_norm_impl_index native_batch_norm_backward batch_norm_backward _batch_norm_impl_index_backward")
 def batch_norm(batch: Batch, *args: Any) -> Any:
     """x (N, C, ...) -> (N, B * C, ...), vectors (C) -> (B * C). Running statistics that are written must be batched."""
     arguments = batch.schema.arguments

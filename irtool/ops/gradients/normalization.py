@@ -215,8 +215,7 @@ def native_group_norm_gradient(grad, grad_mean, grad_inverse, input, weight, N, 
                                bias_present):
     mask = [True, weight_present, bias_present]
     result_grad = torch.zeros_like(result0) if grad is None else grad
-    for_input, for_weight, for_bias = torch.native_group_norm_backward(
-        result_grad, input, result1, result2, weight, N, C, HxW, group, mask)
+    for_input, for_weight, for_bias = torch.native_group_norm_backward(result_grad, input, result1, result2, weight, N, C, HxW, group, mask)
     count = max(C * HxW // group, 1)
     if grad_mean is not None:
         for_input = for_input + (grad_mean / count).reshape([N, group, 1]).expand([N, group, count]).reshape(input.size())

@@ -220,8 +220,7 @@ def with_dropout(kind: str, x: Tensor, first: list[Tensor], params: list[Tensor]
     cells: list[Tensor] = []
     for layer in range(num_layers):
         begins = [state.narrow(0, layer * directions, directions) for state in first]
-        layer_results = layer_again(kind, x, begins, params[layer * each:layer * each + each], has_biases, bidirectional,
-                                    batch_sizes)
+        layer_results = layer_again(kind, x, begins, params[layer * each:layer * each + each], has_biases, bidirectional, batch_sizes)
         x = layer_results[0]
         last = last + [layer_results[1]]
         if kind == "lstm":
@@ -350,8 +349,7 @@ def gru_gradient(input: Tensor, hx: Tensor, params: list[Tensor], has_biases: bo
                  bidirectional: bool, batch_first: bool):
     masks: list[Tensor] = []
     if train and dropout > 0 and num_layers > 1:
-        results, masks = with_dropout("gru", turned(input, batch_first), [hx], params, has_biases, num_layers, dropout, bidirectional,
-                                     None)
+        results, masks = with_dropout("gru", turned(input, batch_first), [hx], params, has_biases, num_layers, dropout, bidirectional, None)
         out, last = turned(results[0], batch_first), results[1]
     else:
         out, last = torch.gru(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)

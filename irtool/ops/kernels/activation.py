@@ -391,8 +391,7 @@ def rrelu(xp, self, lower, upper, training, generator):
 
 
 @table.op("aten::rrelu_with_noise(Tensor self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool "
-          "training=False, "
-          "Generator? generator=None) -> Tensor")
+          "training=False, Generator? generator=None) -> Tensor")
 def rrelu_with_noise(xp, self, noise, lower, upper, training, generator):
     """rrelu that writes the slopes it drew."""
     result, drawn = _rrelu(xp, self, lower, upper, training, generator)
@@ -413,9 +412,8 @@ def rrelu_with_noise_backward(xp, grad_output, self, noise, lower, upper, traini
 # ---- dtypes that torch serves
 
 table.takes("hf", "prelu _prelu_kernel _prelu_kernel_backward")
-table.takes("hf+", "hardtanh_backward leaky_relu_backward hardshrink_backward "
-             "softshrink_backward hardsigmoid_backward hardswish_backward elu_backward gelu_backward mish_backward "
-             "softplus_backward logit_backward")
+table.takes("hf+", "hardtanh_backward leaky_relu_backward hardshrink_backward softshrink_backward hardsigmoid_backward hardswish_backward "
+             "elu_backward gelu_backward mish_backward softplus_backward logit_backward")
 table.takes("uilhf+", "threshold_backward")
 table.takes("hfc+", "sigmoid_backward tanh_backward")
 table.takes("uilhf", "relu6")

@@ -117,8 +117,7 @@ for _rank in (1, 2, 3):
 
 # ---- dtypes that torch serves
 
-table.takes("hf", "_adaptive_avg_pool2d_backward adaptive_max_pool2d_backward _adaptive_avg_pool3d_backward "
-             "adaptive_max_pool3d_backward")
+table.takes("hf", "_adaptive_avg_pool2d_backward adaptive_max_pool2d_backward _adaptive_avg_pool3d_backward adaptive_max_pool3d_backward")
 table.laid_out("M", "adaptive_avg_pool2d _adaptive_avg_pool2d _adaptive_avg_pool2d_backward")
 table.laid_out("MM", "adaptive_max_pool2d")
 table.laid_out("L", "adaptive_avg_pool1d")

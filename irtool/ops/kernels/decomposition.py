@@ -4,16 +4,7 @@ import math
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import complex_of, on_host, real_of
 from irtool.ops.checks import refuse, row_major
-from irtool.ops.kernels.factorization import (
-    adjoint,
-    float_or_complex,
-    lower_upper,
-    lu_packed,
-    matrices,
-    permutation,
-    reflect,
-    square,
-)
+from irtool.ops.kernels.factorization import adjoint, float_or_complex, lower_upper, lu_packed, matrices, permutation, reflect, square
 from irtool.ops.op import OpTable
 
 table = OpTable("decomposition")

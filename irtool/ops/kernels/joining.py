@@ -213,8 +213,7 @@ def split_sizes_checked(xp, self, split_sizes, dim):
         raise RunError("split expects at least a 1-dimensional tensor")
     dim = wrap_dim(dim, self.ndim)
     if any(s < 0 for s in split_sizes):
-        raise RunError("split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes="
-                       f"{list(split_sizes)}")
+        raise RunError(f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={list(split_sizes)}")
     if sum(split_sizes) != self.shape[dim]:
         raise RunError(f"split_with_sizes expects split_sizes to sum exactly to {self.shape[dim]} (input tensor's size at dimension "
                        f"{dim}), but got split_sizes={list(split_sizes)}")

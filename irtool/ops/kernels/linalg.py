@@ -72,8 +72,7 @@ def _singular(name, xp, info, rank):
     first = int(info.reshape(-1)[int((info.reshape(-1) != 0).argmax())])
     if name == "linalg.inv":
         return RunError(f"linalg.inv: {batch_text(xp, info, rank)}The diagonal element {first} is zero, the inversion could not be "
-                        f"completed "
-                        "because the input matrix is singular.")
+                        "completed because the input matrix is singular.")
     return RunError(f"torch.linalg.solve: {batch_text(xp, info, rank)}The solver failed because the input matrix is singular.")
 
 

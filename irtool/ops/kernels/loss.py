@@ -146,8 +146,7 @@ def kl_div(xp, self, target, reduction, log_target):
 def _check_bce(self, target):
     if self.shape != target.shape:
         raise RunError(f"Using a target size ({list(target.shape)}) that is different to the input size ({list(self.shape)}) is "
-                       f"deprecated. "
-                       "Please ensure they have the same size.")
+                       "deprecated. Please ensure they have the same size.")
 
 
 @table.op("aten::binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor")

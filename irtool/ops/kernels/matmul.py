@@ -65,8 +65,7 @@ def _batches(xp, batch1, batch2, names=("batch1", "batch2")):
             raise RunError(f"{name} must be a 3D tensor")
     (count, _, inner), (count2, inner2, _) = batch1.shape, batch2.shape
     if (count, inner) != (count2, inner2):
-        raise RunError("Expected size for first two dimensions of batch2 tensor to be: "
-                       f"[{count}, {inner}] but got: [{count2}, {inner2}].")
+        raise RunError(f"Expected size for first two dimensions of batch2 tensor to be: [{count}, {inner}] but got: [{count2}, {inner2}].")
     return product(xp, batch1, batch2)
 
 

@@ -102,9 +102,8 @@ table.define((f"aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bi
              doc="batch_norm, with the mean and inverse standard deviation it used in training.")
 
 
-@table.op("aten::_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float "
-          "eps) -> "
-          "(Tensor, Tensor, Tensor)")
+@table.op("aten::_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps) "
+          "-> (Tensor, Tensor, Tensor)")
 def batch_norm_without_stats(xp, input, weight, bias, training, momentum, eps):
     """batch_norm without running statistics."""
     return _native_batch_norm(xp, input, weight, bias, None, None, training, momentum, eps)
@@ -347,8 +346,7 @@ def native_group_norm_backward(xp, grad_out, input, mean, rstd, weight, N, C, Hx
     grad = grad_out.reshape(N, C, HxW)
     scaled = (grad if weight is None else grad * weight[None, :, None]).reshape(grouped)
     flat = normalized.reshape(grouped)
-    for_input = rstd.reshape(N, group, 1) * (scaled - scaled.mean(2, keepdims=True)
-                                             - flat * (scaled * flat).mean(2, keepdims=True))
+    for_input = rstd.reshape(N, group, 1) * (scaled - scaled.mean(2, keepdims=True) - flat * (scaled * flat).mean(2, keepdims=True))
     parts = (for_input.reshape(input.shape), (grad * normalized).sum((0, 2), dtype=grad.dtype), grad.sum((0, 2), dtype=grad.dtype))
     return tuple([part if wanted else None for part, wanted in zip(parts, output_mask, strict=True)])
 

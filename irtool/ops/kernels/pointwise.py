@@ -293,8 +293,7 @@ def resolve_conj(xp, self):
     return self.copy(order="K") if self.dtype.kind == "c" and origin(self)[1] else self
 
 
-table.define("aten::resolve_neg(Tensor(a) self) -> Tensor(a)", lambda xp, self: self,
-             doc="The tensor itself: negation is never lazy here.")
+table.define("aten::resolve_neg(Tensor(a) self) -> Tensor(a)", lambda xp, self: self, doc="The tensor itself: negation is never lazy here.")
 
 
 @table.op("aten::real(Tensor(a) self) -> Tensor(a)")

@@ -150,8 +150,7 @@ for _rank in (1, 2, 3):
                  doc="Largest element of every window, and its place in the flattened plane.")
     if _rank > 1:
         table.define(f"aten::max_pool{_rank}d_with_indices_backward(Tensor grad_output, Tensor self, int[{_rank}] kernel_size, "
-                     f"int[{_rank}] "
-                     f"stride, int[{_rank}] padding, int[{_rank}] dilation, bool ceil_mode, Tensor indices) -> Tensor",
+                     f"int[{_rank}] stride, int[{_rank}] padding, int[{_rank}] dilation, bool ceil_mode, Tensor indices) -> Tensor",
                      _max_pool_backward(_rank), doc="Gradient of the maximum over windows.")
 
 
@@ -251,8 +250,7 @@ def unpooled(xp, self, indices, output_size, rank):
     flat = indices.reshape(result.shape[0], math.prod(self.shape[-rank:]))
     if flat.size and (int(flat.min()) < 0 or int(flat.max()) >= plane):
         wrong = int(flat.min()) if int(flat.min()) < 0 else int(flat.max())
-        raise RunError(f"Found an invalid max index: {wrong} (output volumes are of size "
-                       f"{'x'.join(str(n) for n in output_size)})")
+        raise RunError(f"Found an invalid max index: {wrong} (output volumes are of size {'x'.join(str(n) for n in output_size)})")
     result[xp.arange(result.shape[0])[:, None], flat] = self.reshape(flat.shape)
     return result.reshape((*lead, *output_size))
 

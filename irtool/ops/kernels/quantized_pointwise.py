@@ -61,8 +61,7 @@ def _mul(has_relu):
 
 
 for _relu in ("", "_relu"):
-    table.define(f"quantized::add{_relu}(Tensor qa, Tensor qb, float scale, int zero_point) -> Tensor qc", _add(bool(_relu)),
-                 doc="A sum.")
+    table.define(f"quantized::add{_relu}(Tensor qa, Tensor qb, float scale, int zero_point) -> Tensor qc", _add(bool(_relu)), doc="A sum.")
     table.define(f"quantized::mul{_relu}(Tensor qa, Tensor qb, float scale, int zero_point) -> Tensor qc", _mul(bool(_relu)),
                  doc="A product.")
 

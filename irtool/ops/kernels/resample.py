@@ -247,9 +247,8 @@ def _define(name, rank, mode, antialias=False):
     table.define(f"aten::{name}(Tensor self, SymInt[{rank}] output_size, {align}{scales}) -> Tensor", forward, doc=doc)
     table.define(f"aten::{name}.vec(Tensor input, SymInt[]? output_size, {align}float[]? scale_factors) -> Tensor", forward_by_factor,
                  doc=doc)
-    table.define(f"aten::{name}_backward(Tensor grad_output, SymInt[{rank}] output_size, SymInt[{rank + 2}] input_size, "
-                 f"{align}{scales}) -> "
-                 "Tensor", backward, doc=f"Gradient of {name}.")
+    table.define(f"aten::{name}_backward(Tensor grad_output, SymInt[{rank}] output_size, SymInt[{rank + 2}] input_size, {align}{scales}) "
+                 "-> Tensor", backward, doc=f"Gradient of {name}.")
 
 
 for _name, _rank, _mode in (
@@ -267,10 +266,9 @@ for _name, _mode in (("_upsample_bilinear2d_aa", "linear"), ("_upsample_bicubic2
 
 table.takes("uhf", "upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d _upsample_nearest_exact2d "
              "_upsample_nearest_exact3d")
-table.takes("hf", "upsample_nearest1d_backward upsample_nearest2d_backward upsample_nearest3d_backward "
-             "_upsample_nearest_exact1d_backward _upsample_nearest_exact2d_backward _upsample_nearest_exact3d_backward "
-             "upsample_linear1d_backward upsample_bilinear2d_backward upsample_trilinear3d_backward "
-             "upsample_bicubic2d_backward")
+table.takes("hf", "upsample_nearest1d_backward upsample_nearest2d_backward upsample_nearest3d_backward _upsample_nearest_exact1d_backward "
+             "_upsample_nearest_exact2d_backward _upsample_nearest_exact3d_backward upsample_linear1d_backward "
+             "upsample_bilinear2d_backward upsample_trilinear3d_backward upsample_bicubic2d_backward")
 table.takes("f", "_upsample_bilinear2d_aa_backward _upsample_bicubic2d_aa_backward _upsample_lanczos2d_aa_backward")
 table.laid_out("M", "upsample_nearest2d upsample_nearest3d upsample_bilinear2d upsample_bicubic2d upsample_trilinear3d "
                "_upsample_nearest_exact2d _upsample_nearest_exact3d")

@@ -396,9 +396,8 @@ def unsqueeze(xp, self, dim):
 def expand(xp, self, size, implicit):
     """Dimensions of size 1 repeated without copying; -1 keeps a size; new dimensions stand in front."""
     if len(size) < self.ndim:
-        raise RunError(f"expand(torch.{title(self.dtype)}Tensor{{{list(self.shape)}}}, size={list(size)}): the number of sizes "
-                       f"provided ({len(size)}) "
-                       f"must be greater or equal to the number of dimensions in the tensor ({self.ndim})")
+        raise RunError(f"expand(torch.{title(self.dtype)}Tensor{{{list(self.shape)}}}, size={list(size)}): the number of sizes provided "
+                       f"({len(size)}) must be greater or equal to the number of dimensions in the tensor ({self.ndim})")
     return broadcast_view(self, size)
 
 

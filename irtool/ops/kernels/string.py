@@ -342,8 +342,7 @@ def _pad(self: str, width: int, fillchar: str, side: str) -> str:
 WIDTH = "(str self, int width, str fillchar=\" \") -> str"
 table.define("aten::center" + WIDTH, lambda xp, self, width, fill: _pad(self, width, fill, "center"),
              doc="In the middle of `width` characters.")
-table.define("aten::ljust" + WIDTH, lambda xp, self, width, fill: _pad(self, width, fill, "left"),
-             doc="At the left of `width` characters.")
+table.define("aten::ljust" + WIDTH, lambda xp, self, width, fill: _pad(self, width, fill, "left"), doc="At the left of `width` characters.")
 table.define("aten::rjust" + WIDTH, lambda xp, self, width, fill: _pad(self, width, fill, "right"),
              doc="At the right of `width` characters.")
 table.define("aten::zfill(str self, int width) -> str", lambda xp, self, width: _pad(self, width, "0", "right"),

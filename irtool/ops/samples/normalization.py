@@ -25,8 +25,7 @@ table.sample("group_norm", call(real(2, 4, 3), 2, real(4), real(4), EPS), call(r
 table.sample("native_group_norm", call(real(2, 4, 3), real(4), real(4), 2, 4, 3, 2, EPS), call(real(2, 4, 3), None, None, 2, 4, 3, 2, EPS))
 table.sample("instance_norm", call(real(2, 3, 4), real(3), real(3), None, None, True, 0.1, EPS, False),
              call(real(2, 2, 4), w, b, mean, spread, False, 0.1, EPS, False))
-table.sample("rms_norm", call(real(2, 3, 4), [4], real(4)), call(real(2, 4), [4], None, EPS),
-             call(complexes(2, 3), [3], None, EPS))
+table.sample("rms_norm", call(real(2, 3, 4), [4], real(4)), call(real(2, 4), [4], None, EPS), call(complexes(2, 3), [3], None, EPS))
 table.sample("_fused_rms_norm", call(real(2, 3, 4), [4], real(4), EPS), call(real(2, 4), [4], None, None),
              call(complexes(2, 3), [3], None, EPS))
 MOVING = "saved statistics count as functions of the input: at order 2 of the forward operator they do move with it"

@@ -3,8 +3,7 @@ from irtool.ops.kernels.special import table
 from irtool.ops.samples.draw import call, chance, fixed, positive, real, unit
 
 NAMES = ("erf special_erf erfc special_erfc i0 special_i0 special_i0e special_i1 special_i1e special_bessel_j0 special_bessel_j1 "
-"special_ndtr "
-         "special_log_ndtr special_erfcx special_modified_bessel_i0 special_modified_bessel_i1 special_spherical_bessel_j0")
+         "special_ndtr special_log_ndtr special_erfcx special_modified_bessel_i0 special_modified_bessel_i1 special_spherical_bessel_j0")
 
 table.sample(NAMES, call(real(2, 3)))
 table.sample("erfinv special_erfinv", call(unit(3)))
