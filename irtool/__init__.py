@@ -5,6 +5,25 @@
     module = irtool.PassManager("dce,cse").run(module)      # -> Module; raises PipelineError for a wrong pipeline
     outputs = irtool.run(graph, inputs)                     # -> list, one Python value per graph output, tensors as arrays
 
+Packages, each of which imports only those above it:
+
+    ir              graphs, types, schemas, verifier: the data
+    text            every dialect of IR text <-> graphs
+    ops             what an operator is: kernels, gradients, batching rules, samples
+    interpret       the reference: nodes in order; accepted_values: what goes in and comes out
+    analysis        questions about graphs: which values share memory, which nodes are needed
+    torchscript     source <-> graphs
+    partial         partial evaluation
+    autodiff        f -> f and df
+    dispatch        layers: grad, vmap, jvp, trace, `irtool.torch`
+    passes          what rewrites graphs (the folder beside irtool/); passmanager, pipelines: several in order
+    interop         arrays in files and on the command line
+    execute         executors and plans
+    archives        `.pt` files
+    testing, corpora, checking      gradients against differences; many files at once; wrong passes
+    drawing         pictures and pages
+    cli, expect     the command line; expect tests
+
 Every error that irtool raises on purpose is an `irtool.Error`; `irtool.UnsupportedError` is raised for what irtool does not support. Names
 load on first use (PEP 562), so that `import irtool` is fast and only running a graph imports NumPy.
 """

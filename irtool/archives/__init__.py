@@ -4,7 +4,12 @@ file_kinds.py: what a file is; container.py: the zip and its records, checked; p
 tensors on mapped memory; archive.py: the three together, as the instances of an archive; model_json.py: the same for archives of torch 1.0
 to 1.2; torch_saves.py: the same for what torch.save writes; opening.py: a method with its calls opened; lowering.py: the same as a graph of
 arrays; calling.py: calls of it; module_call.py: the same with hooks; replacing.py: arrays in place of parameters, and what calls write;
-state.py: the state as a whole; code_places.py: where errors are; script_module.py: what users see.
+state.py: the state as a whole; code_places.py: where errors are; script_module.py: what users see; inspection.py: what is in a file.
+
+What pickles hold: pickled_values.py, packed_states.py (torch's own classes), declared_values.py (compared with declared types),
+text_state.py (attributes of a printed graph). Writing: saving.py `save`; module_writer.py, method_source.py: a module of graphs;
+pickle_writer.py, storage_writer.py, zip_writer.py: the file; weights_writer.py: what torch.load reads. Rewriting: rewriting.py passes
+over methods; flat_methods.py: methods as graphs; packed_text.py: packed parameters as calls; freezing.py: `freeze`.
 """
 from __future__ import annotations
 

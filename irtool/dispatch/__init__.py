@@ -3,6 +3,27 @@
     with Autograd(Backend()) as tape: ...       # layers by hand
     irtool.grad(f), irtool.vmap(f)              # layers by transformation, which nest
 
+Layers
+    stack               the stack, the class of layers and that of their tensors
+    backend             the bottom; autograd: tapes, for `grad`; batched: for `vmap`; tracer: graphs; follower: graphs for `irtool.jit`
+    hooks, logger       calls before and after each operation; a line for each
+What users call
+    transforms, jacobians   grad, vmap, jvp; Jacobians and Hessians
+    torch               `irtool.torch`
+    custom_functions    functions with gradients of their own
+    graph_functions     graphs as functions, and transformations by name
+    callables, trees    what transformations take: functions or graphs, and nested arguments
+Facts and rules
+    operator_rules      what layers ask about an operator
+    recipes             its gradient; batch_rules: its rule under `vmap`
+    layer_writes        writes: values never change, names get new values
+    graph_batching      loops and branches of graphs under `vmap`
+    control_flow        loops and branches whose conditions are not decided; loop_tapes: gradients of such loops
+    closure_conversion  functions that read tensors of functions around them
+Traces of `irtool.jit`
+    decisions           questions about elements, and their answers
+    traced_numbers      numbers in a trace; followed: user's code in which `int(x)` stays in the trace
+
 The main method of a layer is `apply(name, args)`: it runs one operation, by operations on the layer below (`inner.apply`). Layers look up
 facts about operators in a table (`irtool.dispatch.operator_rules`), which takes them from the stanzas.
 """

@@ -8,6 +8,10 @@ the same; all refused where `CI` is set):
   file (`<module>.<test>` for a test outside a class).
 
 A file under `expect/` that no test claims fails a full run.
+
+    plugin          the hooks
+    cases           case files; commands: their commands; run_lines: `# run:` lines; patterns: `# CHECK:` lines
+    case_compare    what differs, and whether it is names alone
 """
 from irtool.expect.plugin import expect, pytest_addoption, pytest_collect_file, pytest_configure, pytest_runtest_makereport
 

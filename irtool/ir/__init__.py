@@ -1,4 +1,25 @@
-"""The data: graphs, types, schemas, and what can be known and changed about them. Names load on first use (PEP 562)."""
+"""The data: graphs, types, schemas, and what can be known and changed about them. Names load on first use (PEP 562).
+
+Graphs
+    graph               graphs, blocks, nodes, values, uses; module: graphs of a file; names: which value a name means
+    builder, edits      new nodes; copies and inlining; replacing_walk: values replaced on the way; places: which node is first
+    attribute           attributes; attribute_reader, attribute_speller: their text
+    constants           constants; tensor_literal, tensor_dump: those of tensors; rounded: those whose text has few digits
+    pair, packed        gradient pairs; defaults: of parameters; custom: functions with gradients of their own; graph_pickles: pickling
+    numbering           equal nodes merged
+    verify              invariants; verify_nodes, verify_types, doubtful_types: of nodes and types
+Types
+    types, type_model   types; type_parser, type_spelling, short_types: their text; subtyping: relations; type_answers: tensors' facts
+    dtypes, shapes      of tensors
+Kinds of nodes
+    schema              what torch declares of an operator; kinds: of kinds that nobody declares; scalars: of Python operators
+    effects             side effects, chance, writes, views; structure_kinds: lists and tuples; python_operators: `+`, `-`, ...
+    dialect             what each period spells differently
+    handlers            functions by kind of node
+And
+    errors, source      errors and where they are; callers: in whose code; arguments: wrong arguments from Python; remarks: of passes
+    extensions          users' passes and operators; displayed: notebooks; collector: Python's garbage collector
+"""
 from __future__ import annotations
 
 TYPE_CHECKING = False

@@ -1,4 +1,20 @@
-"""All operators: the tables of the families, joined by name. `OPS["aten::add.Tensor"]` is an `Op`; families load on first look-up."""
+"""All operators: the tables of the families, joined by name. `OPS["aten::add.Tensor"]` is an `Op`; families load on first look-up.
+
+An operator
+    op                  the stanza, and the tables that hold them; facts, size_facts: what else is known of an overload
+    kernels, gradients, batching, samples   the four facets, modules of one name per family; composed: functions made of operators
+    derivative, formula gradients said in short, and as functions; batch: what batching rules are given
+    own_operators       `@irtool.operator`; python_op: `^Name`; structure: prim:: nodes; torch_lists: torch's lists of operators
+Calling one
+    call, node_calls    by name, and for a node; overload: arguments converted, the kernel run; quick: the same, remembered
+    promotion           dtypes of operands; result_dtypes: of results; checks: what kernels refuse
+    arrays, array_library, device   NumPy or CuPy; symbols: kernels on arrays without elements
+    select, contraction shared by kernels; conjugates: conjugated views; quantized, on_quantized: quantized tensors
+    folding             on constants, without arrays
+Values
+    tensor              `irtool.Tensor`; tensor_methods, tensor_facts: its methods; signatures: how Python shows an operator
+    kinds_of_values, nested_tensors, made_inputs    what a value is; tensors in lists; inputs made from types
+"""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping

@@ -13,5 +13,6 @@ constants alone, and running it again gives, bit for bit, what the kernel gives.
     array_functions  NumPy's other functions: choices, reductions, joining, views
     probing          functions of which NumPy itself is asked, on zeros, what comes out
     recorded_writes  writes into arrays that the kernel has made itself
+    overload_facts   whether an overload is pointwise, and the dtype of its result
     recorded_calls   running a kernel on such arrays
 """
