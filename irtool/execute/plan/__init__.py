@@ -24,7 +24,8 @@ A graph is *lowered* to a program of calls; passes rewrite the program; each res
     large_results     results that NumPy would allocate, written into buffers of the plan
     row_functions     elementwise functions of broadcast short rows, by a loop in C
     row_reductions    sums, means and extremes of short rows, by a loop in C
-    costs             estimated time of an instruction; timing: measured time
+    costs             estimated time of an instruction
+    timing            measured time of an instruction
     parallel          instructions that run at the same time, on several threads
     memory            a buffer for each result: lifetimes, results that overwrite dead operands
     placement         offsets of buffers in shared memory
