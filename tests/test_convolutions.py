@@ -134,3 +134,39 @@ def test_wrong_sizes_are_the_errors_of_the_operator() -> None:
     graph = irtool.parse(Case(0).text()).graph()
     with pytest.raises(irtool.Error, match="at least three dimensions"):
         irtool.compile(graph, native=True).run([np.ones((2, 3), "f")] * len(graph.inputs))
+
+
+BEHIND = {
+    "relu": "  %z : Tensor = aten::relu(%y)\n",
+    "residual": "  %q : Tensor = aten::add(%y, %r, %one)\n  %z : Tensor = aten::relu(%q)\n",
+    "channel": "  %m : Tensor = aten::mul(%c, %y)\n  %q : Tensor = aten::add(%m, %c, %one)\n  %z : Tensor = aten::sigmoid(%q)\n",
+    "twice": "  %q : Tensor = aten::tanh(%y)\n  %z : Tensor = aten::add(%q, %y, %one)\n",
+    "row": "  %q : Tensor = aten::mul(%y, %u)\n  %z : Tensor = aten::relu(%q)\n",
+    "self": "  %q : Tensor = aten::mul(%y, %y)\n  %z : Tensor = aten::sub(%q, %n, %one)\n",
+}
+"""What follows a convolution, by name."""
+
+
+@pytest.mark.parametrize("name", BEHIND)
+@pytest.mark.parametrize("seed", range(0, 60, 7))
+def test_what_follows_runs_part_by_part(name: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = Case(seed)
+    monkeypatch.setattr(convolution_calls, "WORTH_THREADS", 0)
+    x, w, *bias = case.values()
+    if not case.samples:
+        x = x[None]
+    text = case.text().replace("graph(", "graph(%r : Tensor, %c : Tensor, %u : Tensor, %n : Tensor, ")
+    text = text.replace("  return (%y)", "  %one : int = prim::Constant[value=1]()\n" + BEHIND[name] + "  return (%z)")
+    shape = irtool.run(irtool.parse(case.text()).graph(), [x, w, *bias], interpret=True)[0].shape
+    r, c, u, s = [case.generator.standard_normal(size).astype(case.dtype) for size in (
+        shape, (shape[1], *[1] * case.rank), (*[1] * (len(shape) - 1), shape[-1]), ())]
+    values = [np.asfortranarray(r) if case.strided else r, c, u, s, x, w, *bias]
+    graph = irtool.parse(text).graph()
+    (wanted,) = irtool.run(graph, values, interpret=True)
+    for threads in (1, 3):
+        plan = Plan(graph, native=True, threads=threads)
+        for _ in range(3):
+            near(plan(values)[0], wanted)
+        calls = [each for each in every(plan.latest.program.body) if isinstance(each, Call) and isinstance(each.function, Convolution)]
+        if name in ("relu", "channel") and calls:
+            assert calls[0].function.epilogue is not None and len(calls) == 1

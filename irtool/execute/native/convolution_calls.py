@@ -7,12 +7,13 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Sequence
+from copy import copy
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from irtool.execute.native import building
 from irtool.execute.native.c_source import C_TYPES
-from irtool.execute.native.convolution_source import FIELDS, MOST_TAPS, text
+from irtool.execute.native.convolution_source import FIELDS, MOST_OPERANDS, MOST_TAPS, text
 from irtool.execute.native.stages import NotNative
 from irtool.execute.thread_pool import share
 from irtool.ops.array_library import np
@@ -74,11 +75,13 @@ class Convolution:
     and bias, the gradient for x; "weight" of x and the gradient of the result, the gradient for the weight. Raises NotNative if it cannot
     run in C."""
 
-    __slots__ = ("use", "products", "sizes", "shape", "dtype", "groups", "kernel", "direct")
+    __slots__ = ("use", "products", "sizes", "shape", "dtype", "groups", "has_bias", "kernel", "direct", "epilogue")
     __name__ = "convolution"        # in the source of plans
 
     def __init__(self, use: str, at: Geometry, shape: Sizes, dtype: Any, has_bias: bool, threads: int) -> None:
         self.shape, self.dtype, self.products = shape, dtype, at.products
+        self.has_bias = has_bias
+        self.epilogue: Any = None       # a loop, and the strides of its operands
         self.groups = 0         # of the weight, if each call turns it around
         up = ONES
         if use == "transposed":
@@ -108,16 +111,33 @@ class Convolution:
         self.kernel = compiled.kernel
         self.direct: Any = None
         if compiled.direct is not None:
-            compiled.direct.argtypes = (ctypes.c_void_p, ctypes.c_void_p, *[ctypes.py_object] * 4)
+            compiled.direct.argtypes = (ctypes.c_void_p, ctypes.c_void_p, *[ctypes.py_object] * (4 + MOST_OPERANDS))
             self.direct = compiled.direct
 
-    def __call__(self, x: Any, weight: Any, bias: Any = None, out: Any = None) -> Any:
-        """The result, in `out` or new."""
+    @property
+    def is_sampled(self) -> bool:
+        """Is the result one for an input of samples and channels, on which pointwise operators can follow part by part?"""
+        sizes = dict(zip(FIELDS, self.sizes[0], strict=True))
+        return "weight" not in self.use and self.shape[:2] == (sizes["samples"], sizes["groups"] * sizes["outs"])
+
+    def finished(self, loop: building.Loop, strides: Sequence[Any]) -> Convolution:
+        """The same, and then a loop over each part of the result, with further operands of such strides by sample, channel and position."""
+        other = copy(self)
+        other.epilogue = loop, (ctypes.c_longlong * (3 * len(strides) + 1))(*[each for some in strides for each in some])
+        address = ctypes.cast(loop.kernel, ctypes.c_void_p).value or 0
+        other.sizes = [type(sizes)(*sizes[:-2], address, len(strides)) for sizes in self.sizes]
+        return other
+
+    def __call__(self, x: Any, weight: Any, *more: Any, out: Any = None) -> Any:
+        """The result, in `out` or new. more: the bias, if there is one; then operands of what follows."""
         if out is None:
             out = np.empty(self.shape, self.dtype)
         if self.groups:
             weight = turned(weight, self.groups)
-        arrays = [each if each.flags.c_contiguous else np.ascontiguousarray(each) for each in (x, weight, x if bias is None else bias, out)]
+        arrays = [x, weight, more[0] if self.has_bias else x, out]
+        arrays = [each if each.flags.c_contiguous else np.ascontiguousarray(each) for each in arrays]
+        arrays += more[self.has_bias:]
+        arrays += [x] * (4 + MOST_OPERANDS - len(arrays))
         if len(self.sizes) == 1:
             self.run(self.sizes[0], arrays)
         else:
@@ -126,10 +146,11 @@ class Convolution:
 
     def run(self, sizes: Any, arrays: Sequence[Any]) -> None:
         """Some parts."""
+        strides = None if self.epilogue is None else ctypes.addressof(self.epilogue[1])
         if self.direct is not None:
-            self.direct(ctypes.addressof(sizes), None, *arrays)
+            self.direct(ctypes.addressof(sizes), strides, *arrays)
         else:
-            self.kernel(sizes, (ctypes.c_void_p * len(arrays))(*[each.ctypes.data for each in arrays]), None)
+            self.kernel(sizes, (ctypes.c_void_p * len(arrays))(*[each.ctypes.data for each in arrays]), strides)
 
 
 def turned(weight: Any, groups: int) -> Any:

@@ -426,7 +426,7 @@ _COLUMNS = "    REAL *const b = aligned_alloc(64, g->channels * WIDE * sizeof(RE
 
 MOST_TAPS = 512
 """Elements of the largest kernel of a depthwise convolution."""
-MOST_OPERANDS = 8
+MOST_OPERANDS = 6
 """Operands of an epilogue."""
 _FREE = "    free(planes);\n"
 USES = {"forward": ("", _FORWARD, ""), "transposed": (_COLUMNS, _TRANSPOSED, "    free(b);\n"), "weight": ("", _WEIGHT, ""),
@@ -435,13 +435,13 @@ USES = {"forward": ("", _FORWARD, ""), "transposed": (_COLUMNS, _TRANSPOSED, "  
 the output as w, and the gradient of the weight as out."""
 
 
-def text(use: str, type: str, operands: int = 0) -> str:
-    """The source of a use of convolutions of elements of a C type; operands: further arrays, of the epilogue."""
+def text(use: str, type: str) -> str:
+    """The source of a use of convolutions of elements of a C type."""
     before, body, after = USES[use]
     parts = _HEAD + _PLANES * use.startswith("depthwise") + _KERNEL.replace("BEFORE", before).replace("BODY", body).replace("AFTER", after)
     for name, value in (("FIELDS", ", ".join(FIELDS)), ("OPERANDS", str(MOST_OPERANDS)), ("MOST", str(MOST_TAPS)), ("REAL", type)):
         parts = parts.replace(name, value)
-    return declarations({type}) + parts + direct(4 + operands)
+    return declarations({type}) + parts + direct(4 + MOST_OPERANDS)
 
 
 __all__ = ["FIELDS", "MOST_OPERANDS", "MOST_TAPS", "USES", "text"]

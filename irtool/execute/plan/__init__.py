@@ -9,6 +9,7 @@ A graph is *lowered* to a program of calls; passes rewrite the program; each res
     lower             nodes as calls (kernels run on arrays without elements: `irtool.ops.symbols`)
     lowered_blocks    branches and loops
     opaque_calls      nodes that cannot be lowered and are called as the interpreter calls them
+    convolution_epilogues  pointwise operators behind a convolution, part by part of its result
     convolutions      convolutions and their gradients as calls of loops in C
     loop_numbers      integers that differ per iteration, and their bounds
     filled_lists      lists that loops fill, whose items may be available without the list
