@@ -128,7 +128,7 @@ def in_its_dtype(graph: Graph, node: Node, target: Value) -> Value:
     if facts_of_node(node).result == BOOL and type.dtype != "bool":
         return Builder(graph).after(node).call("aten::type_as", result, target, type=spell(type, graph.dialect))
     if type.dtype is None:
-        if all(viewed(value) is viewed(target) for value in node.inputs if isinstance(value.type, TensorType)):
+        if all(dtype_source(value) is dtype_source(target) for value in node.inputs if isinstance(value.type, TensorType)):
             return result
         return Builder(graph).after(node).call("aten::type_as", result, target, type=result.type)
     if all([value.type.dtype == type.dtype for value in node.inputs if isinstance(value.type, TensorType)]):
@@ -137,9 +137,10 @@ def in_its_dtype(graph: Graph, node: Node, target: Value) -> Value:
     return Builder(graph).after(node).call("aten::to", result, dtype_code(type.dtype), False, False, None, type=result_type)
 
 
-def viewed(value: Value) -> Value:
-    """The tensor of the same dtype that a value is a view of."""
-    while value.node.kind not in CASTS and facts_of_node(value.node).is_view and result_dtypes(value.node, "complex64") == ["complex64"]:
+def dtype_source(value: Value) -> Value:
+    """A value that has the dtype of `value` in each run: what it is a view of, or computed from by operators that keep the dtype."""
+    while value.node.kind in FIRST_DTYPE or value.node.kind not in CASTS and facts_of_node(value.node).is_view \
+            and result_dtypes(value.node, "complex64") == ["complex64"]:
         value = value.node.inputs[0]
     return value
 

@@ -23,8 +23,9 @@ CASTS_BY_ARGUMENT = frozenset(f"aten::{name}" for name in "softmax log_softmax s
 FIRST_DTYPE = frozenset(f"aten::{name}" for name in """
 addbmm addmm addmv addr baddbmm copy fill index_add index_copy index_fill index_put index_reduce lerp masked_fill masked_scatter put
 scatter scatter_add scatter_reduce
+clone relu dropout linear matmul mm bmm max_pool2d avg_pool2d adaptive_avg_pool2d batch_norm group_norm conv1d conv2d conv3d _convolution
 """.split())
-"""Kinds whose results have the dtype of the first operand, whatever dtypes the others have."""
+"""Kinds whose results have the dtype of the first operand: the others are converted, or torch refuses those of another dtype."""
 PASSING = frozenset(("prim::ConstantChunk", "prim::unchecked_cast", "prim::AutogradAdd", "prim::SumToSize"))
 """Kinds without a schema whose results have the dtype of their operands."""
 LISTS = frozenset(("prim::ListConstruct", "prim::ListUnpack", "prim::TupleConstruct", "prim::TupleUnpack", "aten::__getitem__"))
