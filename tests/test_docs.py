@@ -17,7 +17,7 @@ MODULES = [*sorted((ROOT / "irtool").rglob("*.py")), *sorted((ROOT / "passes").g
 PACKAGES = [path for path in MODULES if path.name == "__init__.py"]
 PATH = re.compile(r"`((?:[\w.-]+/)+[\w.-]*|[\w-]+\.(?:py|md|txt|toml))`")
 MODULE = re.compile(r"`(irtool(?:\.\w+)+)")
-OF_THE_USER = {"name.py", "my_pass.py", "my-pass.ir", "model.py", "scale.py", "script"}
+OF_THE_USER = {"name.py", "name.md", "my_pass.py", "my-pass.ir", "model.py", "scale.py", "script"}
 """Names of a reader's files, and of a package of former times."""
 
 

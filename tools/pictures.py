@@ -1,6 +1,6 @@
-"""Screenshots of pages for the documentation: `python tools/pictures.py`, with playwright and Chromium installed.
+"""Screenshots of pages for the documentation: `python tools/pictures.py`, with playwright and Chromium installed, after `make docs`.
 
-Writes docs/pictures/*.png: pages of examples in examples/, with some of it selected.
+Writes docs/pictures/*.png: pages of examples in examples/, with some of it selected, and a page of the site.
 """
 from __future__ import annotations
 
@@ -35,6 +35,14 @@ def shoot(browser: Any, name: str, folder: str) -> None:
     page.close()
 
 
+def shoot_site(browser: Any) -> None:
+    """Write the picture of a page of the site."""
+    page = browser.new_page(viewport={"width": 1280, "height": 640})
+    page.goto((ROOT / "build" / "site" / "passes" / "cse.html").as_uri())
+    page.screenshot(path=ROOT / "docs" / "pictures" / "site.png")
+    page.close()
+
+
 def run() -> None:
     """Write all pictures."""
     from playwright.sync_api import sync_playwright
@@ -44,6 +52,7 @@ def run() -> None:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"] * (os.geteuid() == 0))
         for name in PICTURES:
             shoot(browser, name, folder)
+        shoot_site(browser)
         browser.close()
 
 

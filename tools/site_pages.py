@@ -146,7 +146,8 @@ def on_files(files: Any, config: Any) -> Any:
     """Add the pages that are made."""
     from mkdocs.structure.files import File
 
-    for pages in (documents(), *MADE.values(), {"assets/iframe-worker.js": (ROOT / "tools/iframe_worker.js").read_text(encoding="utf-8")}):
+    assets = {f"assets/{path.name}": path.read_text(encoding="utf-8") for path in (ROOT / "tools/site").iterdir()}
+    for pages in (documents(), *MADE.values(), assets):
         for uri, text in pages.items():
             files.append(File.generated(config, uri, content=text))
     return files

@@ -1,6 +1,7 @@
 """Pages of the site that are made of tables and docstrings: passes, families of operators, commands, public names (`make docs`)."""
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import textwrap
@@ -20,8 +21,8 @@ from irtool.pipelines import PRESETS
 
 CODE = re.compile(r"(`[^`]*`)")
 LETTERS = str.maketrans({"<": "&lt;", ">": "&gt;", "*": "\\*", "_": "\\_", "|": "\\|", "[": "\\[", "]": "\\]", "#": "\\#", "\\": "\\\\"})
-NO_MEMBERS = ("Tensor", "torch", "dispatch", "PASSES", "OPS")
-"""Public names whose members are those of torch, or are described elsewhere."""
+MEMBERS = {name: "false" for name in ("Tensor", "torch", "PASSES", "OPS")} | {"Executor": "[run, vjp, record, plan_for, stats]"}
+"""The members that are shown, where that is not all: those of others are torch's, or have pages of their own."""
 
 Pages = dict[str, str]
 """Address -> Markdown."""
@@ -58,10 +59,21 @@ def described(docstring: str) -> str:
         text = "\n".join(part)
         if is_code:
             code = textwrap.dedent(text).strip("\n")
-            out.append(fenced(code, "irtool" if re.match(r"(# )?graph\b|%", code) else "text"))
+            out.append(fenced(code, language(code)))
         else:
             out.append(prose(text) + "\n")
     return "\n".join(out)
+
+
+def language(code: str) -> str:
+    """What colours a block of code."""
+    if re.match(r"(# )?graph\b|%", code):
+        return "irtool"
+    try:
+        ast.parse(code)
+    except SyntaxError:
+        return "text"
+    return "python"
 
 
 # -- passes
@@ -180,7 +192,7 @@ def name_pages() -> Pages:
 
 def module_part(home: str, names: list[str]) -> str:
     """A module, and its public names."""
-    blocks = [f"::: irtool.{name}\n" + ("    options:\n      members: false\n" if name in NO_MEMBERS else "") for name in names]
+    blocks = [f"::: irtool.{name}\n" + (f"    options:\n      members: {MEMBERS[name]}\n" if name in MEMBERS else "") for name in names]
     return "\n".join([f"## {home}\n", described(inspect.getdoc(import_module(home)) or ""), *blocks])
 
 
