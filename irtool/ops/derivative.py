@@ -26,6 +26,16 @@ def rule_of(text: str, names: dict[str, Any]) -> Callable[..., Any]:
     return rule
 
 
+def calling(operator: str, name: str) -> Callable[..., Any]:
+    """The rule of an overload whose gradient is an operator of `grad` and of what has the names of that operator's other arguments."""
+    from irtool.ops.tensor import torch
+
+    (stated, *_), (called, *_) = schemas(f"aten::{name}"), schemas(f"aten::{operator}")
+    call = f"torch.{operator}({', '.join(['grad', *map(_passed, called.arguments[1:])])})"
+    gradients = ", ".join([call, *["None" for argument in stated.arguments[1:] if _is_tensor(argument)]])
+    return rule_of(f"lambda {', '.join(['grad', *[each.name for each in called.arguments[1:]]])}: ({gradients})", {"torch": torch})
+
+
 def renamed(formula: Callable[..., Any], old: str, new: str) -> Callable[..., Any]:
     """The formula of an operator that differs from another's in its name alone."""
     text = inspect.getsource(formula)

@@ -37,6 +37,8 @@ derivative, from which the formula is generated; or a formula; or that there is 
     table.slope("mul.Tensor mul.Scalar", lambda self, other: (other, self))     # times `grad`, summed to the operands' shapes
     table.pointwise("add.Tensor add.Scalar", lambda grad, alpha: (grad, grad * alpha))                      # summed to their shapes
     table.derivative("view reshape", lambda grad, self_size: grad.reshape(self_size))                       # not summed
+    table.backward("gelu silu")                                                         # gelu_backward(grad, self, approximate=approximate)
+    table.transposed("reflection_pad1d")                                                # and the derivative of its backward is the operator
 
 A derivative returns the gradients of the tensor arguments of the first overload; other overloads may have numbers in their place. Its
 parameters are `grad`, the gradient of the first result (any other name that is no argument or result, such as `again`, means the same;
@@ -91,7 +93,7 @@ from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from irtool.ops.derivative import Derivative
+from irtool.ops.derivative import Derivative, calling
 
 if TYPE_CHECKING:
     from irtool.ops.samples.draw import Call
@@ -243,6 +245,22 @@ class OpTable:
     def slope(self, names: str, rule: Formula | None = None) -> Callable[[Formula], Formula]:
         """The same for operators whose gradient for each operand is `grad` times the value that the rule returns."""
         return self.derivative(names, rule, sums=True, is_slope=True)
+
+    def backward(self, names: str) -> None:
+        """State that the derivative of each overload NAME is NAME_backward, of `grad` and of arguments of the same names."""
+        for name in names.split():
+            self.derivative(name, calling(f"{name}_backward", name))
+
+    def transposed(self, names: str) -> None:
+        """The same of linear operators, and that the derivative of NAME_backward is NAME."""
+        self.backward(names)
+        for name in names.split():
+            self.derivative(f"{name}_backward", calling(name, f"{name}_backward"))
+
+    def linear(self, names: str) -> None:
+        """State that the derivative of pointwise overloads is the same operator of `grad`, and 0 by all but the first argument."""
+        for name in names.split():
+            self.pointwise(name, calling(name, name))
 
     def batch(self, names: str) -> Callable[[Rule], Rule]:
         """A decorator: states the batching rule of overloads, named without `aten::`. Raises KeyError for one that has another rule."""

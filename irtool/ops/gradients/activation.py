@@ -4,18 +4,11 @@ from __future__ import annotations
 from irtool.ops.kernels.activation import table
 from irtool.ops.tensor import Generator, Tensor, number, torch
 
+table.backward("hardtanh threshold hardshrink softshrink hardsigmoid hardswish gelu silu mish softplus glu")
+table.linear("leaky_relu_backward hardtanh_backward threshold_backward hardshrink_backward softshrink_backward hardsigmoid_backward")
 table.derivative("relu", lambda grad, result: torch.threshold_backward(grad, result, 0))
 table.derivative("relu6", lambda grad, self: torch.hardtanh_backward(grad, self, 0, 6))
-table.derivative("hardtanh", lambda grad, self, min_val, max_val: torch.hardtanh_backward(grad, self, min_val, max_val))
-table.pointwise("hardtanh_backward", lambda grad, self, min_val, max_val: (torch.hardtanh_backward(grad, self, min_val, max_val), None))
-table.derivative("threshold", lambda grad, self, threshold: torch.threshold_backward(grad, self, threshold))
-table.pointwise("threshold_backward", lambda grad, self, threshold: (torch.threshold_backward(grad, self, threshold), None))
 table.derivative("leaky_relu", lambda grad, self, negative_slope: torch.leaky_relu_backward(grad, self, negative_slope, False))
-
-
-@table.pointwise("leaky_relu_backward")
-def leaky_relu_backward_gradient(grad, self, negative_slope, self_is_result):
-    return torch.leaky_relu_backward(grad, self, negative_slope, self_is_result), None
 
 
 def beside(self: Tensor, weight: Tensor) -> Tensor:
@@ -44,15 +37,6 @@ def prelu_kernel_gradient(grad, self, weight):
     return self_grad, torch.where(self > 0, torch.zeros_like(grad), grad * self)
 
 
-table.derivative("hardshrink", lambda grad, self, lambd: torch.hardshrink_backward(grad, self, lambd))
-table.pointwise("hardshrink_backward", lambda grad, self, lambd: (torch.hardshrink_backward(grad, self, lambd), None))
-table.derivative("softshrink", lambda grad, self, lambd: torch.softshrink_backward(grad, self, lambd))
-table.pointwise("softshrink_backward", lambda grad, self, lambd: (torch.softshrink_backward(grad, self, lambd), None))
-table.derivative("hardsigmoid", lambda grad, self: torch.hardsigmoid_backward(grad, self))
-table.pointwise("hardsigmoid_backward", lambda grad, self: (torch.hardsigmoid_backward(grad, self), None))
-table.derivative("hardswish", lambda grad, self: torch.hardswish_backward(grad, self))
-
-
 @table.pointwise("hardswish_backward")
 def hardswish_backward_gradient(grad, grad_output, self):
     bent = (self > -3) & (self < 3)
@@ -75,7 +59,6 @@ def elu_backward_gradient(grad, grad_output, alpha, scale, input_scale, is_resul
 
 table.derivative("celu", lambda grad, self, alpha: torch.elu_backward(grad, alpha, 1, 1.0 / alpha, False, self))
 table.derivative("selu", lambda grad, self: torch.elu_backward(grad, 1.6732632423543772, 1.0507009873554805, 1, False, self))
-table.derivative("gelu", lambda grad, self, approximate: torch.gelu_backward(grad, self, approximate=approximate))
 
 
 @table.pointwise("gelu_backward")
@@ -95,18 +78,12 @@ def gelu_backward_gradient(grad, grad_output, self, approximate):
     return once, grad * grad_output * bend
 
 
-table.derivative("silu", lambda grad, self: torch.silu_backward(grad, self))
-
-
 @table.pointwise("silu_backward")
 def silu_backward_gradient(grad, grad_output, self):
     level = self.sigmoid()
     slope = level * (1 - level)
     bend = slope * 2 + self * slope * (1 - level * 2)
     return torch.silu_backward(grad, self), grad * grad_output * bend
-
-
-table.derivative("mish", lambda grad, self: torch.mish_backward(grad, self))
 
 
 @table.pointwise("mish_backward")
@@ -117,9 +94,6 @@ def mish_backward_gradient(grad, grad_output, self):
     slope = rest * level
     bend = slope * 2 + self * (level * (1 - level) * rest - level * slope * bound * 2)
     return torch.mish_backward(grad, self), grad * grad_output * bend
-
-
-table.derivative("softplus", lambda grad, self, beta, threshold: torch.softplus_backward(grad, self, beta, threshold))
 
 
 @table.pointwise("softplus_backward")
@@ -137,9 +111,6 @@ table.slope("log_sigmoid log_sigmoid_forward", lambda self: (-self).sigmoid())
 def log_sigmoid_backward_gradient(grad, grad_output, self):
     level = self.sigmoid()
     return grad * (1 - level), -grad * grad_output * (level * (1 - level)), None
-
-
-table.derivative("glu", lambda grad, self, dim: torch.glu_backward(grad, self, dim))
 
 
 @table.derivative("glu_backward")

@@ -56,24 +56,7 @@ def avg_pool1d_gradient(grad, self, kernel_size, stride, padding, ceil_mode, cou
     return plane.squeeze(-2)
 
 
-@table.derivative("avg_pool2d")
-def avg_pool2d_gradient(grad, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
-    return torch.avg_pool2d_backward(grad, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
-
-
-@table.derivative("avg_pool3d")
-def avg_pool3d_gradient(grad, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
-    return torch.avg_pool3d_backward(grad, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
-
-
-@table.derivative("avg_pool2d_backward")
-def avg_pool2d_backward_gradient(grad, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
-    return torch.avg_pool2d(grad, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override), None
-
-
-@table.derivative("avg_pool3d_backward")
-def avg_pool3d_backward_gradient(grad, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
-    return torch.avg_pool3d(grad, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override), None
+table.transposed("avg_pool2d avg_pool3d")
 
 
 # ---- back to the places of maxima; windows at random places
