@@ -140,11 +140,12 @@ def test_the_test_sees_imports_inside_functions() -> None:
     assert [(found.target, found.function) for found in imports(tree)] == [("irtool.cli.main", "f")]
 
 
-BY_NAME = tuple(f"irtool.ops.{facet}" for facet in ("kernels", "gradients", "batching", "samples")) + ("irtool.cli.commands", "irtool.passes")
+BY_NAME = (*(f"irtool.ops.{facet}" for facet in ("kernels", "gradients", "batching", "samples")), "irtool.cli.commands", "irtool.passes")
 """Packages of modules that are called like what they are for, and that a table names."""
 
 
-@pytest.mark.parametrize("path", [pytest.param(path, id=name) for name, path in MODULES if path.name == "__init__.py" and name not in BY_NAME])
+@pytest.mark.parametrize("path", [
+    pytest.param(path, id=name) for name, path in MODULES if path.name == "__init__.py" and name not in BY_NAME])
 def test_a_package_says_what_its_modules_are_for(path: Path) -> None:
     text = ast.get_docstring(ast.parse(path.read_text())) or ""
     inside = [each.stem for each in path.parent.iterdir() if each.suffix == ".py" and not each.stem.startswith("__")]

@@ -96,6 +96,8 @@ def test_python_blocks_are_right(name: str) -> None:
 
 def test_no_document_is_left_out() -> None:
     assert all((ROOT / "docs" / name).exists() and (ROOT / "tests" / test).exists() for name, test in ELSEWHERE.items())
+    for path in (ROOT / "docs").rglob("*.md"):
+        assert path.parent == ROOT / "docs" or not re.search(r"^```(python|console)$", path.read_text(), re.MULTILINE), path
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

@@ -8,7 +8,7 @@ IR = re.compile(r"""
   | (?P<string>  "(?:[^"\\\n]|\\.)*" )
   | (?P<value>   %[\w.]+ )
   | (?P<kind>    \b[a-zA-Z_]\w*::\w+ )
-  | (?P<word>    \b(?:graph|return|block\d+)(?=\() | ^[ \t]*-> )
+  | (?P<word>    \b(?:graph|return|block\d+)(?=[ ]?\() | ^[ \t]*-> )
   | (?P<type>    (?<=:[ ])[A-Z]\w* | (?<=:[ ])(?:int|float|bool|str|complex|number|None)\b )
 """, re.VERBOSE | re.MULTILINE)
 COLORS = {"comment": "2", "string": "32", "value": "36", "kind": "33", "word": "35", "type": "34"}
