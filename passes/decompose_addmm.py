@@ -3,10 +3,9 @@ from __future__ import annotations
 
 from irtool.ir import types
 from irtool.ir.builder import Builder
-from irtool.ir.constants import constant
+from irtool.ir.constants import known_argument
 from irtool.ir.edits import replace_node
-from irtool.ir.graph import Graph, Node, Value
-from irtool.ir.schema import Literal, node_argument
+from irtool.ir.graph import Graph, Node
 from irtool.ir.types import spell
 
 
@@ -42,6 +41,5 @@ def decompose_addmm(graph: Graph) -> bool:
 
 
 def _is_one(node: Node, name: str) -> bool:
-    argument = node_argument(node, name)
-    value = argument.value if isinstance(argument, Literal) else constant(argument) if isinstance(argument, Value) else None
+    value = known_argument(node, name)
     return isinstance(value, (int, float)) and value == 1

@@ -6,9 +6,9 @@ from typing import Any
 
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.ir.builder import Builder
-from irtool.ir.constants import constant, is_constant, is_none
+from irtool.ir.constants import constant, is_constant, is_none, known_argument
 from irtool.ir.graph import Graph, Node, Value
-from irtool.ir.schema import Literal, node_argument, schema_of
+from irtool.ir.schema import node_argument, schema_of
 from irtool.ir.tensor_literal import TensorLiteral
 from irtool.ir.types import TensorType
 from irtool.ops.folding import array_of, tensor_constant
@@ -120,8 +120,7 @@ def array(node: Node, name: str) -> Any:
 
 def number(node: Node, name: str) -> Any:
     """A constant number that a node reads; None for any other value."""
-    value = node_argument(node, name)
-    result = value.value if isinstance(value, Literal) else constant(value) if isinstance(value, Value) and is_constant(value) else None
+    result = known_argument(node, name)
     return result if isinstance(result, bool | int | float) else None
 
 

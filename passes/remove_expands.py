@@ -1,10 +1,9 @@
 """Removal of implicit expands."""
 from __future__ import annotations
 
-from irtool.ir.constants import constant
+from irtool.ir.constants import known_argument
 from irtool.ir.edits import replace_node
-from irtool.ir.graph import Graph, Value
-from irtool.ir.schema import Literal, node_argument
+from irtool.ir.graph import Graph
 from irtool.ops.facts import facts_of_node
 
 BROADCASTS = frozenset(("aten::addmm", "aten::addbmm", "aten::baddbmm", "aten::addmv", "aten::addr"))
@@ -33,10 +32,9 @@ def remove_expands(graph: Graph) -> bool:
     for node in list(graph.walk()):
         if node.kind not in ("aten::expand", "expand") or len(node.outputs) != 1:
             continue
-        implicit = node_argument(node, "implicit")
-        value = implicit.value if isinstance(implicit, Literal) else constant(implicit) if isinstance(implicit, Value) else False
         readers = [user for user, _ in node.output.uses]
-        if (value is True or value == 1) and all(user.kind in BROADCASTS or facts_of_node(user).is_pointwise for user in readers):
+        is_implicit = known_argument(node, "implicit") in (True, 1)
+        if is_implicit and all(user.kind in BROADCASTS or facts_of_node(user).is_pointwise for user in readers):
             replace_node(node, [node.inputs[0]])
             changed = True
     return changed

@@ -13,12 +13,12 @@ from irtool.autodiff.hidden_writes import read_after
 from irtool.autodiff.reach import holds_tensors
 from irtool.autodiff.refusals import at_node
 from irtool.ir.builder import Builder
-from irtool.ir.constants import constant, is_constant
+from irtool.ir.constants import constant, is_constant, known_argument
 from irtool.ir.dtypes import dtype_code
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, OPERAND_ITSELF
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Block, Graph, Node, Value
-from irtool.ir.schema import Literal, node_argument, schema_of
+from irtool.ir.schema import schema_of
 from irtool.ir.structure_kinds import kinds
 from irtool.ir.types import TensorType, Type, TypeVar
 
@@ -209,7 +209,7 @@ def nothing_to_do(node: Node) -> bool | None:
     if node.kind == "aten::positive":
         return True
     if node.kind.endswith("dropout"):
-        train, p = (known(node, name) for name in ("train", "p"))
+        train, p = (known_argument(node, name) for name in ("train", "p"))
         return True if train is False or p == 0 else False if train is True and p is not None else None
     type = node.inputs[0].type
     if not isinstance(type, TensorType) or type.dtype is None:
@@ -217,19 +217,11 @@ def nothing_to_do(node: Node) -> bool | None:
     if node.kind in ("aten::real", "aten::conj", "aten::conj_physical"):
         return not type.dtype.startswith("complex")
     if node.kind == "aten::to":
-        dtype, copies = known(node, "dtype"), known(node, "copy")
+        dtype, copies = known_argument(node, "dtype"), known_argument(node, "copy")
         return None if dtype is None or copies is None else not copies and dtype == dtype_code(type.dtype)
     if node.kind == "aten::type_as" and isinstance(node.inputs[1].type, TensorType) and node.inputs[1].type.dtype is not None:
         return type.dtype == node.inputs[1].type.dtype
     return None
-
-
-def known(node: Node, name: str) -> object:
-    """The value of a node's argument, if it is a constant; else None."""
-    value = node_argument(node, name)
-    if isinstance(value, Literal):
-        return value.value
-    return constant(value) if isinstance(value, Value) and is_constant(value) else None
 
 
 def parts(type: Type) -> Iterator[Type]:

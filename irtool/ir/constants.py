@@ -3,8 +3,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from irtool.ir.schema import Literal, node_argument
+
 if TYPE_CHECKING:
-    from irtool.ir.graph import Value
+    from irtool.ir.graph import Node, Value
 
 
 class NotConstant:
@@ -44,6 +46,15 @@ def constant(value: Value) -> object:
     if attribute is None:
         return NOT_CONSTANT if node.attributes else None
     return attribute.as_type(value.type)
+
+
+def known_argument(node: Node, name: str) -> object:
+    """The Python value of a node's argument `name`, if it is a constant operand, an attribute or a default; else None."""
+    argument = node_argument(node, name)
+    if argument is None or isinstance(argument, list):
+        return None
+    value = argument.value if isinstance(argument, Literal) else constant(argument)
+    return None if value is NOT_CONSTANT else value
 
 
 def is_none(value: Value) -> bool:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from irtool.ir.constants import constant
+from irtool.ir.constants import known_argument
 from irtool.ir.graph import Graph
-from irtool.ir.schema import Literal, Schema, forgets_kinds, node_argument, qualified, schema_of, schemas
+from irtool.ir.schema import Schema, forgets_kinds, qualified, schema_of, schemas
 
 if TYPE_CHECKING:
     from irtool.ir.graph import Node
@@ -205,10 +205,7 @@ def updates_statistics(node: Node) -> bool:
 
 def _may_be_set(node: Node, flag: str) -> bool:
     """Is the argument called `flag` anything but a constant False or 0?"""
-    argument = node_argument(node, flag)
-    if argument is None or isinstance(argument, list):
-        return True
-    value = argument.value if isinstance(argument, Literal) else constant(argument)
+    value = known_argument(node, flag)
     return value is not False and value != 0
 
 

@@ -213,6 +213,7 @@ class Node(Displayed):
 
         An operand is returned as a Value; an attribute (`aten::add[alpha={1}](...)`) or a default as a Literal; a `Tensor[]` written as
         several operands as a list of Values. None if no schema fits the node, or it has no such argument.
+        `constants.known_argument` reads constants.
         """
         from irtool.ir.schema import node_argument
 
