@@ -105,7 +105,7 @@ class GraphFile(TextFile):
         dialect = detect(self.text, start, self.dialect)
         if dialect is not self.dialect:
             self.dialect = dialect
-            self.templates.clear()      # they and the types belong to one dialect
+            self.templates.clear()      # they and the types belong to one dialect, attributes to all
             self.types.clear()
         reader = Reader(self, start, line, dialect, (start, None, None, ""), "")
         reader.read()
