@@ -15,7 +15,7 @@ import signal
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import generate
 
@@ -131,25 +131,23 @@ def timed(module: irtool.Module, name: str) -> str:
         return str(error).strip().splitlines()[0][:100]
 
 
-def measure(shape: str, names: Iterable[str], sizes: list[int]) -> Iterable[tuple[str, list[float | str]]]:
-    """(pass, nanoseconds per node at each size, or why not) of all passes on a shape."""
-    rows: dict[str, list[float | str]] = {name: [] for name in names}
-    for size in sizes:
-        for name in rows:
-            timed(irtool.parse(SHAPES[shape](100)), name)       # what is read and compiled on first use
-        module = irtool.parse(SHAPES[shape](size))
-        nodes = sum(1 for graph in module.graphs for _ in graph.walk())
-        gc.collect()
-        gc.freeze()
-        for name, row in rows.items():
-            if row and isinstance(row[-1], str):
-                continue
-            times = [seconds(module, name) for _ in range(3 if size < 50_000 else 1)]
+def measure(shape: str, names: Iterable[str], sizes: list[int]) -> Iterator[tuple[str, list[float | str]]]:
+    """(pass, nanoseconds per node at each size, up to the first that was refused) of all passes on a shape."""
+    modules = [irtool.parse(SHAPES[shape](size)) for size in sizes]
+    nodes = [sum(1 for graph in module.graphs for _ in graph.walk()) for module in modules]
+    gc.collect()
+    gc.freeze()
+    for name in names:
+        timed(irtool.parse(SHAPES[shape](100)), name)       # what is read and compiled on first use
+        row: list[float | str] = []
+        for module, count in zip(modules, nodes, strict=True):
+            times = [seconds(module, name) for _ in range(3 if count < 50_000 else 1)]
             refused = [each for each in times if isinstance(each, str)]
-            row.append(refused[0] if refused else statistics.median([each for each in times if isinstance(each, float)]) / nodes * 1e9)
-        gc.unfreeze()
-        del module
-    return rows.items()
+            row.append(refused[0] if refused else statistics.median([each for each in times if isinstance(each, float)]) / count * 1e9)
+            if refused:
+                break
+        yield name, row
+    gc.unfreeze()
 
 
 def main() -> int:

@@ -14,7 +14,7 @@ def functionalize(graph: Graph) -> bool:
         graph(%x : Tensor,
               %one : int):
           %1 : Tensor = aten::exp(%x)
-          %2 : Tensor = aten::add_(%1, %x, %one)
+          %2 : Tensor = aten::add_(%1, %one, %one)
           %3 : Tensor = aten::mul(%1, %x)
           return (%3)
 
@@ -22,7 +22,7 @@ def functionalize(graph: Graph) -> bool:
         graph(%x : Tensor,
               %one : int):
           %1 : Tensor = aten::exp(%x)
-          %4 : Tensor = aten::add(%1, %x, %one)
+          %4 : Tensor = aten::add(%1, %one, %one)
           %3 : Tensor = aten::mul(%4, %x)
           return (%3)
     """

@@ -18,7 +18,7 @@ def remove_inplace(graph: Graph) -> bool:
               %one : int):
           %2 : Tensor = aten::exp(%x)
           %3 : Tensor = aten::tanh(%2)
-          %4 : Tensor = aten::add_(%2, %x, %one)
+          %4 : Tensor = aten::add_(%2, %one, %one)
           %5 : Tensor = aten::mul(%2, %3)
           return (%5)
 
@@ -27,7 +27,7 @@ def remove_inplace(graph: Graph) -> bool:
               %one : int):
           %2 : Tensor = aten::exp(%x)
           %3 : Tensor = aten::tanh(%2)
-          %4 : Tensor = aten::add(%2, %x, %one)
+          %4 : Tensor = aten::add(%2, %one, %one)
           %5 : Tensor = aten::mul(%4, %3)
           return (%5)
     """

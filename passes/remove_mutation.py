@@ -122,12 +122,12 @@ class MutationRemover:
 
     def is_new(self, value: Value) -> bool:
         """Does no operand of its node share memory with the value?"""
+        if category_of(value.node) == FRESH:
+            return True     # whatever container holds it later
         if self._aliases is None:
             self._aliases = Aliases(self.graph)
-        shares = self._aliases.sharing((value,))
-        # what may have come out of a container is one of its elements, unless the operator only makes new memory
-        is_fresh = category_of(value.node) == FRESH or not self._aliases.is_wild(value)
-        return is_fresh and not any(map(shares, value.node.inputs))
+        # what may have come out of a container is one of its elements
+        return not self._aliases.is_wild(value) and not any(map(self._aliases.sharing((value,)), value.node.inputs))
 
 
 def change(node: Node, elements: list[Value]) -> bool:
