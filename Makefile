@@ -9,6 +9,7 @@ BENCH ?=
 FUZZ ?= --seconds 600
 HOUSE ?=
 BIN := $(VENV)/bin
+PLAYGROUND := build/playground/snapshot.bin
 
 .PHONY: help venv demo test oracle cluster browser docs check accept bench fuzz lines tables errors man house clean conformance
 .DEFAULT_GOAL := help
@@ -70,7 +71,7 @@ oracle: $(VENV)/installed-oracle ## the tests that compare with torch, which is 
 cluster: $(VENV)/installed-cluster ## the tests on Dask workers, which are installed into .venv
 	$(BIN)/python -m pytest -m cluster
 
-browser: $(VENV)/installed-browser ## the tests of pages in headless Chromium (apt-get install chromium)
+browser: $(VENV)/installed-browser $(PLAYGROUND) ## the tests of pages in headless Chromium (apt-get install chromium npm)
 	$(BIN)/python -m pytest -m browser
 
 docs: $(VENV)/installed-docs ## the documentation as a site that works from disk, in build/site, and its tests
@@ -86,6 +87,12 @@ check: $(VENV)/installed-dev ## what a change must pass: ruff, mypy --strict, li
 accept: $(VENV)/installed-test ## rewrite expected outputs, then read the diff as if you had to sign it
 	-$(BIN)/python -m pytest tests --accept $(PYTEST)
 	git --no-pager diff --stat -- tests
+
+$(PLAYGROUND): $(shell find irtool/ passes tools/playground tools/playground.py -type f -not -name '*.pyc') | $(VENV)/installed
+	$(BIN)/python tools/playground.py
+
+playground: $(PLAYGROUND) ## a static page that runs irtool in the browser, in build/playground (apt-get install npm)
+	@echo "$(BIN)/python -m http.server --bind 127.0.0.1 -d build/playground 8000"
 
 bench: $(VENV)/installed-bench ## time against torch and xDSL (BENCH='--quick' for a short run)
 	$(BIN)/python benchmarks/text.py $(BENCH)

@@ -70,9 +70,11 @@ def attach_named(module: Module, beside: Beside, path: str, console: Console) ->
 def content_of(module: Module) -> dict[str, tuple[str, tuple[int, ...], bytes]]:
     """The constants that have arrays, in a form that can be compared."""
     from irtool.interop.constant_archives import collect
+    from irtool.ops.array_library import has_elements
 
     archive = collect(module)
-    return {key: (each.dtype.name, each.shape, each.tobytes()) for key, each in archive.arrays.items()}
+    return {key: (each.dtype.name, each.shape, each.tobytes() if has_elements(each) else b"%d" % id(each))
+            for key, each in archive.arrays.items()}
 
 
 def keep(module: Module, taken: Taken | None, path: str, output: str, console: Console) -> None:

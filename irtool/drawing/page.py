@@ -63,7 +63,7 @@ class Page:
 
     def html(self) -> str:
         """The page."""
-        style, script = template("page.css"), template("page.js")
+        style, script = template("page.css"), page_script()
         policy = f"default-src 'none'; style-src '{digest(style)}'; script-src '{digest(script)}'; base-uri 'none'; form-action 'none'"
         data = {"title": self.title, "texts": list(self.texts.numbers), "pictures": list(self.pictures.numbers), "steps": self.steps}
         parts = {"policy": policy, "title": markup(self.title), "style": style, "script": script, "data": script_data(data)}
@@ -73,6 +73,11 @@ class Page:
             name, end, rest = piece.partition("}}")
             pieces.append(parts[name] + rest if end else piece)
         return "".join(pieces)
+
+
+def page_script() -> str:
+    """The one script of a page."""
+    return template("colours.js") + template("page.js")
 
 
 def template(name: str) -> str:

@@ -11,7 +11,7 @@ from irtool.ir.graph import Node
 from irtool.ir.module import Module
 from irtool.ir.type_model import DTYPE_WORDS, contiguous_strides, tensor_text
 from irtool.ir.types import TensorType, parse_type
-from irtool.ops.array_library import np
+from irtool.ops.array_library import has_elements, np
 from irtool.ops.structure import tensor_of
 
 MOST = 100
@@ -47,7 +47,7 @@ def forget_strides(node: Node, shape: tuple[int, ...]) -> None:
 def exact_text(array: Array) -> str | None:
     """The dump of an array with all digits; None where there is no such text."""
     word = DTYPE_WORDS.get(array.dtype.name)
-    if array.size > MOST or array.dtype.kind not in "biuf" or word is None:
+    if array.size > MOST or array.dtype.kind not in "biuf" or word is None or not has_elements(array):
         return None
     numbers = [digits(each) for each in array.ravel()]
     if TensorLiteral(" ".join(numbers) + " [").is_rounded:     # that each has four digits is chance: one more says that these are all

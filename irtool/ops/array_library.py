@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from irtool.ir.errors import UnsupportedError
 
-__all__ = ["AbsentArray", "NeedsNumpy", "np"]
+__all__ = ["NeedsNumpy", "has_elements", "np"]
 
 FORM = re.compile(r"[<>|=]?(bool|float|complex|int|uint|[?bfciu])_?(\d*)")
 WORDS = {"i": "int", "u": "uint", "f": "float", "c": "complex"}
@@ -30,7 +30,7 @@ class AbsentName(type):
     """The type of names of NumPy that stand for nothing: its functions, types and modules."""
 
     def __getattr__(cls, name: str) -> Any:
-        if name.startswith("__") or "is_absent" not in cls.__dict__:
+        if name.startswith("_") or "is_absent" not in cls.__dict__:
             raise AttributeError(name)
         setattr(cls, name, AbsentName(name, (), {"is_absent": True}))
         return cls.__dict__[name]
@@ -109,6 +109,11 @@ class AbsentArray(metaclass=AbsentName):
     def view(self, dtype: Any) -> AbsentArray:
         """The same bytes as elements of another dtype."""
         return AbsentArray(self.nbytes // AbsentDtype(dtype).itemsize, dtype)
+
+
+def has_elements(array: Any) -> bool:
+    """Is this an array of NumPy, not only its dtype and sizes?"""
+    return not isinstance(array, AbsentArray)
 
 
 def empty(shape: Any, dtype: Any = "float64") -> AbsentArray:

@@ -15,7 +15,7 @@ from irtool.ir.schema import Literal, Schema, node_arguments, schema_of
 from irtool.ir.tensor_dump import SHOWN, literal_of
 from irtool.ir.tensor_literal import NUMBER_DTYPES, TensorLiteral
 from irtool.ir.types import ListType, OptionalType, TensorType, Type, UnionType, spell, tensor_type
-from irtool.ops.array_library import AbsentArray, np
+from irtool.ops.array_library import has_elements, np
 from irtool.ops.quantized import MAKERS
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def _arrays(value: Any) -> Any:
 
 def _literal(array: Any) -> Any:
     """An array as text that reads back exactly; as it is when there is none."""
-    if array.size > SHOWN or array.dtype.kind not in "biuf" or array.dtype.name == "bfloat16" or isinstance(array, AbsentArray):
+    if array.size > SHOWN or array.dtype.kind not in "biuf" or array.dtype.name == "bfloat16" or not has_elements(array):
         return array
     shape = tuple(array.shape)
     if array.size == 1:

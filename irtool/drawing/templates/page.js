@@ -1,5 +1,4 @@
 
-"use strict";
 (function () {
   const data = JSON.parse(document.getElementById("data").textContent);
   const $ = (id) => document.getElementById(id);
@@ -19,12 +18,6 @@
   let matches = [], match = -1;
 
   // -- elements
-  function make(name, kind, text) {
-    const element = document.createElement(name);
-    if (kind) element.className = kind;
-    if (text !== undefined) element.textContent = text;
-    return element;
-  }
   function push(map, key, item) {
     if (map.has(key)) map.get(key).push(item); else map.set(key, [item]);
   }
@@ -64,27 +57,13 @@
   }
 
   // -- text
-  const TOKEN = /(#.*$)|("(?:[^"\\]|\\.)*")|(%(?:[^\s,():=;%[\]{}"#]|::)+)|([A-Za-z_^]\w*::\w+|\^\w+)|(: [A-Z]\w*|: (?:int|float|bool|str|complex|number|None)\b)/g;
-  const KINDS = ["note", "string", "value", "kind", "type"];
   const VALUE = /%(?:[^\s,():=;%[\]{}"#]|::)+/g;
   const seen = new IntersectionObserver((entries) => {        // colours of long texts take long: lines get them when they are seen
     for (const entry of entries) if (entry.isIntersecting) { seen.unobserve(entry.target); fill(rows[Number(entry.target.dataset.row)]); }
   }, { root: $("text"), rootMargin: "400px" });
-  function paint(element, text, graph) {
-    const spans = [];
-    let end = 0;
-    for (const found of text.matchAll(TOKEN)) {
-      if (found.index > end) element.append(text.slice(end, found.index));
-      const kind = KINDS[found.slice(1).findIndex((each) => each !== undefined)];
-      const span = make("span", kind, found[0]);
-      if (kind === "value") {
-        span.dataset.key = graph + " " + found[0];
-        spans.push(span);
-      }
-      element.append(span);
-      end = found.index + found[0].length;
-    }
-    element.append(text.slice(end));
+  function paintRow(element, text, graph) {
+    const spans = paint(element, text, LANGUAGES.ir).filter((span) => span.className === "value");
+    for (const span of spans) span.dataset.key = graph + " " + span.textContent;
     return spans;
   }
   function drawRows(isQuiet) {
@@ -120,7 +99,7 @@
   }
   function fill(row) {
     row.element.replaceChildren();
-    row.spans = paint(row.element, row.isFolded ? row.text.slice(0, FOLDED) : row.text, row.graph);
+    row.spans = paintRow(row.element, row.isFolded ? row.text.slice(0, FOLDED) : row.text, row.graph);
     if (row.text.length > FOLDED) {
       const button = make("button", "unfold", row.isFolded ? "\u2026 " + (row.text.length - FOLDED) + " more" : "less");
       button.type = "button";
@@ -169,13 +148,14 @@
   }
   function fit() {                    // all of the picture
     const [width, height] = size(), pane = $("picture").getBoundingClientRect();
+    if (!pane.width || !pane.height) { setView([0, 0, width, height]); return; }     // in a frame that has no size yet
     const ratio = pane.height / Math.max(pane.width, 1), wide = Math.max(width, height / ratio, pane.width);
     setView([(width - wide) / 2, 0, wide, wide * ratio]);
   }
   function begin() {                  // its top, if all of it could not be read
     const pane = $("picture").getBoundingClientRect();
     fit();
-    if (pane.width / state.view[2] < SMALLEST) {
+    if (pane.width && pane.width / state.view[2] < SMALLEST) {
       const wide = pane.width / SMALLEST, frame = $("picture").querySelector(".box > rect");
       const middle = frame ? frame.x.baseVal.value + frame.width.baseVal.value / 2 : size()[0] / 2;
       setView([Math.max(middle - wide / 2, Math.min(0, (size()[0] - wide) / 2)), 0, wide, pane.height / SMALLEST]);
@@ -243,7 +223,7 @@
     if (row) {
       const line = make("p"), code = make("code");
       const text = row.text.trim();
-      paint(code, text.length > FOLDED * 4 ? text.slice(0, FOLDED * 4) + "\u2026" : text, row.graph);
+      paintRow(code, text.length > FOLDED * 4 ? text.slice(0, FOLDED * 4) + "\u2026" : text, row.graph);
       line.append(code);
       pane.append(line);
     }
