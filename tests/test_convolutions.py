@@ -36,6 +36,9 @@ class Case:
         reach = [d * (k - 1) + 1 for d, k in zip(self.dilation, self.kernel, strict=True)]
         self.extents = [max(r - 2 * p, p + 1, 1) + draw.randint(0, 90 if rank == 1 else 23 // rank)
                         for r, p in zip(reach, self.padding, strict=True)]
+        if draw.random() < 0.15:        # the kernel covers the whole input
+            self.groups, self.padding = 1, [0] * rank
+            self.dilation, self.extents = [1] * rank, self.kernel if not self.transposed else [1] * rank
         self.more = [draw.randrange(max(s, d)) if self.transposed else 0 for s, d in zip(self.stride, self.dilation, strict=True)]
         self.samples = draw.choice([0, 1, 1, 2, 3])      # 0: no dimension for samples
         self.has_bias = draw.random() < 0.5

@@ -153,10 +153,41 @@ class Convolution:
             self.kernel(sizes, (ctypes.c_void_p * len(arrays))(*[each.ctypes.data for each in arrays]), strides)
 
 
+class WholeProduct:
+    """A convolution whose kernel covers its whole input, by its use: one product of BLAS over all samples. Arguments as of Convolution."""
+
+    __slots__ = ("use", "shape", "dtype", "products")
+    __name__ = "product"        # in the source of plans
+
+    def __init__(self, use: str, at: Geometry, shape: Sizes, dtype: Any) -> None:
+        self.use, self.shape, self.dtype, self.products = use, shape, dtype, at.products
+
+    def __call__(self, x: Any, weight: Any, bias: Any = None, out: Any = None) -> Any:
+        """The result, in `out` or new."""
+        if out is None:
+            out = np.empty(self.shape, self.dtype)
+        if self.use == "weight":        # the second operand is the gradient of the result
+            np.dot(weight.reshape(-1, out.shape[0]).T, x.reshape(-1, out[0].size), out=out.reshape(out.shape[0], -1))
+            return out
+        matrix = weight.reshape(weight.shape[0], -1)
+        rows = matrix.shape[0] if self.use == "transposed" else matrix.shape[1]
+        np.dot(x.reshape(-1, rows), matrix if self.use == "transposed" else matrix.T, out=out.reshape(x.size // rows, -1))
+        if bias is not None:
+            out += bias.reshape(-1, *[1] * (weight.ndim - 2))
+        return out
+
+
+def convolution(use: str, at: Geometry, shape: Sizes, dtype: Any, has_bias: bool, threads: int) -> Convolution | WholeProduct:
+    """The function for a use of a convolution, which see. Raises NotNative."""
+    if at.groups == math.prod(at.counts) == 1 and not any(at.padding) and at.kernel == at.extents:
+        return WholeProduct(use, at, shape, dtype)
+    return Convolution(use, at, shape, dtype, has_bias, threads)
+
+
 def turned(weight: Any, groups: int) -> Any:
     """(groups * outs, channels, ...) as (groups * channels, outs, ...), each kernel backwards."""
     apart = weight.reshape(groups, weight.shape[0] // groups, weight.shape[1], -1)
     return np.ascontiguousarray(apart.swapaxes(1, 2)[..., ::-1])
 
 
-__all__ = ["WORTH_IT", "Convolution", "Geometry"]
+__all__ = ["WORTH_IT", "Convolution", "Geometry", "WholeProduct", "convolution"]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from irtool.execute.fusion import GroupOptions
 from irtool.execute.native.building import compiler
-from irtool.execute.native.convolution_calls import WORTH_IT, Convolution, Geometry
+from irtool.execute.native.convolution_calls import WORTH_IT, Geometry, convolution
 from irtool.execute.native.stages import NotNative
 from irtool.execute.plan import costs
 from irtool.execute.plan.program import Call, Group, Item, Known, Program, meta_of_item, numbers_of
@@ -53,7 +53,7 @@ def forward(node: Node, items: Sequence[Item], program: Program, options: GroupO
     rank = len(weight.shape) - 2
     shape = (*x.shape[:-rank - 1], outs, *(at.extents if use == "transposed" else at.counts)[-rank:])
     out = program.variable(fresh_meta(x.dtype, shape))
-    function = Convolution(use, at, shape, x.dtype, has_bias, crew(options))
+    function = convolution(use, at, shape, x.dtype, has_bias, crew(options))
     return [Call(function, tuple(items[:2 + has_bias]), {}, out, "out", node)], [out]
 
 
@@ -76,11 +76,11 @@ def backward(node: Node, items: Sequence[Item], program: Program, options: Group
     calls: list[Call] = []
     if asked[0]:
         results[0] = out = program.variable(fresh_meta(metas[1].dtype, metas[1].shape))
-        function = Convolution("forward" if use == "transposed" else "transposed", at, metas[1].shape, metas[1].dtype, False, crew(options))
+        function = convolution("forward" if use == "transposed" else "transposed", at, metas[1].shape, metas[1].dtype, False, crew(options))
         calls.append(Call(function, (grad, weight), {}, out, "out", node))
     if asked[1]:
         results[1] = out = program.variable(fresh_meta(metas[2].dtype, metas[2].shape))
-        function = Convolution("weight", at, metas[2].shape, metas[2].dtype, False, crew(options))
+        function = convolution("weight", at, metas[2].shape, metas[2].dtype, False, crew(options))
         calls.append(Call(function, (grad, x) if use == "transposed" else (x, grad), {}, out, "out", node))
     if asked[2]:
         results[2] = out = program.variable(fresh_meta(metas[0].dtype, (at.groups * outs,)))

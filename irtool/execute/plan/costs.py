@@ -16,7 +16,7 @@ from irtool.execute import fusion
 from irtool.execute.fusion import Bound, BoundToMany
 from irtool.execute.native.c_loops import NativeLoop
 from irtool.execute.native.c_source import LIBRARY
-from irtool.execute.native.convolution_calls import Convolution
+from irtool.execute.native.convolution_calls import Convolution, WholeProduct
 from irtool.execute.plan.large_results import copy, zeros
 from irtool.execute.plan.program import Branch, Call, Group, Instruction, Repeat, Visit, leaves
 from irtool.ops.array_library import np
@@ -130,7 +130,7 @@ def flops_of(instruction: Call | Visit, metas: list[Meta]) -> float:
             return 2.0 * sizes[2] * metas[0].shape[-1]
         if instruction.function is np.tensordot and len(metas) == 3:        # (m, k) (k, n) (m, n)
             return 2.0 * math.sqrt(math.prod(sizes))
-        return 2.0 * instruction.function.products if isinstance(instruction.function, Convolution) else 0.0
+        return 2.0 * instruction.function.products if isinstance(instruction.function, Convolution | WholeProduct) else 0.0
     kind = instruction.node.kind
     if kind == BACKWARD and len(metas) > 2 and metas[2].shape and metas[2].shape[0]:
         return 4.0 * sizes[0] * sizes[2] / metas[2].shape[0]
