@@ -3,12 +3,14 @@
     python benchmarks/memory.py
     python benchmarks/memory.py --only block,random
     python benchmarks/memory.py --corpus FOLDER
+    python benchmarks/memory.py --networks FILE.py --only resnet,lstm
 
 The cases are those of `execution.py`, and random graphs (`tests/random_graphs.py`) on larger arrays. A peak is what arrays take at most
 during a run, with what is kept from run to run, and without inputs: by `tracemalloc` for irtool, by the profiler for torch, in the
 same process. tracemalloc counts Python's objects and NumPy's own buffers, too, which are most of what small cases take; the profiler
 counts elements alone. What is planned and what is alive is computed, as `irtool plan --memory` does. A corpus is a folder with a
-`load_case.py`.
+`load_case.py`. A file of networks is a script that has `NETWORKS` (title -> functions that make a torch module and its input), and
+`traced` and `FROZEN`, which make graphs of one: inference with frozen weights, and a step of training, against torch eager.
 """
 from __future__ import annotations
 
@@ -54,12 +56,15 @@ def main() -> int:
     flags.add_argument("--quick", action="store_true", help="small sizes, few graphs")
     flags.add_argument("--graphs", type=int, default=60, help="random graphs")
     flags.add_argument("--corpus", metavar="FOLDER", help="measure these graphs instead")
+    flags.add_argument("--networks", metavar="FILE.py", help="measure the networks of this script instead")
     flags.add_argument("--sample", type=int, default=1, help="every so manieth graph of the corpus")
     flags.add_argument("--json", metavar="FILE", help="write the figures there too")
     given = flags.parse_args()
     records: list[dict[str, Any]] = []
     if given.corpus:
         records += table(f"graphs of {os.path.basename(given.corpus.rstrip('/'))}", corpus(Path(given.corpus), given.sample))
+    elif given.networks:
+        records += networks(Path(given.networks), given.only.split(","))
     else:
         wanted = [name for name in given.only.split(",") if name] or ["mlp", "lstm", "block", "grad", "random"]
         records += [record for name in wanted if name in cases.CASES for case in cases.CASES[name](given.quick) for record in beside(case)]
@@ -109,6 +114,60 @@ def torch_peak(run: Callable[[], Any]) -> int:
     return most
 
 
+def imported(path: Path) -> Any:
+    """A file as a module, for which the command line is empty."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    words, sys.argv[1:] = sys.argv[1:], []
+    sys.path.insert(0, str(path.parent))        # what stands beside it
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.argv[1:] = words
+        sys.path.pop(0)
+    return module
+
+
+def networks(path: Path, only: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Whole networks: inference with frozen weights, and forward and backward with weights as inputs."""
+    import torch
+
+    script = imported(path)
+    for title, (make, make_input) in script.NETWORKS.items():
+        if not any(word in title for word in only):
+            continue
+        torch.manual_seed(0)
+        model, x = make().eval(), make_input()
+        names, tensors = zip(*[*model.named_parameters(), *[each for each in model.named_buffers() if each[1].is_floating_point()]])
+        tensors = [tensor.detach() for tensor in tensors]
+        graph = irtool.parse(str(script.traced(make, model, names, tensors, x))).graph()
+        array, weights, parameters = x.numpy(), [tensor.numpy() for tensor in tensors], list(model.parameters())
+        seed = np.ones(tuple(model(x).shape), np.float32)
+
+        def infer(graph: Any = graph, weights: Any = weights, array: Any = array) -> Callable[[], Any]:
+            run = script.FROZEN(graph, weights, 1)
+            return lambda: run(array)
+
+        def eager(model: Any = model, x: Any = x) -> Any:
+            with torch.no_grad():
+                return model(x)
+
+        def train(graph: Any = graph, inputs: Any = (array, *weights), seed: Any = seed,
+                  wrt: Any = tuple(range(1, 1 + len(parameters)))) -> Callable[[], Any]:
+            run = irtool.compile(graph)
+            return lambda: run.vjp(inputs, [seed], wrt)
+
+        def eager_step(model: Any = model, x: Any = x, parameters: Any = parameters, seed: Any = seed) -> Any:
+            return torch.autograd.grad(model(x), parameters, torch.from_numpy(seed))
+
+        for what, ours, theirs in (("inference", infer, eager), ("forward and backward", train, eager_step)):
+            peak, other = peak_of(ours)[0], torch_peak(theirs)
+            print(f"{title + ', ' + what:50} irtool {peak / 1e6:8.1f} MB, torch eager {other / 1e6:8.1f} MB, "
+                  f"{verdict(peak, other, 1.0)} {peak / other:.2f} (at most 1)", flush=True)
+            yield {"case": f"{title}, {what}", "peak": peak, "torch": other}
+
+
 # -- many graphs
 def table(title: str, rows: Iterator[tuple[str, int, MemoryReport | None]]) -> list[dict[str, Any]]:
     """Ratios of what plans take by themselves, and of what runs take, to what is alive; for plans that are large enough."""
@@ -152,10 +211,7 @@ def random_graphs(count: int) -> Iterator[tuple[str, int, MemoryReport | None]]:
 
 def corpus(folder: Path, step: int) -> Iterator[tuple[str, int, MemoryReport | None]]:
     """The graphs that run."""
-    spec = importlib.util.spec_from_file_location("load_case", folder / "load_case.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = imported(folder / "load_case.py")
     with open(folder / "CASES.tsv") as file:
         rows = [row for row in csv.DictReader(file, delimiter="\t") if not row["raises"]]
     for row in rows[::step]:
