@@ -71,9 +71,7 @@ def chosen(dim: list[int] | None, rank: int) -> list[int]:
 
 def one(dim: int | None) -> list[int] | None:
     """A dimension as a list."""
-    dims: list[int] | None = None
-    if dim is not None:
-        dims = [dim]
+    dims = [dim] if dim is not None else None
     return dims
 
 

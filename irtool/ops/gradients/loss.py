@@ -133,12 +133,8 @@ def binary_cross_entropy_with_logits_gradient(grad, self, target, weight, pos_we
         target_slope = (pos_weight - 1) * spread - self
     share = each(grad, loss.numel() if weight is None else (loss * weight).numel(), reduction)
     weighted = share if weight is None else share * weight
-    for_weight: Tensor | None = None
-    if weight is not None:
-        for_weight = (share * loss).sum_to_size(weight.size())
-    for_positive: Tensor | None = None
-    if pos_weight is not None:
-        for_positive = (weighted * target * spread).sum_to_size(pos_weight.size())
+    for_weight = (share * loss).sum_to_size(weight.size()) if weight is not None else None
+    for_positive = (weighted * target * spread).sum_to_size(pos_weight.size()) if pos_weight is not None else None
     return (weighted * slope).sum_to_size(self.size()), (weighted * target_slope).sum_to_size(target.size()), for_weight, for_positive
 
 

@@ -41,18 +41,14 @@ def matmul_gradient(grad, self, other, self_size, other_size):
 
 @table.gradient("linear")
 def linear_gradient(input: Tensor, weight: Tensor, bias: Tensor | None):
-    bias_size: list[int] | None = None
-    if bias is not None:
-        bias_size = bias.size()
+    bias_size = bias.size() if bias is not None else None
 
     def backward(grad: Tensor):
         matrix, whole = weight.unsqueeze(0).flatten(0, -2), input.unsqueeze(0).flatten(0, -2)       # a vector is a row
         flat = grad.reshape([whole.size(0), matrix.size(0)])
         input_grad = flat.mm(matrix).reshape(input.size())
         weight_grad = flat.t().mm(whole).reshape_as(weight)
-        bias_grad: Tensor | None = None
-        if bias_size is not None:
-            bias_grad = grad.sum_to_size(bias_size)
+        bias_grad = grad.sum_to_size(bias_size) if bias_size is not None else None
         return input_grad, weight_grad, bias_grad
 
     return torch.linear(input, weight, bias), backward

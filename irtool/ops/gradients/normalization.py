@@ -102,9 +102,7 @@ def batch_norm_second(along_input: Tensor | None, along_weight: Tensor | None, a
         for_grads = for_grads + normalized * along_weight.unsqueeze(1)
     if along_bias is not None:
         for_grads = for_grads + along_bias.unsqueeze(1)
-    for_weight: Tensor | None = None
-    if weight is not None:
-        for_weight = (grads * for_scaled).sum([1])
+    for_weight = (grads * for_scaled).sum([1]) if weight is not None else None
     return for_grads.reshape(moved.size()).transpose(0, 1), for_rows.reshape(moved.size()).transpose(0, 1), for_weight
 
 
@@ -153,9 +151,7 @@ def native_layer_norm_backward_gradient(grad_input, grad_weight, grad_bias, grad
         for_grads = for_grads + normalized * grad_weight.reshape([1, -1])
     if grad_bias is not None:
         for_grads = for_grads + grad_bias.reshape([1, -1])
-    second_weight: Tensor | None = None
-    if weight is not None:
-        second_weight = (grads * for_scaled).sum([0]).reshape(weight.size())
+    second_weight = (grads * for_scaled).sum([0]).reshape(weight.size()) if weight is not None else None
     return for_grads.reshape(input.size()), for_rows.reshape(input.size()), None, None, second_weight, None
 
 
@@ -166,9 +162,7 @@ def rms_backward(grad: Tensor, input: Tensor, weight: Tensor | None, inner: int,
     normalized = input.conj() * inverse
     scaled = grad if weight is None else grad * weight.conj()
     for_input = inverse * (scaled - normalized * (scaled * normalized).mean(axes, True))
-    for_weight: Tensor | None = None
-    if weight is not None:
-        for_weight = (grad * normalized).sum_to_size(weight.size())
+    for_weight = (grad * normalized).sum_to_size(weight.size()) if weight is not None else None
     return for_input, for_weight
 
 
@@ -263,10 +257,6 @@ def instance_norm_gradient(grad, input, weight, bias, running_mean, running_var,
         inverse = (running_var + eps).rsqrt().unsqueeze(1)
         normalized = (planes - running_mean.unsqueeze(1)) * inverse
         for_input = scaled * inverse
-    for_weight: Tensor | None = None
-    if weight is not None:
-        for_weight = (grads * normalized).sum([0, 2])
-    for_bias: Tensor | None = None
-    if bias is not None:
-        for_bias = grads.sum([0, 2])
+    for_weight = (grads * normalized).sum([0, 2]) if weight is not None else None
+    for_bias = grads.sum([0, 2]) if bias is not None else None
     return for_input.reshape(input.size()), for_weight, for_bias, None, None

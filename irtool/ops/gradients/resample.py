@@ -13,9 +13,7 @@ MODES = ("upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nea
 
 def factor(scale_factors: list[float] | None, place: int) -> float | None:
     """The scale of one dimension, if scales were asked for."""
-    scale: float | None = None
-    if scale_factors is not None:
-        scale = scale_factors[place]
+    scale = scale_factors[place] if scale_factors is not None else None
     return scale
 
 
