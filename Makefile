@@ -75,7 +75,7 @@ browser: $(VENV)/installed-browser $(PLAYGROUND) ## the tests of pages in headle
 	$(BIN)/python -m pytest -m browser
 
 docs: $(VENV)/installed-docs ## the documentation as a site that works from disk, in build/site, and its tests
-	IRTOOL_SITE=build/site $(BIN)/python -m pytest -m docs
+	IRTOOL_SITE=build/site $(BIN)/python -m pytest -m docs tests/test_site.py tests/test_notebooks.py
 	@echo "open build/site/index.html"
 
 check: $(VENV)/installed-dev ## what a change must pass: ruff, mypy --strict, lines, tests, those with torch too where it is installed

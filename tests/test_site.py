@@ -7,8 +7,10 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -111,22 +113,44 @@ def test_search_knows_each_page(site: Path) -> None:
     assert not any(each.startswith("source/") for each in found)
 
 
-@pytest.mark.browser
-def test_pages_work_from_disk(site: Path) -> None:
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Headless Chromium of the system."""
     from playwright.sync_api import sync_playwright
 
-    problems: list[str] = []
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"] * (os.geteuid() == 0))
-        page = browser.new_page()
-        page.on("console", lambda message: problems.append(message.text))
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("request", lambda request: None if request.url.startswith(("file:", "data:")) else problems.append(request.url))
-        for name in ("tour", "passes/cse", "names/ir", "index"):
-            page.goto((site / f"{name}.html").as_uri())
-        page.click("input[name=query]")
-        page.keyboard.type("decompose-recurrent")
-        page.click(".md-search-result__link[href*='passes/decompose-recurrent.html']")
-        page.wait_for_selector("h1:has-text('decompose-recurrent')")
-        browser.close()
+        started = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"] * (os.geteuid() == 0))
+        yield started
+        started.close()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(site: Path, browser: Any, scheme: str) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    page = browser.new_page(color_scheme=scheme)
+    findings = []
+    for name in ("index", "passes/cse", "operators/conv", "commands/opt", "names/execute", "notebooks/gradients", "from-jax"):
+        page.goto((site / f"{name}.html").as_uri())
+        findings += [(name, each["id"], each["nodes"][0]["html"]) for each in Axe().run(page).response["violations"]
+                     if each["impact"] in ("serious", "critical")]
+    page.close()
+    assert findings == []
+
+
+@pytest.mark.browser
+def test_pages_work_from_disk(site: Path, browser: Any) -> None:
+    problems: list[str] = []
+    page = browser.new_page()
+    page.on("console", lambda message: problems.append(message.text))
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("request", lambda request: None if request.url.startswith(("file:", "data:")) else problems.append(request.url))
+    for name in ("tour", "passes/cse", "names/ir", "index"):
+        page.goto((site / f"{name}.html").as_uri())
+    page.click("input[name=query]")
+    page.keyboard.type("depthwise")
+    page.click(".md-search-result__link[href*='passes/decompose-depthwise.html']")
+    page.wait_for_selector("h1:has-text('decompose-depthwise')")
+    page.close()
     assert problems == []

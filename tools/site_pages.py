@@ -104,7 +104,7 @@ def notebook_page(path: Path) -> str:
             data = output.get("data", {})
             html = "".join(data.get("text/html", ""))
             plain = "".join(data.get("text/plain", "") or output.get("text", ""))
-            out.append(f'<div class="output">{html}</div>\n' if html else fenced(plain, "text"))
+            out.append(f'<div class="output" tabindex="0">{html}</div>\n' if html else fenced(plain, "text"))
     return "\n".join(out)
 
 
@@ -158,3 +158,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     uri = page.file.src_uri
     document = "README.md" if uri == "index.md" else uri if (ROOT / uri).is_file() else f"docs/{uri}"
     return for_the_site(markdown, document) if (ROOT / document).is_file() else markdown
+
+
+def on_post_page(output: str, **_: Any) -> str:
+    """The theme's dialog has no name, which who hears a page needs."""
+    return output.replace('data-md-component="search" role="dialog"', 'data-md-component="search" role="dialog" aria-label="Search"')

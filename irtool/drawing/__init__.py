@@ -8,6 +8,6 @@
     escaping     texts of files in SVG, HTML and JSON: the one place
     lines        the text of a module, a line per node, and what a pass changed in it
     run_values   statistics of the values of a run, and the time of each node
-    notebook     pictures in notebooks
+    notebook     what notebooks show of graphs, runs, reports and tensors
     page         the page: all of it in one file of HTML
 """
