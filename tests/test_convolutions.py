@@ -14,6 +14,7 @@ from irtool.execute.native.convolution_calls import Convolution, Geometry
 from irtool.execute.plan.compiled import Plan
 from irtool.execute.plan.memory import every
 from irtool.execute.plan.program import Call
+from irtool.ops.kernels import conv
 
 pytestmark = pytest.mark.skipif(compiler() is None, reason="needs a C compiler")
 
@@ -100,12 +101,20 @@ def test_drawn_convolutions_and_their_gradients(seed: int) -> None:
 @pytest.mark.parametrize("groups", [1, 6])
 def test_any_number_of_threads_gives_the_same_bits(use: str, groups: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(convolution_calls, "WORTH_THREADS", 0)
+    single = (2, 1), (1, 1), (1, 1), groups
+    geometry = (2, 1), (1, 1), (1, 1), (1, 1), groups
     at = Geometry(2, groups, 12 // groups, 18 // groups, (1, 20, 21), (1, 10, 21), (1, 3, 3), (1, 2, 1), (1, 1, 1), (0, 1, 1))
     generator = np.random.default_rng(0)
     x, y, w = [generator.standard_normal(size).astype("float32") for size in [(2, 12, 20, 21), (2, 18, 10, 21), (18, 12 // groups, 3, 3)]]
     operands, shape = {"forward": ((x, w), y.shape), "transposed": ((y, w), x.shape), "weight": ((x, y), w.shape)}[use]
-    bits = {Convolution(use, at, shape, "float32", False, threads)(*operands).tobytes() for threads in (1, 2, 3, 5) for _ in range(2)}
-    assert len(bits) == 1
+    results = []
+    for few in (0, 64) if use == "weight" else (0,):        # columns turned, or not
+        monkeypatch.setattr(convolution_calls, "FEW_OUTS", few)
+        results += [Convolution(use, at, shape, "float32", False, threads)(*operands) for threads in (1, 2, 3, 5) for _ in range(2)]
+    assert len({each.tobytes() for each in results}) == 1
+    kernel = {"forward": lambda: conv.forward(np, x, w, *geometry), "transposed": lambda: conv.input_gradient(np, y, w, (20, 21), *single),
+              "weight": lambda: conv._weight_gradient(np, y, x, (3, 3), *single)}[use]
+    near(results[0], kernel())
 
 
 def test_what_a_weight_was_is_not_remembered() -> None:

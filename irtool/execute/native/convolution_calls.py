@@ -24,6 +24,8 @@ WORTH_THREADS = 1 << 24
 """Products from which several threads share a convolution."""
 FEWEST = 4
 """Positions below which a product without columns is faster: most of a vector would be empty."""
+FEW_OUTS, ENOUGH_POSITIONS = 64, 64
+"""Outs up to which, and positions from which, a gradient for the weight gathers its columns without turning them."""
 WORTH_TURNING = 256
 """Positions from which a gradient for the input is a convolution with the weight turned around, which is a copy."""
 
@@ -91,6 +93,8 @@ class Convolution:
             at = turned or at.reversed()
         if use != "transposed" and at.is_depthwise:
             use = {"forward": "depthwise", "weight": "depthwise weight"}[use]
+        elif use == "weight" and at.outs <= FEW_OUTS and math.prod(at.counts) >= ENOUGH_POSITIONS:
+            use = "weight of few"
         elif up != ONES:
             raise NotNative("it has a stride")
         if use == "forward" and set(at.kernel) == set(at.stride) == {1} and not any(at.padding):

@@ -393,6 +393,42 @@ _WEIGHT = """        const long all = taps * g->channels;
         }
 """
 
+_WEIGHT_OF_FEW = """        const long all = taps * g->channels, tiles = (outs + WIDE - 1) / WIDE * WIDE;
+        REAL *const sums = calloc((all + WIDE) * tiles, sizeof(REAL)), *const turned = sums + all * tiles, b[DEPTH * WIDE];
+        struct piece pieces[PIECES];
+        for (long sample = 0; sample < g->samples; sample++) {
+            const REAL *xs = x + (sample * g->groups + unit) * g->channels * inside;
+            const REAL *ws = w + ((sample * g->groups + unit) * g->outs + from) * positions;
+            for (long first = 0; first < positions; first += WIDE) {
+                const long count = positions - first < WIDE ? positions - first : WIDE;
+                const int number = pieces_of(first, count, g->o1, g->o2, pieces);
+                for (long i = 0; i < outs; i++)
+                    for (long j = 0; j < count; j++)
+                        turned[i / WIDE * WIDE * WIDE + j * WIDE + i % WIDE] = ws[i * positions + first + j];
+                for (long k = 0; k < all; k += DEPTH) {
+                    const long depth = all - k < DEPTH ? all - k : DEPTH;
+                    gather(g, xs, pieces, number, k, depth, count, b);
+                    for (long column = 0; column < outs; ) {
+                        const long stop = column / WIDE * WIDE + WIDE < outs ? column / WIDE * WIDE + WIDE : outs;
+                        const int vectors = vectors_of(stop - column);
+                        const REAL *right = turned + column / WIDE * WIDE * WIDE + column % WIDE;
+                        for (long i = 0; i < depth; ) {
+                            const int rows = rows_at(depth - i, vectors);
+                            rows_of(b + i * WIDE, WIDE, 1, right, sums + (k + i) * tiles + column, tiles, count, 1, rows, vectors,
+                                    vectors * LANES);
+                            i += rows;
+                        }
+                        column += vectors * LANES;
+                    }
+                }
+            }
+        }
+        for (long i = 0; i < outs; i++)
+            for (long k = 0; k < all; k++)
+                out[(unit * g->outs + from + i) * all + k] = sums[k * tiles + i];
+        free(sums);
+"""
+
 _DEPTHWISE = """        const long group = unit % g->groups;
         fill(g, &f, x + unit * inside, planes);
         for (long i = 0; i < g->outs; i++) {
@@ -429,8 +465,9 @@ MOST_TAPS = 512
 MOST_OPERANDS = 6
 """Operands of an epilogue."""
 _FREE = "    free(planes);\n"
-USES = {"forward": ("", _FORWARD, ""), "transposed": (_COLUMNS, _TRANSPOSED, "    free(b);\n"), "weight": ("", _WEIGHT, ""),
-        "depthwise": (_IN_PLANES, _DEPTHWISE, _FREE), "depthwise weight": (_IN_PLANES, _DEPTHWISE_WEIGHT, _FREE)}
+USES = {"forward": ("", _FORWARD, ""), "transposed": (_COLUMNS, _TRANSPOSED, "    free(b);\n"),
+        "weight": ("", _WEIGHT, ""), "weight of few": ("", _WEIGHT_OF_FEW, ""), "depthwise": (_IN_PLANES, _DEPTHWISE, _FREE),
+        "depthwise weight": (_IN_PLANES, _DEPTHWISE_WEIGHT, _FREE)}
 """Use -> the C in front of the parts, of one part, and behind them. Uses for gradients of the weight take the input as x, the gradient of
 the output as w, and the gradient of the weight as out."""
 
