@@ -4,16 +4,20 @@
 """
 from __future__ import annotations
 
+import io
 import itertools
 import os
 import random
 from collections.abc import Callable
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fuzz.mutations import mutated
+from irtool.cli.main import main
 from irtool.ir.errors import ParseError
+from irtool.ir.verify_nodes import FORMS
 from irtool.text.cursor import MAX_ERRORS
 from irtool.text.parser import parse
 from tests.corpus import CORPUS
@@ -109,3 +113,14 @@ def test_generated_graphs_round_trip(texts: list[str], between: str) -> None:
     again = parse("".join(str(graph) for graph in module.graphs))
     kinds, kinds_again = ([[node.kind for node in graph.walk()] for graph in one.graphs] for one in (module, again))
     assert kinds == kinds_again
+
+
+@pytest.mark.parametrize("kind", FORMS)
+def test_a_node_that_lacks_attributes_is_no_crash(kind: str) -> None:
+    """Nodes of kinds that no schema declares, of all numbers of operands and results, without attributes: an answer or an error."""
+    for type, taken, count in itertools.product(("Tensor", "int[]", "(int, Tensor)"), range(3), range(3)):
+        operands, results = [", ".join([f"%{letter}{i}" for i in range(n)]) for letter, n in (("x", taken), ("r", count))]
+        declared = ", ".join([f"%r{i} : {type}" for i in range(count)]) + " = " * (count > 0)
+        text = f"graph(%x0 : {type}, %x1 : {type}):\n  {declared}{kind}({operands})\n  return ({results.partition(',')[0]})\n"
+        for words in (["decompile"], ["opt", "--passes=O1"]):
+            assert main(words, io.BytesIO(text.encode()), io.StringIO(), io.StringIO()) in (0, 1), text

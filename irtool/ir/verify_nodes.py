@@ -240,7 +240,7 @@ FORMS: dict[str, Form] = {
     "prim::NumToTensor": Form((1, 1), (1, 1)),
     "prim::TensorToNum": Form((1, 1), (1, 1)),
     "prim::TensorToBool": Form((1, 1), (1, 1)),
-    "prim::isinstance": Form((1, 1), (1, 1)),
+    "prim::isinstance": Form((1, 1), (1, 1), "types:types"),
     "prim::Guard": Form((1, 1), (1, 1)),
     "prim::Print": Form((0, ANY), (0, 1)),
 }
