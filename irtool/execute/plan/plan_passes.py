@@ -51,7 +51,8 @@ class Making:
         self.lower()
 
     def lower(self, without: frozenset[tuple[Node, int]] = frozenset()) -> None:
-        """Lower the graph, which a pass may have changed. without: copies to leave out. Raises NotLowered."""
+        """Lower the graph, which a pass may have changed. All rewrites so far are undone. without: copies to leave out, of those that
+        were left out before too. Raises NotLowered."""
         self.program, self.lowering = self._start(self, without)
 
 
