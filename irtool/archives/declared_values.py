@@ -33,6 +33,7 @@ from irtool.torchscript.meanings import Enumeration
 WORDS: dict[str, tuple[type, ...]] = {
     "int": (int,), "float": (float, int), "bool": (bool,), "complex": (complex, float, int), "str": (str,), "None": (type(None),),
     "NoneType": (type(None),), "Device": (str,), "Scalar": (int, float, complex), "number": (int, float, complex)}
+"""Type without elements -> the classes of its values. A type that is not here fits every value."""
 
 
 def check_attributes(container: Container, library: Library, definition: ClassDefinition, state: Mapping[Any, Any]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ CALLED = {
     ("torch.jit._pickle", "restore_type_tag"): "tagged", ("torch.jit._pickle", "build_tensor_from_id"): "row",
     ("builtins", "complex"): "complex_number", ("__builtin__", "complex"): "complex_number", ("torch", "device"): "device",
 }
-"""What a pickle may call -> the method of `World` that answers."""
+"""What a pickle may call -> the method of `World` that answers, after a `_`: most are those of pickled_values.py."""
 STORAGES = {
     "FloatStorage": "float32", "DoubleStorage": "float64", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",
     "LongStorage": "int64", "IntStorage": "int32", "ShortStorage": "int16", "CharStorage": "int8", "ByteStorage": "uint8",
