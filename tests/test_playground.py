@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import re
 import shutil
@@ -118,10 +119,12 @@ def opened(browser: Any, address: str) -> Iterator[Callable[..., Playground]]:
     problems: list[str] = []
     contexts = []
 
-    def open_page(fragment: str = "", scheme: str = "light") -> Playground:
+    def open_page(fragment: str = "", scheme: str = "light", **facts: object) -> Playground:
         context = browser.new_context(viewport={"width": 1400, "height": 850}, color_scheme=scheme)      # with a cache of its own: cold
         contexts.append(context)
         page = context.new_page()
+        if facts:       # of the folder
+            context.route("**/folder.json", lambda route: route.fulfill(json={**json.loads((FOLDER / "folder.json").read_text()), **facts}))
         page.on("console", lambda message: problems.append(message.text))
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on("dialog", lambda dialog: problems.append(f"dialog: {dialog.message}"))
@@ -244,6 +247,15 @@ def test_hostile_texts_do_nothing(name: str, opened: Callable[..., Playground]) 
             assert "\u202e" not in page.inner_text("#output")
     if name in ("string", "scope", "comment"):
         assert "<script>alert(1)</script>" in page.inner_text("#paint")
+
+
+@browses
+def test_run_is_offered_where_numpy_is(opened: Callable[..., Playground]) -> None:
+    playground = opened(has_numpy=True)     # though it is not
+    playground.choose("run")
+    playground.after(lambda: playground.page.fill("#values", "x=2xf32=[1, 2]\n\n'y'=1"))
+    assert playground.page.inner_text("#words") == "irtool run input.ir --input 'x=2xf32=[1, 2]' --input ''\\''y'\\''=1'"
+    assert "this needs NumPy" in playground.page.inner_text("#messages")
 
 
 @browses

@@ -92,7 +92,7 @@ def put_pages(folder: Path) -> None:
     policy = "; ".join((
         "default-src 'none'", "connect-src 'self'", "worker-src 'self'", "img-src data:", "base-uri 'none'", "form-action 'none'",
         f"script-src 'self' 'wasm-unsafe-eval' '{digest(page_script())}'", f"style-src 'self' '{digest(template('page.css'))}'"))
-    for name in ("playground.css", "playground.js", "worker.js"):
+    for name in ("playground.css", "playground.js", "worker.js", "answer.py"):
         shutil.copy(PAGES / name, folder)
     (folder / "index.html").write_text((PAGES / "index.html").read_text().replace("{{policy}}", policy))
     for name in ("page.css", "colours.js"):

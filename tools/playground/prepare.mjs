@@ -8,7 +8,7 @@ import { pathToFileURL } from "node:url";
 
 const folder = path.resolve(process.argv[2]);
 const { loadPyodide } = await import(pathToFileURL(path.join(folder, "pyodide", "pyodide.mjs")));
-const { lock, wheels } = JSON.parse(fs.readFileSync(path.join(folder, "folder.json"), "utf8"));
+const { lock, wheels, compiled } = JSON.parse(fs.readFileSync(path.join(folder, "folder.json"), "utf8"));
 const options = { indexURL: path.join(folder, "pyodide"), lockFileContents: JSON.stringify(lock) };
 const COMPILE = `
 import compileall, os, py_compile, shutil
@@ -16,25 +16,7 @@ import compileall, os, py_compile, shutil
 assert compileall.compile_dir("/packages", quiet=1, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
 shutil.make_archive("/tmp/packages", "zip", "/packages")
 `;
-const ANSWER = `
-import io, os, sys
-
-sys.path.append("/packages")
-os.makedirs("/playground", exist_ok=True)
-os.chdir("/playground")
-
-def answer(words, piped):
-    from irtool.cli.main import main
-
-    out, err = io.StringIO(), io.StringIO()
-    code = main(words, io.BytesIO(piped.encode()), out, err)
-    page = None
-    if os.path.exists("page.html"):
-        with open("page.html", encoding="utf-8") as file:
-            page = file.read()
-        os.remove("page.html")
-    return code, out.getvalue(), err.getvalue(), page
-`;
+const ANSWER = fs.readFileSync(path.join(folder, "answer.py"), "utf8");
 const TEXT = "graph(%x : Float(2, 3)):\n  %1 : Tensor = aten::tanh(%x)\n  return (%1)\n";
 const WARM = [      // what is run before the snapshot: the most that fits into the memory that a page begins with
   [["opt"], ["fmt"], ["show", "--passes=O1", "-o", "page.html"], ["stats"], ["decompile"]],
@@ -50,7 +32,7 @@ const packages = first.FS.readFile("/tmp/packages.zip");
 fs.writeFileSync(path.join(folder, "packages.zip"), packages);
 for (const wheel of wheels) fs.unlinkSync(path.join(folder, wheel));
 
-for (const commands of WARM) {
+for (const commands of compiled.length ? [] : WARM) {     // a snapshot has no NumPy
   const python = await loadPyodide({ ...options, _makeSnapshot: true });
   const size = python._module.HEAP8.length;
   python.unpackArchive(packages, "zip", { extractDir: "/packages" });
