@@ -91,9 +91,7 @@ def max_unpool1d(input: Tensor, indices: Tensor, kernel_size: BroadcastingList1[
                  padding: BroadcastingList1[int] = 0, output_size: Optional[BroadcastingList1[int]] = None) -> Tensor:
     kernel = sizes_of(kernel_size, 1)
     step = sizes_of(stride, 1) if stride is not None else kernel
-    wanted = annotate(Optional[List[int]], None)
-    if output_size is not None:
-        wanted = sizes_of(output_size, 1)
+    wanted = sizes_of(output_size, 1) if output_size is not None else None
     sizes = unpooled_size(input, kernel, step, sizes_of(padding, 1), wanted)
     return torch.ops.aten.max_unpool2d(input.unsqueeze(-1), indices.unsqueeze(-1), [sizes[0], 1]).squeeze(-1)
 
@@ -102,9 +100,7 @@ def max_unpool2d(input: Tensor, indices: Tensor, kernel_size: BroadcastingList2[
                  padding: BroadcastingList2[int] = 0, output_size: Optional[BroadcastingList2[int]] = None) -> Tensor:
     kernel = sizes_of(kernel_size, 2)
     step = sizes_of(stride, 2) if stride is not None else kernel
-    wanted = annotate(Optional[List[int]], None)
-    if output_size is not None:
-        wanted = sizes_of(output_size, 2)
+    wanted = sizes_of(output_size, 2) if output_size is not None else None
     return torch.ops.aten.max_unpool2d(input, indices, unpooled_size(input, kernel, step, sizes_of(padding, 2), wanted))
 
 
@@ -112,9 +108,7 @@ def max_unpool3d(input: Tensor, indices: Tensor, kernel_size: BroadcastingList3[
                  padding: BroadcastingList3[int] = 0, output_size: Optional[BroadcastingList3[int]] = None) -> Tensor:
     kernel = sizes_of(kernel_size, 3)
     step = sizes_of(stride, 3) if stride is not None else kernel
-    wanted = annotate(Optional[List[int]], None)
-    if output_size is not None:
-        wanted = sizes_of(output_size, 3)
+    wanted = sizes_of(output_size, 3) if output_size is not None else None
     pads = sizes_of(padding, 3)
     return torch.ops.aten.max_unpool3d(input, indices, unpooled_size(input, kernel, step, pads, wanted), step, pads)
 

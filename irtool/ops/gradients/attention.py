@@ -8,9 +8,7 @@ from irtool.ops.tensor import Tensor, torch
 @table.gradient("scaled_dot_product_attention")
 def scaled_dot_product_attention_gradient(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, dropout_p: float,
                                           is_causal: bool, scale: float | None, enable_gqa: bool):
-    factor = float(query.size(-1)) ** -0.5
-    if scale is not None:
-        factor = scale
+    factor = scale if scale is not None else float(query.size(-1)) ** -0.5
     wide_key, wide_value = key, value
     if enable_gqa:
         wide_key = torch.repeat_interleave(key, query.size(-3) // key.size(-3), -3)
@@ -27,9 +25,7 @@ def scaled_dot_product_attention_gradient(query: Tensor, key: Tensor, value: Ten
     dropout_mask: Tensor | None = None
     if dropout_p > 0.0:
         thinned, dropout_mask = torch.native_dropout(weights, dropout_p, True)
-    room = 1.0
-    if dropout_p > 0.0 and dropout_p < 1.0:
-        room = 1.0 / (1.0 - dropout_p)
+    room = 1.0 / (1.0 - dropout_p) if dropout_p > 0.0 and dropout_p < 1.0 else 1.0
 
     def backward(grad: Tensor):
         value_grad = torch.matmul(thinned.transpose(-2, -1), grad)

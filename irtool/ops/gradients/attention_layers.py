@@ -38,9 +38,7 @@ def mask_back(for_scores: Tensor, mask: Tensor | None) -> Tensor | None:
 
 def factor_of(query: Tensor, scale: float | None) -> float:
     """What scores are scaled by."""
-    factor = float(query.size(-1)) ** -0.5
-    if scale is not None:
-        factor = scale
+    factor = scale if scale is not None else float(query.size(-1)) ** -0.5
     return factor
 
 
@@ -76,9 +74,7 @@ def attention_math_gradient(query: Tensor, key: Tensor, value: Tensor, attn_mask
     if attn_mask is not None:
         scores = scores + attn_mask.to(scores.dtype)        # truth values too: here torch adds them as numbers
     weights = torch._safe_softmax(scores, -1)
-    room = 1.0
-    if dropout_p > 0.0 and dropout_p < 1.0:
-        room = 1.0 / (1.0 - dropout_p)
+    room = 1.0 / (1.0 - dropout_p) if dropout_p > 0.0 and dropout_p < 1.0 else 1.0
     if dropout_mask is not None:
         mask = dropout_mask.to(torch.bool)
         thinned = torch.where(mask, weights, 0.0) * room
@@ -177,9 +173,7 @@ def multi_head_attention_gradient(grad, grad_weights, query, key, value, num_hea
     per_head: Tensor | None = None
     if need_weights:
         if grad_weights is not None:
-            per_head = grad_weights
-            if average_attn_weights:
-                per_head = grad_weights.unsqueeze(1) / num_head
+            per_head = grad_weights.unsqueeze(1) / num_head if average_attn_weights else grad_weights
     for_query, for_key, for_value, for_weight, for_bias, for_proj_weight, for_proj_bias, _ = attend_back(
         result_grad, per_head, query, key, value, num_head, qkv_weight, qkv_bias, proj_weight, mask, mask_type)
     return for_query, for_key, for_value, for_weight, for_bias, for_proj_weight, for_proj_bias, None

@@ -31,9 +31,7 @@ def string_padding_gradient(grad, input, weight, stride, padding, dilation, grou
     border: list[int] = []
     inverse: list[int] = []
     for d in range(rank):       # the last dimension's comes first
-        total = 0
-        if padding == "same":
-            total = dilation[-1 - d % len(dilation)] * (weight.size(-1 - d) - 1)
+        total = dilation[-1 - d % len(dilation)] * (weight.size(-1 - d) - 1) if padding == "same" else 0
         border += [total // 2, total - total // 2]
         inverse += [-(total // 2), total // 2 - total]
     whole = torch.constant_pad_nd(input, border, 0)

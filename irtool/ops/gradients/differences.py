@@ -112,9 +112,7 @@ def coordinates_back(self: Tensor, grads: list[Tensor], spacing: list[Tensor], d
 
 @table.derivative("gradient.scalarint")
 def gradient_by_step(grad, self, spacing, dim, edge_order):
-    step = 1.0
-    if spacing is not None:
-        step = float(spacing)
+    step = float(spacing) if spacing is not None else 1.0
     return equal_steps(self, grad, [step], chosen(one(dim), self.dim()), edge_order)
 
 

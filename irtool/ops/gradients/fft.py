@@ -32,9 +32,7 @@ def chosen_dims(rank: int, s: list[int] | None, dim: list[int] | None) -> list[i
     """The dimensions of a transform over several."""
     if dim is not None:
         return dim
-    count = rank
-    if s is not None:
-        count = len(s)
+    count = len(s) if s is not None else rank
     return list(range(rank - count, rank))
 
 

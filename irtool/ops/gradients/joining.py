@@ -99,9 +99,7 @@ def joined_at(parts: list[Tensor], indices: list[int], size: list[int], dim: int
     whole = size[dim]
     result = parts[0].new_zeros(size)
     for place in range(len(parts)):
-        begin = 0
-        if place > 0:
-            begin = indices[place - 1]
+        begin = indices[place - 1] if place > 0 else 0
         if begin < 0:
             begin = max(begin + whole, 0)
         length = parts[place].size(dim)
@@ -127,9 +125,7 @@ def repeat_gradient(grad, repeats, self_size):
         dims.append(len(shape))
         shape.append(repeats[place])
         shape.append(self_size[place - lead] if place >= lead else 1)
-    for_self = grad
-    if len(dims) > 0:
-        for_self = grad.reshape(shape).sum(dims)
+    for_self = grad.reshape(shape).sum(dims) if len(dims) > 0 else grad
     return for_self.reshape(self_size)
 
 
@@ -139,18 +135,12 @@ def tile_gradient(grad, dims, self_size):
     shape: list[int] = []
     places: list[int] = []
     for place in range(rank):
-        length = 1
-        if place >= rank - len(self_size):
-            length = self_size[place - (rank - len(self_size))]
+        length = self_size[place - (rank - len(self_size))] if place >= rank - len(self_size) else 1
         places.append(len(shape))
-        times = 1
-        if place >= rank - len(dims):
-            times = dims[place - (rank - len(dims))]
+        times = dims[place - (rank - len(dims))] if place >= rank - len(dims) else 1
         shape.append(times)
         shape.append(length)
-    for_self = grad
-    if len(places) > 0:
-        for_self = grad.reshape(shape).sum(places)
+    for_self = grad.reshape(shape).sum(places) if len(places) > 0 else grad
     return for_self.reshape(self_size)
 
 

@@ -202,9 +202,7 @@ def triplet_margin_loss_gradient(grad, anchor, positive, negative, margin, p, ep
     if reduction == 0:
         share = share.unsqueeze(-1)
     slope = share * (excess >= 0)
-    first = torch.ones_like(far)
-    if swap:
-        first = (far < other) + (far == other) * 0.5
+    first = (far < other) + (far == other) * 0.5 if swap else torch.ones_like(far)
     for_positive = slope * norm_slope(to_positive.conj(), near, p)
     for_negative = slope * first * norm_slope(to_negative.conj(), far, p)
     for_other = slope * (1 - first) * norm_slope(between.conj(), other, p)

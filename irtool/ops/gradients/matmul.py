@@ -134,9 +134,7 @@ def result_term(plain: str) -> str:
     """What an einsum equation without spaces gives; without an arrow, the letters that come up once, in order."""
     if plain.find("->") >= 0:
         return plain.split("->")[1]
-    term = ""
-    if plain.find("...") >= 0:
-        term = "..."
+    term = "..." if plain.find("...") >= 0 else ""
     for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz":
         if plain.count(letter) == 1:
             term = term + letter

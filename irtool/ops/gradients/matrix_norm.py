@@ -63,9 +63,7 @@ def matrix_norm_by_name_gradient(grad, self, ord, dim, keepdim):
 
 def vector_slope(self: Tensor, order: float, dim: list[int] | None) -> Tensor:
     """Slope of a vector norm over some dimensions, or all."""
-    chosen = list(range(self.dim()))
-    if dim is not None:
-        chosen = dim
+    chosen = dim if dim is not None else list(range(self.dim()))
     norm = torch.linalg_vector_norm(self, order, chosen, True)
     if order == 0:
         return torch.zeros_like(self)
@@ -110,9 +108,7 @@ def norm_gradient(self: Tensor, ord: number | None, dim: list[int] | None, keepd
 
 @table.derivative("linalg_norm.ord_str")
 def norm_by_name_gradient(grad, self, ord, dim, keepdim):
-    pair = [-2, -1]
-    if dim is not None:
-        pair = dim
+    pair = dim if dim is not None else [-2, -1]
     x = matrices(self, pair)
     return put_back(nuclear_slope(x) if ord == "nuc" else frobenius_slope(x), grad, pair, keepdim)
 
@@ -161,9 +157,7 @@ def norms_back(grad: Tensor, inverse: Tensor, norm: Tensor, slope: Tensor, norm_
 @table.gradient("aten::linalg_cond")
 def cond_gradient(self: Tensor, p: number | None):
     def backward(grad: Tensor):
-        order = 2.0
-        if p is not None:
-            order = float(p)
+        order = float(p) if p is not None else 2.0
         if abs(order) == 2:
             return ratio_back(self, grad, order < 0), None
         inverse = torch.linalg_inv(self)

@@ -47,9 +47,7 @@ def float_power_gradient(grad, self, exponent, result):
 def pow_gradient(grad, self, exponent, result):
     slope = grad * (exponent * torch.pow(self, exponent - 1))
     self_grad = torch.where(exponent == 0, torch.zeros_like(slope), slope)
-    base = self
-    if result.is_complex():
-        base = self.to(result.dtype)
+    base = self.to(result.dtype) if result.is_complex() else self
     growth = grad * (result * base.log())
     still = (self == 0) & (torch.real(exponent) >= 0)
     exponent_grad = torch.where(still, torch.zeros_like(growth), growth)

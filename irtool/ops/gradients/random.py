@@ -7,9 +7,7 @@ from irtool.ops.tensor import Tensor, torch
 
 @table.gradient("dropout")
 def dropout_gradient(input: Tensor, p: float, train: bool):
-    scale = 1.0
-    if train and p < 1.0:
-        scale = 1.0 / (1.0 - p)
+    scale = 1.0 / (1.0 - p) if train and p < 1.0 else 1.0
     mask: Tensor | None = None
     if train and p > 0.0:
         result, mask = torch.native_dropout(input, p, True)
@@ -17,9 +15,7 @@ def dropout_gradient(input: Tensor, p: float, train: bool):
         result = torch.dropout(input, p, False)
 
     def backward(grad: Tensor):
-        for_input = grad
-        if mask is not None:
-            for_input = torch.native_dropout_backward(grad, mask, scale)
+        for_input = torch.native_dropout_backward(grad, mask, scale) if mask is not None else grad
         return for_input, None, None
 
     return result, backward
@@ -55,9 +51,7 @@ def feature_dropout_gradient(input: Tensor, p: float, train: bool):
         result = torch.feature_dropout(input, p, train)
 
     def backward(grad: Tensor):
-        for_input = grad
-        if mask is not None:
-            for_input = grad * mask
+        for_input = grad * mask if mask is not None else grad
         return for_input, None, None
 
     return result, backward
@@ -68,9 +62,7 @@ def alpha_dropout_gradient(grad, p, train, result):
     for_input = grad
     if train and p > 0.0:
         saturation = 1.7580993408473766
-        scale = 0.0
-        if p < 1.0:
-            scale = 1.0 / ((saturation * saturation * p + 1.0) * (1.0 - p)) ** 0.5
+        scale = 1.0 / ((saturation * saturation * p + 1.0) * (1.0 - p)) ** 0.5 if p < 1.0 else 0.0
         dropped = result - (saturation * scale * p - saturation * scale)
         for_input = torch.where(dropped.abs() <= 1e-6, torch.zeros_like(grad), grad * scale)
     return for_input
@@ -82,9 +74,7 @@ def feature_alpha_dropout_gradient(input: Tensor, p: float, train: bool):
     if train and p > 0.0:
         marks = torch.feature_alpha_dropout(slope, p, train)        # what is dropped is the same for ones
         saturation = 1.7580993408473766
-        scale = 0.0
-        if p < 1.0:
-            scale = 1.0 / ((saturation * saturation * p + 1.0) * (1.0 - p)) ** 0.5
+        scale = 1.0 / ((saturation * saturation * p + 1.0) * (1.0 - p)) ** 0.5 if p < 1.0 else 0.0
         dropped = (marks - (saturation * scale * p - saturation * scale)).abs() <= 1e-6
         slope = torch.where(dropped, torch.zeros_like(input), torch.full_like(input, scale))
         result = input * slope + (marks - slope)

@@ -67,9 +67,7 @@ def params_back(for_input: Tensor, for_state: Tensor, x: Tensor, before: Tensor,
 def plain_back(kind: str, for_out: Tensor, for_last: Tensor, x: Tensor, out: Tensor, first: Tensor, params: list[Tensor],
                has_biases: bool, active: Tensor | None) -> tuple[Tensor, list[Tensor], list[Tensor]]:
     """tanh or relu of the gates."""
-    slopes = 1 - out * out
-    if kind == "rnn_relu":
-        slopes = (out > 0).to(out.dtype)
+    slopes = (out > 0).to(out.dtype) if kind == "rnn_relu" else 1 - out * out
     stays: Tensor | None = None
     if active is not None:
         slopes = slopes * active

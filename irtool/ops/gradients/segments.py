@@ -75,9 +75,7 @@ def segment_reduce_gradient(data: Tensor, reduce: str, lengths: Tensor | None, i
             is_zero = data == 0
             zeros = torch.zeros_like(grad).scatter_add(dim, run, is_zero.to(data.dtype) * ones).gather(dim, run)
             others = data.masked_fill(is_zero, 1)
-            start = torch.ones_like(grad)
-            if initial is not None:
-                start = torch.full_like(grad, float(initial))
+            start = torch.full_like(grad, float(initial)) if initial is not None else torch.ones_like(grad)
             factor = torch.where(is_inside, others, torch.ones_like(others))
             without = torch.scatter_reduce(start, dim, run, factor, "prod").gather(dim, run)
             for_data = for_data * torch.where(is_zero, without * (zeros == 1), result.gather(dim, run) / others)

@@ -59,9 +59,7 @@ table.derivative("unfold", lambda grad, dimension, size, step, self_size: torch.
 
 @table.derivative("as_strided")
 def as_strided_gradient(grad, size, stride, storage_offset, self_size, self_stride, self_offset):
-    begin = self_offset
-    if storage_offset is not None:
-        begin = storage_offset
+    begin = storage_offset if storage_offset is not None else self_offset
     room = 1
     for place in range(len(self_size)):
         room = max(room, self_offset + 1)

@@ -10,9 +10,7 @@ table.derivative("log_softmax.int special_log_softmax _log_softmax",
 
 @table.derivative("_masked_softmax")
 def masked_softmax_gradient(grad, dim, result):
-    along = -1
-    if dim is not None:
-        along = dim
+    along = dim if dim is not None else -1
     spread = torch._softmax_backward_data(grad, result, along, grad.dtype)
     return torch.where(result == 0, torch.zeros_like(spread), spread), None
 
@@ -32,9 +30,7 @@ def log_softmax_backward_gradient(grad, grad_output, output, dim):
 
 @table.derivative("_masked_softmax_backward")
 def masked_softmax_backward_gradient(grad, grad_output, output, mask, dim):
-    over = -1
-    if dim is not None:
-        over = dim
+    over = dim if dim is not None else -1
     shown = torch.where(mask, torch.zeros_like(grad), grad)
     weighted = (shown * output).sum([over], True)
     second_output = shown * (grad_output - (grad_output * output).sum([over], True)) - grad_output * weighted

@@ -11,13 +11,9 @@ CONJUGATED = True      # conj() is spelt out, as in torch
 
 def wide_window(window: Tensor | None, n_fft: int, win_length: int | None, like: Tensor) -> Tensor:
     """The window in the middle of n_fft zeros; ones without one."""
-    length = n_fft
-    if win_length is not None:
-        length = win_length
+    length = win_length if win_length is not None else n_fft
     left = (n_fft - length) // 2
-    values = torch.ones([length], dtype=torch.real(like).dtype)
-    if window is not None:
-        values = window
+    values = window if window is not None else torch.ones([length], dtype=torch.real(like).dtype)
     return torch.constant_pad_nd(values, [left, n_fft - length - left], 0)
 
 
@@ -25,9 +21,7 @@ def window_part(grad: Tensor, window: Tensor | None, n_fft: int, win_length: int
     """The gradient of the window from that of the wide one."""
     result: Tensor | None = None
     if window is not None:
-        length = n_fft
-        if win_length is not None:
-            length = win_length
+        length = win_length if win_length is not None else n_fft
         result = grad.narrow(0, (n_fft - length) // 2, length)
     return result
 
@@ -35,17 +29,11 @@ def window_part(grad: Tensor, window: Tensor | None, n_fft: int, win_length: int
 def stft_back(grad: Tensor, signal: Tensor, n_fft: int, hop_length: int | None, win_length: int | None, window: Tensor | None,
               normalized: bool, onesided: bool | None, return_complex: bool | None) -> tuple[Tensor, Tensor | None]:
     """Gradients for the signal (with its borders) and the window."""
-    hop = n_fft // 4
-    if hop_length is not None:
-        hop = hop_length
+    hop = hop_length if hop_length is not None else n_fft // 4
     shape = wide_window(window, n_fft, win_length, signal)
     real = not signal.is_complex() and not shape.is_complex()
-    half = real
-    if onesided is not None:
-        half = onesided
-    slope = grad
-    if not grad.is_complex():
-        slope = torch.complex(grad.select(-1, 0), grad.select(-1, 1))
+    half = onesided if onesided is not None else real
+    slope = torch.complex(grad.select(-1, 0), grad.select(-1, 1)) if not grad.is_complex() else grad
     slope = slope.transpose(-1, -2)
     if half:
         slope = along(slope, slope.dim() - 1, n_fft)
@@ -87,9 +75,7 @@ def stft_center_gradient(self: Tensor, n_fft: int, hop_length: int | None, win_l
 
 @table.derivative("istft")
 def istft_gradient(grad, self, n_fft, hop_length, win_length, window, center, normalized, return_complex, result):
-    hop = n_fft // 4
-    if hop_length is not None:
-        hop = hop_length
+    hop = hop_length if hop_length is not None else n_fft // 4
     shape = wide_window(window, n_fft, win_length, self)
     count = self.size(-1)
     whole = n_fft + hop * (count - 1)
