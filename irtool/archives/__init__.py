@@ -11,9 +11,9 @@ text_state.py (attributes of a printed graph). Writing: saving.py `save`; module
 pickle_writer.py, storage_writer.py, zip_writer.py: the file; weights_writer.py: what torch.load reads. Rewriting: rewriting.py passes
 over methods; flat_methods.py: methods as graphs; packed_text.py: packed parameters as calls; freezing.py: `freeze`.
 
-Five tables and functions know the types of attributes: CALLED of pickles.py (what a pickle calls), the method of pickled_values.py (the value),
-WORDS of declared_values.py (does it fit the declared type?), `PickleWriter._plain` (writing it), PLAIN of freezing.py (constants of graphs).
-Lists, tuples and dicts of such values then need nothing more.
+Five places know the types of attributes: CALLED of pickles.py (what a pickle calls), the method of pickled_values.py (the value), WORDS of
+declared_values.py (does it fit the declared type?), `PickleWriter._value` or `_plain` (writing it), PLAIN of freezing.py (constants of
+graphs). Lists, tuples and dicts of such values then need nothing more.
 """
 from __future__ import annotations
 
