@@ -153,8 +153,9 @@ def networks(path: Path, only: Sequence[str]) -> Iterator[dict[str, Any]]:
             with torch.no_grad():
                 return model(x)
 
-        def train(graph: Any = graph, inputs: Any = (array, *weights), seed: Any = seed,
-                  wrt: Any = tuple(range(1, 1 + len(parameters)))) -> Callable[[], Any]:
+        places = tuple(range(1, 1 + len(parameters)))
+
+        def train(graph: Any = graph, inputs: Any = (array, *weights), seed: Any = seed, wrt: Any = places) -> Callable[[], Any]:
             run = irtool.compile(graph)
             return lambda: run.vjp(inputs, [seed], wrt)
 

@@ -154,8 +154,10 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Documents link to pages."""
+    """Documents link to pages. The changelog, which names everything, comes last where someone searches."""
     uri = page.file.src_uri
+    if uri == "CHANGELOG.md":
+        page.meta["search"] = {"boost": 0.2}
     document = "README.md" if uri == "index.md" else uri if (ROOT / uri).is_file() else f"docs/{uri}"
     return for_the_site(markdown, document) if (ROOT / document).is_file() else markdown
 
