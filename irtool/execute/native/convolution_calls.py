@@ -18,7 +18,7 @@ from irtool.execute.native.stages import NotNative
 from irtool.execute.thread_pool import share
 from irtool.ops.array_library import np
 
-WORTH_IT = 1 << 16
+WORTH_IT = 1 << 18
 """Products of two numbers from which a convolution is faster in C than in NumPy."""
 WORTH_THREADS = 1 << 24
 """Products from which several threads share a convolution."""

@@ -109,8 +109,11 @@ def _max_windows(xp, x, geometry, with_indices):
         better = part > best
         if x.dtype.kind == "f":
             better |= part != part
-        xp.copyto(best, part, where=better)
-        xp.copyto(which, which.dtype.type(number), where=better)
+        if x.dtype == xp.float16:       # whose maximum of 0 and -0 is another
+            xp.copyto(best, part, where=better)
+        else:
+            xp.maximum(part, best, out=best)        # without a branch at each element, as `where` has
+        xp.maximum(which, better * which.dtype.type(number), out=which)
         distances.append(_flat([k * d for k, d in zip(place, geometry.dilation, strict=True)], geometry.extents))
     indices = xp.array(distances, xp.int64)[which] + _flat(firsts, geometry.extents)
     if which.size and int(which.min()) == 0:
