@@ -128,6 +128,14 @@ def many_writes(n: int) -> str:
     return graph(lines, f"b{n // 4 - 1}")
 
 
+def written_list(n: int) -> str:
+    """Many tensors, each written into, all in one list."""
+    lines = []
+    for i in range(n // 2):
+        lines += [f"%b{i} : Tensor = aten::mul(%x, %y)", f"%w{i} : Tensor = aten::add_(%b{i}, %y, %one)"]
+    return graph([*lines, joined("l", "b", n // 2), "%s : Tensor = aten::cat(%l, %zero)"], "s")
+
+
 def views(n: int) -> str:
     """A chain of views of one tensor, with writes."""
     lines = []
@@ -275,6 +283,6 @@ def prints(n: int) -> str:
 
 
 SHAPES: tuple[Callable[[int], str], ...] = (
-    chain, fan_out, long_list, branches, branches_through, nested_branches, nested_writes, loops, carried, writes, many_writes, views,
-    reshapes, appends, tuples, products, dead, many_lists, list_of_views, unpacked, dictionary, entries, outputs,
+    chain, fan_out, long_list, branches, branches_through, nested_branches, nested_writes, loops, carried, writes, many_writes,
+    written_list, views, reshapes, appends, tuples, products, dead, many_lists, list_of_views, unpacked, dictionary, entries, outputs,
     inputs, deep_tuples, wide_branch, views_of_one, prints)

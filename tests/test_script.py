@@ -2,9 +2,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import pytest
 
 import irtool
@@ -259,6 +261,60 @@ def test_what_a_class_does_not_define_is_named(use: str, name: str) -> None:
     source = f"class Held:\n    def __init__(self, x: int):\n        self.x = x\n\n\ndef f(n: int):\n    return {use}\n"
     with pytest.raises(irtool.ParseError, match=f"'__torch__.Held' object has no attribute or method '{name}'. Did you forget"):
         compile_source(source, "f", "model.py")
+
+
+INTERFACES = """
+@torch.jit.interface
+class Scales:
+    def scale(self, x: Tensor, n: int) -> Tensor:
+        pass
+
+class Times:
+    def __init__(self, k: int):
+        self.k = k
+
+    def scale(self, x: Tensor, n: int) -> Tensor:
+        return x * self.k + n
+
+class Plus:
+    def __init__(self):
+        self.calls = 0
+
+    def scale(self, x: Tensor, n: int) -> Tensor:
+        self.calls += n
+        return x + self.calls
+
+def scaled(x: Tensor, by: Scales, then: Scales, n: int = 2) -> Tensor:
+    for i in range(n):
+        x = then.scale(by.scale(x, i), 2)
+    return x
+
+def f(x: Tensor, c: bool):
+    plus = Plus()
+    if c:
+        x = scaled(x, Times(3), plus)
+    return scaled(x, plus, plus, 3) + scaled(then=Times(2), by=Plus(), x=x), plus.calls
+"""
+
+
+def test_arguments_that_are_interfaces_have_the_methods_of_their_classes() -> None:
+    """A call changes the instance that it is given; numbers of torch's."""
+    module = compile_source(INTERFACES)
+    for x, taken, expected, calls in ((1.0, True, 158.0, 13), (0.5, False, 36.5, 9)):
+        for way in ({"interpret": True}, {}):
+            result, count = irtool.run(module, [np.full(2, x), taken], **way)[0]
+            assert result.tolist() == [expected] * 2 and count == calls
+
+
+@pytest.mark.parametrize(("call", "words"), [
+    ("use(Whole(), x)", "instead found type '__torch__.Whole', which has not all of its methods"),
+    ("use(x, x)", "instead found type 'Tensor', which has not all of its methods"), ("use(x=x)", "Argument i not provided")])
+def test_an_argument_that_does_not_conform_to_its_interface_is_refused(call: str, words: str) -> None:
+    source = "@torch.jit.interface\nclass Runs:\n    def run(self, x: Tensor) -> Tensor:\n        pass\n" \
+             "class Whole:\n    def __init__(self):\n        self.k = 2\n    def run(self, x: int) -> int:\n        return x\n" \
+             f"def use(i: Runs, x: Tensor) -> Tensor:\n    return i.run(x)\ndef f(x: Tensor) -> Tensor:\n    return {call}\n"
+    with pytest.raises(irtool.ParseError, match=re.escape(words)):
+        compile_source(source)
 
 
 def test_methods_that_nobody_calls_are_compiled_too() -> None:

@@ -136,7 +136,9 @@ def collect(grads: Gradients, region: Node, arguments: Sequence[Item], slots: Se
     arguments: of the operator; slots: the gradient that the formula gave for each.
     """
     body = region.blocks[0]
-    handed: list[tuple[Value, Value]] = []
+    targets: list[Value] = []
+    gradients: list[Value] = []
+    names: list[str] = []
     mixed = any(isinstance(item, Known) and isinstance(item.value, complex) or any(map(partial(may_be_complex, grads), _values(item)))
                 for item in arguments)
     for argument, slot in zip(arguments, slots, strict=True):
@@ -150,14 +152,17 @@ def collect(grads: Gradients, region: Node, arguments: Sequence[Item], slots: Se
                 if isinstance(value.type, OptionalType) and isinstance(value.type.element, TensorType):
                     # None is the undefined gradient of a tensor
                     value = grads.build.node("prim::unchecked_cast", (value,), output_types=(grads.tensor,)).output
-                body.add_output(value)
-                output = region.add_output(grads.df.fresh_id(), value.type)
-                grads.captures.note(output, target)
-                handed.append((target, output))
+                targets.append(target)
+                gradients.append(value)
+                names.append(grads.df.fresh_id())
+    body.set_outputs([*body.outputs, *gradients])
+    outputs = region.add_outputs(zip(names, [value.type for value in gradients], strict=True))
     grads.build.at_end(grads.block)
-    if not handed:
+    if not targets:
         region.destroy()
-    for target, output in handed:
+    for target, output in zip(targets, outputs, strict=True):
+        grads.captures.note(output, target)
+    for target, output in zip(targets, outputs, strict=True):
         grads.add(target, output)
         if target in grads.copies:
             grads.add(grads.copies[target], output)

@@ -13,7 +13,7 @@ from irtool.analysis.overlaps import may_overlap
 from irtool.autodiff.hidden_writes import is_writer
 from irtool.autodiff.in_place import containers_late, in_its_dtype
 from irtool.ir.builder import Builder
-from irtool.ir.edits import clone_graph, clone_node
+from irtool.ir.edits import clone_graph, clone_node, replace_inputs
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, MUTATORS
 from irtool.ir.graph import RETURN, Block, Graph, Node, Value
 from irtool.ir.schema import schema_of, schemas
@@ -211,9 +211,8 @@ class Versions:
         """Rewrite the nodes of a block in order."""
         for node in (*block, block.return_node):
             target = node.inputs[0] if node in self.writers else None
-            for slot, value in enumerate(node.inputs):
-                if value in self.base_of:
-                    node.replace_input(slot, self.read(value, node))
+            if not self.base_of.keys().isdisjoint(node.inputs):
+                replace_inputs(node, [self.read(value, node) if value in self.base_of else value for value in node.inputs])
             if target is not None:
                 self.write(node, target)
             elif node.blocks:

@@ -118,6 +118,17 @@ def replace_node(node: Node, values: Sequence[Value]) -> None:
     count("nodes replaced")
 
 
+def replace_inputs(node: Node, values: Sequence[Value]) -> None:
+    """Replace the operands by as many, all at once, since replacing them one by one takes quadratic time."""
+    for slot, (old, value) in enumerate(zip(node.inputs, values, strict=True)):
+        if old is not value:
+            if old._uses is not None:
+                old._uses.pop((node, slot), None)
+            if node.owner is not None and value._uses is not None:
+                value._uses[node, slot] = None
+    node.inputs = tuple(values)
+
+
 def put_behind(node: Node, slot: int, value: Value) -> None:
     """Let all readers of `value` read the only result of `node`, which comes after it, and `node` read the value at `slot`.
 

@@ -222,12 +222,15 @@ class Node(Displayed):
     # -- edits
     def add_output(self, name: str, type: Type) -> Value:
         """Add a result at the end."""
-        value = Value(name, type, self)
-        graph = self.graph
-        if graph is not None and graph.has_uses_built:
+        return self.add_outputs([(name, type)])[0]
+
+    def add_outputs(self, wanted: Iterable[tuple[str, Type]]) -> list[Value]:
+        """Add results of these names and types at the end, all at once, since adding them one by one takes quadratic time."""
+        values = [Value(name, type, self) for name, type in wanted]
+        for value in values if self.graph is not None and self.graph.has_uses_built else ():
             value._uses = {}
-        self.outputs = (*self.outputs, value)
-        return value
+        self.outputs = (*self.outputs, *values)
+        return values
 
     def remove_output(self, index: int) -> None:
         """Remove an unused result."""

@@ -19,7 +19,16 @@ from irtool.torchscript.containers import dict_, iterable, list_, tuple_
 from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.environment import Meaning
 from irtool.torchscript.forks import awaited, fork, wait
-from irtool.torchscript.instances import CALLED_METHODS, are_ordered, call_method, definition_of, new_instance, sorting, special_method
+from irtool.torchscript.instances import (
+    CALLED_METHODS,
+    are_ordered,
+    call_method,
+    definition_of,
+    for_instances,
+    new_instance,
+    sorting,
+    special_method,
+)
 from irtool.torchscript.meanings import (
     Builtin,
     Called,
@@ -179,6 +188,7 @@ def call_function(e: Emitter, node: ast.AST, function: Function, positional: Seq
         return e.uninitialized(signature(function).result or types.TENSOR)
     if function.place.library is not None:
         return call_by_name(e, node, function, positional, named)
+    function = for_instances(e, node, function, positional, named)
     if e.compilation.is_active(function):
         what = "method" if function.owner is not None else "function"
         e.fail(node, f"{what} '{function.name}' is called recursively. Recursive calls are not supported")

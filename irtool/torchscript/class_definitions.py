@@ -87,6 +87,18 @@ def is_interface(definition: ast.ClassDef) -> bool:
     return "interface" in decorators(definition)
 
 
+def parameters_of(definition: ast.FunctionDef) -> list[ast.arg]:
+    """All parameters that are declared, in order."""
+    return [*definition.args.posonlyargs, *definition.args.args, *definition.args.kwonlyargs]
+
+
+def interfaces_of(function: Function) -> dict[int, ast.ClassDef]:
+    """Position of a parameter -> the interface that it is declared as."""
+    named = {index: function.place.classes.get(dotted(each.annotation) or "")
+             for index, each in enumerate(parameters_of(function.definition)) if each.annotation is not None}
+    return {index: definition for index, definition in named.items() if definition is not None and is_interface(definition)}
+
+
 def decorators(definition: ast.ClassDef | ast.FunctionDef) -> list[str]:
     """The last words of the decorators: `unused` of `@torch.jit.unused`."""
     return [(dotted(each.func if isinstance(each, ast.Call) else each) or "").rpartition(".")[2] for each in definition.decorator_list]

@@ -13,6 +13,7 @@ from irtool.ir.graph import Graph
 from irtool.ir.module import Module
 from irtool.ir.source import Diagnostic
 from irtool.torchscript.annotations import SIMPLE, dotted, signature
+from irtool.torchscript.class_definitions import interfaces_of
 from irtool.torchscript.classes import meaning_of_name
 from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.environment import Meaning
@@ -54,7 +55,7 @@ def compile_source(source: str, name: str | None = None, filename: str = "<strin
     graphs: list[Graph] = []
     errors: list[Error] = []
     for function in unit.functions.values():
-        if name is None or function.name == name:
+        if function.name == name or name is None and not interfaces_of(function):      # which a call alone says the classes of
             try:
                 graphs.append(compilation.graph_of(function))
                 keep_defaults(graphs[-1], function)
@@ -95,6 +96,8 @@ class Compilation:
         self.active: list[ast.FunctionDef] = []
         self.compiled: list[Function] = []
         """The functions compiled so far. They stay here since `graphs` looks up a definition by its id, which a freed object would lose."""
+        self.for_instances: dict[tuple[object, ...], Function] = {}
+        """Functions that take interfaces, for the classes of arguments, by definition and classes."""
         self.unchecked: list[Function] = []
         """Methods that no call compiled yet: torch compiles them all."""
         self.literals = False

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 
 from irtool.ir import types
 from irtool.ir.attribute import Attribute
 from irtool.ir.graph import Value
 from irtool.ir.types import ClassType, ListType, Type
-from irtool.torchscript.annotations import type_name
-from irtool.torchscript.class_definitions import ClassDefinition, decorators
+from irtool.torchscript.annotations import signature, type_name
+from irtool.torchscript.class_definitions import ClassDefinition, decorators, interfaces_of, parameters_of
 from irtool.torchscript.classes import class_of
 from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.environment import Meaning
@@ -66,6 +67,45 @@ def new_instance(e: Emitter, node: ast.AST, definition: ClassDefinition, positio
     value = e.one("prim::CreateObject", (), definition.type)
     call_method(e, node, Method(definition.methods["__init__"], value), positional, named)
     return value
+
+
+def for_instances(e: Emitter, node: ast.AST, function: Function, positional: Sequence[Value], named: Mapping[str, Value]) -> Function:
+    """The function with the classes of its arguments in place of interfaces (`torch.jit.interface`): a call is inlined, so that each is
+    known. Raises ParseError for what is no instance, or of a class that does not conform."""
+    definition, place, classes = function.definition, function.place, dict[int, str]()
+    for index, interface in interfaces_of(function).items():
+        name = parameters_of(definition)[index].arg
+        value = positional[index] if index < len(positional) else named.get(name)
+        if value is None:
+            e.fail(node, f"Argument {name} not provided")
+        actual = definition_of(e, value.type)
+        if actual is None or not conforms(actual, interface, function):
+            e.fail(node, f"Expected a value of type '{place.module}.{interface.name}' for argument '{name}' but instead found type "
+                         f"'{e.type_name(value)}', which has not all of its methods")
+        classes[index] = actual.name
+    if not classes:
+        return function
+    key = id(definition), tuple(classes.items())
+    if key not in e.compilation.for_instances:
+        copy = deepcopy(definition)
+        for index, name in classes.items():
+            declared = parameters_of(copy)[index]
+            declared.annotation = ast.copy_location(ast.Name(name, ast.Load()), declared)
+        e.compilation.for_instances[key] = Function(copy, place, function.unit, function.owner)
+    return e.compilation.for_instances[key]
+
+
+def conforms(actual: ClassDefinition, interface: ast.ClassDef, function: Function) -> bool:
+    """Has a class all methods of an interface, of the same parameters and results?"""
+    for each in interface.body:
+        if not isinstance(each, ast.FunctionDef):
+            continue
+        method = actual.methods.get(each.name)
+        wanted = signature(Function(each, function.place, function.unit, actual.type))
+        has = None if method is None else signature(method)
+        if has is None or has.names != wanted.names or has.types != wanted.types or has.result not in (None, wanted.result):
+            return False
+    return True
 
 
 def call_method(e: Emitter, node: ast.AST, method: Method, positional: Sequence[Value], named: Mapping[str, Value]) -> Value:
