@@ -29,8 +29,7 @@ class Together:
 
     __slots__ = ("executor", "operands", "slots", "gradient_of", "count")
 
-    def __init__(self, executor: Executor, operands: list[int], slots: list[int | None], gradient_of: dict[int, int],
-                 count: int) -> None:
+    def __init__(self, executor: Executor, operands: list[int], slots: list[int | None], gradient_of: dict[int, int], count: int) -> None:
         self.executor = executor
         self.operands = operands            # per operand of the node: its index among the inputs of the graph
         self.slots = slots                  # per output of the graph: the position of its cotangent among the operands of df

@@ -208,8 +208,7 @@ class OpTable:
             return op
         return define
 
-    def define(self, schemas: str | Iterable[str], kernel: Kernel, promote: Any = None, doc: str = "",
-               fits: str = "") -> Op:
+    def define(self, schemas: str | Iterable[str], kernel: Kernel, promote: Any = None, doc: str = "", fits: str = "") -> Op:
         """As `op`, but a call, for kernels made by functions and for tables of similar operators."""
         op = Op((schemas,) if isinstance(schemas, str) else tuple(schemas), kernel, promote, self.family, fits)
         op.doc = doc or op.doc

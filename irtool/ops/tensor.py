@@ -498,8 +498,7 @@ def _kind_of(value: Any) -> Any:
     return value.__class__ if value.__class__ in _SIMPLE else None
 
 
-def choose(kind: str, args: Sequence[Any], named: Mapping[str, Any],
-           plain: Callable[[Any], Any] | None = None) -> tuple[str, list[Any]]:
+def choose(kind: str, args: Sequence[Any], named: Mapping[str, Any], plain: Callable[[Any], Any] | None = None) -> tuple[str, list[Any]]:
     """The first overload, in torch's order, that takes the operands: without conversions, then with. Raises UnsupportedError.
 
     Gives its name and one value per argument, tensors still in their handles. plain: gives for an operand what is looked at in its

@@ -233,8 +233,7 @@ class Inliner(Target):
             return [self.argument(each) for each in item.items]
         return self.take(item)
 
-    def value(self, item: Item, type: Type, build: Builder | None = None, is_changed: bool = False,
-              is_only_read: bool = False) -> Value:
+    def value(self, item: Item, type: Type, build: Builder | None = None, is_changed: bool = False, is_only_read: bool = False) -> Value:
         """An item as a value of the target: a constant if it is known.
 
         is_changed: nodes will change the list, so that it must not be a constant. is_only_read: readers in a block may share one list.

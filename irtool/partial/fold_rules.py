@@ -106,8 +106,7 @@ def _same_object(target: Target, node: Node, operands: list[Item]) -> list[Item]
         same = operands[0] == operands[1]
     elif NONE in operands:
         other = next(operand for operand in operands if operand != NONE)
-        if isinstance(other, Value) and (other in target.unsure
-                                         or other not in target.facts and not _is_certain(other, target.certain)):
+        if isinstance(other, Value) and (other in target.unsure or other not in target.facts and not _is_certain(other, target.certain)):
             return None
         same = False
     else:

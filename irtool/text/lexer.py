@@ -65,8 +65,7 @@ BARE_STRING = re.compile(r"[^\s%(),\"'\[][^%(),]*")
 class Mistake(Exception):
     """What is wrong with the text between two offsets. Becomes a diagnostic."""
 
-    def __init__(self, message: str, start: int, end: int = 0, note: tuple[str, int, str] | None = None,
-                 code: str = "") -> None:
+    def __init__(self, message: str, start: int, end: int = 0, note: tuple[str, int, str] | None = None, code: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.start = start

@@ -53,8 +53,7 @@ TOO_MANY = 16
 _serial = itertools.count()
 
 
-def compile_plan(graph: Graph, *, spec: Sequence[Any] | None = None, native: bool | None = None,
-                 threads: int = 1) -> Plan:
+def compile_plan(graph: Graph, *, spec: Sequence[Any] | None = None, native: bool | None = None, threads: int = 1) -> Plan:
     """A plan of a graph. The graph is not copied, and must not change.
 
     spec: if not None, compile the function for such inputs at once; one entry per input: an array, a Meta or a (dtype, shape) pair for an

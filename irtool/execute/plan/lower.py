@@ -131,8 +131,7 @@ def kind_of_operand(item: Item) -> Any:
 class Lowering(Blocks):
     """The state of one lowering. `options`: how groups and loops may run."""
 
-    def __init__(self, graph: Graph, observed: Observed | None, options: GroupOptions,
-                 without: Collection[tuple[Node, int]]) -> None:
+    def __init__(self, graph: Graph, observed: Observed | None, options: GroupOptions, without: Collection[tuple[Node, int]]) -> None:
         super().__init__(Program(graph), options)
         self.without = without      # copies to leave out: by node and number of the call among its node's
         self.graph = graph

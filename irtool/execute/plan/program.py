@@ -86,8 +86,7 @@ class Visit:
 
     __slots__ = ("function", "args", "outs", "node", "sole", "keeps", "facts", "fills", "over", "fresh")
 
-    def __init__(self, function: Callable[..., Any], args: list[Item], outs: list[Variable], node: Node, sole: bool,
-                 keeps: bool) -> None:
+    def __init__(self, function: Callable[..., Any], args: list[Item], outs: list[Variable], node: Node, sole: bool, keeps: bool) -> None:
         self.function = function
         self.args = args
         self.outs = outs

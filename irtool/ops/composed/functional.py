@@ -113,8 +113,7 @@ def layer_norm(input: Tensor, normalized_shape: List[int], weight: Optional[Tens
     return torch.layer_norm(input, normalized_shape, weight, bias, eps, True)
 
 
-def group_norm(input: Tensor, num_groups: int, weight: Optional[Tensor] = None, bias: Optional[Tensor] = None,
-               eps: float = 1e-5) -> Tensor:
+def group_norm(input: Tensor, num_groups: int, weight: Optional[Tensor] = None, bias: Optional[Tensor] = None, eps: float = 1e-5) -> Tensor:
     return torch.group_norm(input, num_groups, weight, bias, eps, True)
 
 
@@ -239,8 +238,7 @@ def smooth_l1_loss(input: Tensor, target: Tensor, size_average: Optional[bool] =
     return result
 
 
-def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0,
-               weight: Optional[Tensor] = None) -> Tensor:
+def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Optional[Tensor] = None) -> Tensor:
     expanded_input, expanded_target = torch.broadcast_tensors([input, target])
     if weight is not None:
         return weighted_loss(torch.ops.aten.huber_loss(expanded_input, expanded_target, 0, delta), input, weight, reduction, False)
