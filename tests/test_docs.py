@@ -83,6 +83,11 @@ def test_walks_name_functions_that_stand_in_their_files() -> None:
     assert [step for step in steps if not re.search(rf"(?m)^ *(def|class) {step[1]}\b|^{step[1]} = ", texts[step[0]])] == []
 
 
+def test_the_site_has_every_document() -> None:
+    listed = set(re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE))
+    assert [path.name for path in (ROOT / "docs").glob("*.md") if path.name not in listed] == [], "add it to nav in mkdocs.yml"
+
+
 def test_the_files_to_read_first_are_short() -> None:
     files = re.findall(r"(?m)^\d+\. \[[\w/.]+\]\(\.\./([\w/.]+)\)", (ROOT / "docs/reading.md").read_text(encoding="utf-8"))
     assert 10 <= len(files) <= 14

@@ -136,9 +136,10 @@ MADE = {section: make() for section, make in SECTIONS.items()}
 
 
 def on_config(config: Any) -> Any:
-    """The sections that are made end the reference."""
-    reference = next(entry["Reference"] for entry in config.nav if "Reference" in entry)
-    reference += [{section: list(pages)} for section, pages in MADE.items()]
+    """The sections that are made end the reference; decisions end what is said of the inside."""
+    parts = {name: entry for part in config.nav for name, entry in part.items()}
+    parts["Reference"] += [{section: list(pages)} for section, pages in MADE.items()]
+    parts["Inside"].append({"Decisions": sorted(f"adr/{path.name}" for path in (ROOT / "docs/adr").glob("*.md"))})
     return config
 
 
