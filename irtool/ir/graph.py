@@ -174,8 +174,6 @@ class Node(Displayed):
     @property
     def scope(self) -> str:
         """The scope path (`Net/Linear[fc]`); empty: none."""
-        if ", scope: " not in self.tail:
-            return ""
         return self.tail.partition(", scope: ")[2].partition(" # ")[0]
 
     @property
@@ -360,8 +358,7 @@ class Node(Displayed):
 
     def _settle(self, graph: Graph) -> None:
         """Set the graph of the node and of all nodes in its blocks."""
-        built = graph.has_uses_built
-        if built:
+        if graph.has_uses_built:
             for value in self.outputs:
                 if value._uses is None:
                     value._uses = {}
@@ -460,9 +457,7 @@ class Block:
 
     def prepend(self, node: Node) -> Node:
         """Add a node at the start; gives it."""
-        end = self.return_node
-        node._link(end, end.next, self)
-        return node
+        return node.insert_after(self.return_node)
 
     def add_input(self, name: str, type: Type) -> Value:
         """A new last input."""
@@ -503,19 +498,25 @@ class Block:
 
     def walk(self) -> Iterator[Node]:
         """All nodes, nested ones included, in text order (a node comes before what is in its blocks)."""
-        for node in self:
-            yield node
-            for block in node.blocks:
-                yield from block.walk()
+        waiting: list[tuple[Node | None, Node]] = [(None, self.return_node)]     # where to go on (None: at the start), where a block ends
+        while waiting:
+            node, end = waiting.pop()
+            node = node or end.next
+            while node is not end:
+                following = node.next
+                yield node
+                if node.blocks:
+                    waiting.append((following, end))
+                    waiting += [(None, block.return_node) for block in reversed(node.blocks)]
+                    break
+                node = following
 
     def contains(self, node: Node) -> bool:
         """Does `node` stand in this block or in a block nested in it?"""
         block = node.owner
-        while block is not None:
-            if block is self:
-                return True
+        while block is not None and block is not self:
             block = block.owning_node.owner if block.owning_node is not None else None
-        return False
+        return block is self
 
     def _settle(self, graph: Graph) -> None:
         self.graph = graph
