@@ -13,6 +13,7 @@ from irtool.execute import fallbacks, plan_cache
 from irtool.execute.argument_spec import arrays_key
 from irtool.execute.executor import Executor
 from irtool.execute.phases import clear_custom_passes, register_custom_pass
+from irtool.execute.plan.compiled import Plan
 from irtool.ir.errors import RunError
 from irtool.ir.graph import Graph
 
@@ -261,3 +262,23 @@ def test_graphs_that_write_into_what_they_made_are_kept(folder: Path) -> None:
             assert [each.tobytes() for each in executor(x)] == wanted
         assert [each.tobytes() for each in held] == wanted and x.tobytes() == before.tobytes()
     assert executor.quick
+
+
+def test_a_plan_compiled_at_once_has_observed_facts() -> None:
+    """As plans are that ran in an earlier process: unless only a run knows the facts of some results."""
+    text = """graph(%x : Tensor):
+  %0 : int[] = prim::Constant[value=[2, 2]]()
+  %1 : int[] = prim::Constant[value=[0, 0]]()
+  %2 : int[] = prim::Constant[value=[1, 1]]()
+  %f : bool = prim::Constant[value=0]()
+  %y : Tensor, %i : Tensor = aten::max_pool2d_with_indices(%x, %0, %0, %1, %2, %f)
+  %z : Tensor = aten::relu(%y)
+  return (%z)
+"""
+    plan = Plan(irtool.parse(text).graph(), compile_after=0)
+    for _ in range(2):
+        plan([np.ones((1, 2, 8, 8), np.float32)])
+    assert "seen(" in plan.source
+    simple = Plan(irtool.parse("graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  return (%y)\n").graph(), compile_after=0)
+    simple([np.ones(3, np.float32)])
+    assert simple.source

@@ -22,10 +22,10 @@ from irtool.execute.fusion import Fused, GroupOptions
 from irtool.execute.plan.buffers import Workspace
 from irtool.execute.plan.loop_numbers import ROOM
 from irtool.execute.plan.lower import Lowering, Observed
-from irtool.execute.plan.memory import MemoryPlan, MemoryReport, written_inputs
+from irtool.execute.plan.memory import MemoryPlan, MemoryReport, every, written_inputs
 from irtool.execute.plan.parallel import describe_tasks
 from irtool.execute.plan.plan_passes import Making, rewrite
-from irtool.execute.plan.program import Known, Program
+from irtool.execute.plan.program import Known, Program, Visit
 from irtool.execute.plan.program_listing import listing
 from irtool.execute.plan.python_source import Changed, Source
 from irtool.execute.plan.slots import Interval, SlotProgram
@@ -400,6 +400,11 @@ class Plan:
         if 0 <= self.compile_after < variant.runs:
             if variant.slots is not None and self.repeatable:
                 variant.observed = variant.slots.observed
+            elif variant.slots is None and self.repeatable and self.compile_after == 0:
+                variant.prepare_slots(observe=True)
+                if variant.program is not None and any(isinstance(each, Visit) and not each.fills and None in each.facts
+                                                       for each in every(variant.program.body)):
+                    return      # of some results only a run knows the facts
             variant.compile()
         elif variant.slots is None:
             variant.prepare_slots(observe=self.compile_after >= 0)
