@@ -129,7 +129,9 @@ def row_major(xp: Any, array: Any) -> Any:
 
 def in_memory_order(xp: Any, array: Any, order: Sequence[int]) -> Any:
     """The array laid out in memory with its dimensions in this order, the last next to each other; itself when it is."""
-    return row_major(xp, array.transpose(order)).transpose([order.index(place) for place in range(array.ndim)])
+    turned = array.transpose(order)
+    laid = row_major(xp, turned)
+    return array if laid is turned else laid.transpose([order.index(place) for place in range(array.ndim)])
 
 
 def by_strides(x: Any, places: Iterable[int]) -> list[int]:

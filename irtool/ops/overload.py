@@ -202,7 +202,7 @@ def in_order(xp: Any, array: Any, letter: str, args: Sequence[Any]) -> Any:
         return [in_order(xp, each, letter, args) for each in array]
     first = args[0]
     rank = getattr(array, "ndim", 0)
-    if rank < 2 or letter == "-":
+    if rank < 2 or letter == "-" or array is first:     # as dropout gives that does not train: self, whatever its strides
         return array
     order: Any = range(rank)
     if letter == "F":
