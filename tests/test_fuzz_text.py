@@ -124,3 +124,11 @@ def test_a_node_that_lacks_attributes_is_no_crash(kind: str) -> None:
         text = f"graph(%x0 : {type}, %x1 : {type}):\n  {declared}{kind}({operands})\n  return ({results.partition(',')[0]})\n"
         for words in (["decompile"], ["opt", "--passes=O1"]):
             assert main(words, io.BytesIO(text.encode()), io.StringIO(), io.StringIO()) in (0, 1), text
+
+
+@pytest.mark.parametrize("shape", ["0", "0,2", "2,0", "3", "1,1", "2,2,0", ""])
+def test_a_tensor_of_another_shape_than_its_numbers_is_no_crash(shape: str) -> None:
+    text = (f"graph(%x : Tensor):\n  %d : Long(2, requires_grad=0, device=cpu) = prim::Constant[value= 1  3 [ CPULongType{{{shape}}} ]]()\n"
+            "  %n : int = prim::Constant[value=3]()\n  %e : Tensor = aten::div(%d, %n)\n  return (%e)\n")
+    for words in (["opt", "--passes=constant-propagation"], ["run", "-", "-i", "x=1xf32=0"], ["decompile"]):
+        assert main(words, io.BytesIO(text.encode()), io.StringIO(), io.StringIO()) in (0, 1)

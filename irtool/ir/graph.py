@@ -353,8 +353,7 @@ class Node(Displayed):
             self._settle(graph)
 
     def _unlink(self) -> None:
-        self.prev.next = self.next
-        self.next.prev = self.prev
+        self.prev.next, self.next.prev = self.next, self.prev
 
     def _settle(self, graph: Graph) -> None:
         """Set the graph of the node and of all nodes in its blocks."""

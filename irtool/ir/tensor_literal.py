@@ -269,7 +269,7 @@ class _Dump:
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.columns = shape[-1] if shape else 1
         self.rows = shape[-2] if len(shape) > 1 else 1
-        self.first, self.last = 0, self.columns
+        self.first, self.last = 0, max(self.columns, 1)
         """Columns of the present block."""
         self.base = -self.rows * self.columns if len(shape) > 2 else 0
         """Row-major number of the present slice's first element; no slice yet from three dimensions on."""

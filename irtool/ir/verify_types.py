@@ -178,8 +178,11 @@ def result_problem(node: Node, strict: bool) -> str:
     schema = schema_of(node)
     if schema is None or len(schema.returns) != len(node.outputs):
         return ""
-    for value, argument in zip(node.inputs, schema.arguments) if strict and not node.attributes else ():
+    for slot, (value, argument) in enumerate(zip(node.inputs, schema.arguments) if strict and not node.attributes else ()):
         if isinstance(argument.type, ListType) and is_tensor_like(argument.type.element) and isinstance(value.type, TensorType):
+            if any(len(each.arguments) == len(node.inputs) and not isinstance(each.arguments[slot].type, ListType)
+                   for each in schemas(node.kind)):
+                return ""       # numbers were erased, so that another overload is found
             return f"{node.kind} takes {argument.type}, found %{value.name} : {value.type}"
     variables = match_types(schema, [value.type for value in node.inputs]) if strict and not node.attributes else {}
     for value, declared in zip(node.outputs, schema.returns, strict=True):
