@@ -161,7 +161,7 @@ def test_intervals_of_a_run_are_nested_as_the_instructions_are(threads: int) -> 
     plan = Plan(irtool.parse(text).graph(), native=False, threads=threads)
     rows = plan.intervals([np.ones((400, 400)), 7])
     assert all(start <= end for _, start, end, _ in rows)
-    _, start, end, _ = max([each for each in rows if each[0].kind == "prim::Loop"], key=lambda row: row[2] - row[1])
-    inner = [(each[1], each[2]) for each in rows if each[0].kind == "aten::tanh"]
+    _, start, end, _ = max([each for each in rows if each[0].node.kind == "prim::Loop"], key=lambda row: row[2] - row[1])
+    inner = [(each[1], each[2]) for each in rows if each[0].node.kind == "aten::tanh"]
     assert len(inner) == 7 and all(start <= first <= last <= end for first, last in inner)
-    assert max(each[2] for each in rows if each[0].kind == "aten::exp") <= inner[0][0]
+    assert max(each[2] for each in rows if each[0].node.kind == "aten::exp") <= inner[0][0]

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from irtool.ir.errors import RunError
 from irtool.ops.array_library import np
 from irtool.ops.symbols.array_layout import Meta, allocated
 
@@ -36,7 +37,10 @@ class Arena(Protocol):
 
 def room_of(size: int) -> tuple[Any, int]:
     """New memory, and the offset of the first aligned byte in it."""
-    room = np.empty(size + ALIGNMENT, np.uint8)
+    try:
+        room = np.empty(size + ALIGNMENT, np.uint8)
+    except MemoryError:
+        raise RunError(f"not enough memory: a run needs {size:,} bytes for values between its operators", code="E0406") from None
     return room, -room.ctypes.data % ALIGNMENT
 
 
