@@ -291,9 +291,15 @@ def test_groups_of_several_results_write_into_memory_of_the_plan(native: bool, o
 
 def test_a_plan_larger_than_memory_is_an_error() -> None:
     """The arena of a plan: no MemoryError of NumPy's comes out of a call."""
-    text = ("graph(%x : Float(1, 1, 6)):\n  %p : int[] = prim::Constant[value=[0, 4398046511104]]()\n  %z : int = prim::Constant[value=0]()\n"
-            "  %y : Tensor = aten::constant_pad_nd(%x, %p, %z)\n  %e : Tensor = aten::exp(%y)\n"
-            "  %n : NoneType = prim::Constant()\n  %s : Tensor = aten::sum(%e, %n)\n  return (%s)\n")
+    text = """graph(%x : Float(1, 1, 6)):
+  %p : int[] = prim::Constant[value=[0, 4398046511104]]()
+  %z : int = prim::Constant[value=0]()
+  %n : NoneType = prim::Constant()
+  %y : Tensor = aten::constant_pad_nd(%x, %p, %z)
+  %e : Tensor = aten::exp(%y)
+  %s : Tensor = aten::sum(%e, %n)
+  return (%s)
+"""
     executor = irtool.compile(irtool.parse(text))
     for _ in range(3):      # from slots, then compiled
         with pytest.raises(irtool.RunError, match="not enough memory"):

@@ -135,7 +135,8 @@ class TestArchive:
 
 
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-2**63, 2**63 - 1) | st.floats() | st.text() | st.complex_numbers(allow_nan=False, allow_infinity=False)
+    st.none() | st.booleans() | st.integers(-2**63, 2**63 - 1) | st.floats() | st.text()
+    | st.complex_numbers(allow_nan=False, allow_infinity=False)
     | st.sampled_from(sorted(set(DTYPES.values()) - {"bfloat16"})).flatmap(lambda name: arrays.arrays(
         name, arrays.array_shapes(min_dims=0, min_side=0),
         elements={"allow_nan": False, "allow_infinity": False} if name.startswith("complex") else None)),

@@ -178,3 +178,19 @@ def test_what_was_written_into_keeps_its_dtype(name: str, write: str) -> None:
             continue        # torch does not convert so either: complex into real, a quotient into integers
         got = irtool.run(irtool.PassManager(name).run(irtool.parse(str(module))), values)[0]
         assert got.dtype == want.dtype and np.array_equal(got, want), dtypes
+
+
+@pytest.mark.parametrize("name", ["remove-inplace", "remove-mutation", "functionalize"])
+@pytest.mark.parametrize("source", ["aten::type_as(%x, %z)", "aten::type_as(%f, %z)"])
+def test_a_write_into_what_may_be_converted_is_seen_where_it_is_not(name: str, source: str) -> None:
+    """A conversion to the dtype that a tensor has gives the tensor itself: a write into that is one into the input."""
+    text = ("graph(%x : Tensor, %z : Tensor):\n  %one : int = prim::Constant[value=1]()\n  %f : Tensor = aten::exp(%x)\n"
+            f"  %y : Tensor = {source}\n  %a : Tensor = aten::add_(%y, %z, %one)\n  %b : Tensor = aten::mul(%y, %y)\n"
+            "  %c : Tensor = aten::mul_(%y, %z)\n  %d : Tensor = aten::mul(%x, %x)\n  return (%b, %y, %d)\n")
+    for dtype in (np.float32, np.float64):
+        results = []
+        for pipeline in ("dce", name):
+            module = irtool.PassManager(pipeline).run(irtool.parse(text))
+            x, z = np.full(3, 0.5, dtype), np.full(3, 2, np.float32)
+            results.append(interpret(module.graph(), [x, z]))
+        assert all(np.array_equal(a, b) and a.dtype == b.dtype for a, b in zip(*results))

@@ -10,7 +10,7 @@ from irtool.autodiff.formula_graphs import has_own_formula
 from irtool.ir.builder import Builder
 from irtool.ir.constants import constant, is_constant
 from irtool.ir.dtypes import dtype_code
-from irtool.ir.effects import IF_KINDS, node_may_write
+from irtool.ir.effects import FRESH, IF_KINDS, category_of, node_may_write
 from irtool.ir.graph import RETURN, Block, Graph, Node, Value
 from irtool.ir.places import place_of
 from irtool.ir.schema import schema_of, schemas
@@ -66,6 +66,7 @@ def without_writes_in_order(graph: Graph, nodes: Sequence[Node]) -> None:
             continue
         names = aliases.names_of(node.inputs[0])
         done.update(names)
+        names = [name for name in names if not is_only_converted(name)]     # the result of the conversion is its one other name
         uses = [(user, slot) for name in names for user, slot in name.uses]
         writers = {user for user, slot in uses if slot == 0 and user in allowed}
         if any(may_overlap(writer, aliases.may_alias) for writer in writers):
@@ -76,6 +77,12 @@ def without_writes_in_order(graph: Graph, nodes: Sequence[Node]) -> None:
                 user.owner is block if user in writers else ancestor(user, block) is not None and
                 (user.kind == RETURN or user.kind not in CONTAINERS and not node_may_write(user)) for user, _ in uses):
             take_out(graph, origins[0], writers, uses)
+
+
+def is_only_converted(value: Value) -> bool:
+    """Is the one reader of a value in new memory a conversion to a dtype, whose result may be the value itself?"""
+    return value.use_count == 1 and category_of(value.node) == FRESH and all(
+        [user.kind in ("aten::type_as", "aten::to") and slot == 0 for user, slot in value.uses])
 
 
 def take_out(graph: Graph, tensor: Value, writers: Container[Node], uses: Iterable[tuple[Node, int]]) -> None:
