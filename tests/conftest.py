@@ -25,6 +25,17 @@ settings.load_profile("ci" if os.environ.get("CI") else "irtool")
 raise_faults()      # what is run another way than it was to be is an error, unless a reason for it is declared
 
 
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Headless Chromium of the system."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=which("chromium"), args=["--no-sandbox"] * (os.geteuid() == 0))
+        yield started
+        started.close()
+
+
 @pytest.fixture(autouse=True, scope="session")
 def cache_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """What is kept between processes goes to a folder of the tests'."""

@@ -5,7 +5,6 @@ import functools
 import json
 import os
 import re
-import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -69,17 +68,6 @@ def address() -> Iterator[str]:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/"
     server.shutdown()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Headless Chromium of the system."""
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"] * (os.geteuid() == 0))
-        yield started
-        started.close()
 
 
 class Playground:

@@ -1,8 +1,6 @@
 """The pages of `irtool show` in headless Chromium: every control, accessibility, hostile texts (`make browser`)."""
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,17 +23,6 @@ OPTIONS = {
     "nan": ["nan.ir", "--input", "x=3xf32=1"],
 }
 NAN = "graph(%x : Tensor):\n  %a : Tensor = aten::neg(%x)\n  %b : Tensor = aten::log(%a)\n  return (%b)\n"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Headless Chromium of the system."""
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"] * (os.geteuid() == 0))
-        yield started
-        started.close()
 
 
 @pytest.fixture

@@ -4,10 +4,8 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -111,17 +109,6 @@ def test_search_knows_each_page(site: Path) -> None:
     found = {urlsplit(entry["location"]).path for entry in index["docs"]}
     assert {"index.html", "tour.html", "passes/cse.html", "operators/conv.html", "commands/opt.html", "names/execute.html"} <= found
     assert not any(each.startswith("source/") for each in found)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Headless Chromium of the system."""
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"] * (os.geteuid() == 0))
-        yield started
-        started.close()
 
 
 @pytest.mark.browser
