@@ -1,6 +1,7 @@
 """irtool.torch: what is written for torch runs as Python on tensors as it does as TorchScript, and so do its gradients."""
 from __future__ import annotations
 
+import inspect
 import pickle
 from copy import copy, deepcopy
 from typing import Any
@@ -43,6 +44,23 @@ F.dropout(x, 0.5, training=False)
 F.scaled_dot_product_attention(x[None], x[None], x[None])
 F.embedding(target.clamp(max=3), x)
 F.triplet_margin_loss(x, x + 1.0, x * 2.0)
+F.triplet_margin_loss(x, x + 1.0, x * 2.0, swap=True, reduction="sum")
+F.cosine_embedding_loss(x, x * x, target - 1, reduction="none")
+F.multi_margin_loss(x, target, reduction="sum")
+F.multilabel_margin_loss(x[:, :4], target.clamp(max=3)[None].expand(4, 4), reduction="none")
+F.poisson_nll_loss(x, x * x, reduction="sum")
+F.embedding_bag(target.view(2, 2).clamp(max=3), x)
+F.embedding_bag(target.clamp(max=3), x, target[:1] * 0, mode="max")
+F.ctc_loss(F.log_softmax(x[:, None], 2), target[None, 1:3], target[1:2] + 2, target[1:2], reduction="sum")
+F.interpolate(x[None], scale_factor=2.0)
+F.interpolate(x[None, None], size=[2, 3], mode="area")
+F.interpolate(x[None, None], size=3, mode="bilinear", antialias=True)
+F.grid_sample(x[None, None], x[:, :2][None, None], padding_mode="border", align_corners=True)
+F.local_response_norm(x[None], 2)
+F.lp_pool1d(x.abs(), 2.0, 2)
+F.max_unpool1d(F.max_pool1d(x, 2, return_indices=True)[0], F.max_pool1d(x, 2, return_indices=True)[1], 2)
+F.alpha_dropout(x, 0.5, training=False)
+F.rrelu(x, 0.1, 0.3, training=False)
 torch.linalg.norm(x)
 torch.linalg.vector_norm(x, 2, [1])
 torch.linalg.svdvals(x)
@@ -73,10 +91,29 @@ def test_interpolate() -> None:
     assert torch.nn.functional.interpolate(irtool.Tensor(image), scale_factor=2, mode="bilinear").shape == [1, 1, 8, 12]
     found = torch.nn.functional.interpolate(irtool.Tensor(image), size=(2, 3))
     assert np.array_equal(np.asarray(found)[0, 0], X[::2, ::2])
-    with pytest.raises(irtool.RunError, match="mode is 'area'"):
-        torch.nn.functional.interpolate(irtool.Tensor(image), size=2, mode="area")
     with pytest.raises(irtool.RunError, match="3 dimensions is not for mode bilinear"):
         torch.nn.functional.interpolate(irtool.Tensor(image[0]), size=2, mode="bilinear")
+
+
+NOT_OF_TORCH = {"adaptive_avg_pool3d": "out", "normalize": "out"}
+"""Parameters that only one of torch and irtool has."""
+
+
+@pytest.mark.oracle
+def test_functions_have_torchs_parameters() -> None:
+    torchs: Any = pytest.importorskip("torch").nn.functional
+    for name in set(dir(F)) & set(dir(torchs)):
+        wanted, found = signature_of(getattr(torchs, name)), signature_of(getattr(F, name))
+        if wanted and wanted[:2] != ["args", "kwargs"]:     # a function in C, or one of several
+            assert set(wanted) ^ set(found) <= {NOT_OF_TORCH.get(name)}, name
+
+
+def signature_of(function: Any) -> list[str]:
+    """The names of a function's parameters; empty where Python does not know them."""
+    try:
+        return list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return []
 
 
 def test_copies() -> None:
@@ -167,6 +204,7 @@ REFUSED = {
     "torch.jit.script": "see irtool.trace", "torch.func.gard": "did you mean 'grad'?",
     "x.backward()": "gradients are asked for by irtool.grad", "x.requires_grad_()": "tensors do not collect gradients",
     "torch.zeros(2, requires_grad=True)": "tensors do not collect gradients", "x.cuda()": "backend='cupy'",
+    "F.dropout(x, 2.0)": "dropout probability has to be between 0 and 1, but got 2.0",
     "F.mse_loss(x, x, reduction='avg')": "reduction='avg'; expected 'none', 'mean', 'sum'",
     "F.mse_loss(x, x, reduction='meam')": "did you mean 'mean'?", "F.grid_sample(x, x, mode='linear')": "did you mean 'bilinear'?",
     "torch.tensor([1, 2]) + 2**70": "is too big for an integer of 64 bits", "x * -2**64": "is too big for an integer",

@@ -12,8 +12,8 @@ from inspect import Parameter
 from pathlib import Path
 from typing import Any
 
-from irtool.dispatch.torch.namespace import PREFIXES, VARIADIC, Torch, functions
-from irtool.dispatch.torch.torch_functional import FUNCTIONS
+from irtool.dispatch.torch.namespace import PREFIXES, VARIADIC, Torch
+from irtool.dispatch.torch.torch_functional import functions
 from irtool.dispatch.torch.torch_names import FACTORIES, NAMES, TRANSFORMATIONS
 from irtool.ops import OPS, signatures
 from irtool.ops.tensor import Tensor, operator_names
@@ -174,7 +174,7 @@ def text() -> str:
                                              if (lines := of_operator(name, f"aten::{name}", False))}
     functional = operators | {name: operators[kind.removeprefix("aten::")] for name, kind in OPERATORS.items()
                               if kind.removeprefix("aten::") in operators}
-    for name, function in {**functions(), **FUNCTIONS}.items():
+    for name, function in functions().items():
         functional[name] = of_python(name, function)
     prefixed = [class_of(f"_{prefix.title()}", {
         name: of_operator(name, f"aten::{prefix}_{name}", False) for each in operators if each.startswith(f"{prefix}_")

@@ -9,11 +9,10 @@ TorchScript source calls by these names (`irtool.torchscript.nn_functional`), ru
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache, wraps
-from types import FunctionType
+from functools import wraps
 from typing import Any
 
-from irtool.dispatch.torch.torch_functional import FUNCTIONS
+from irtool.dispatch.torch.torch_functional import functions
 from irtool.dispatch.torch.torch_names import ABSENT, NAMES, without_gradient
 from irtool.dispatch.traced_numbers import Number
 from irtool.ir.errors import NameMissing, RunError
@@ -170,11 +169,11 @@ class Functional(Space):
     def __getattr__(self, name: str) -> Any:
         from irtool.torchscript.nn_functional import OPERATORS
 
-        function: Any = FUNCTIONS.get(name) or functions().get(name)
+        function: Any = functions().get(name)
         if function is None:
             operator = OPERATORS.get(name, name).removeprefix("aten::")
             if not is_kind(f"aten::{operator}"):
-                raise NameMissing(f"torch.nn.functional has no '{name}'", name, lambda: [*FUNCTIONS, *functions(), *operator_names()])
+                raise NameMissing(f"torch.nn.functional has no '{name}'", name, lambda: [*functions(), *operator_names()])
             function = getattr(torch, operator)
         setattr(self, name, function)
         return function
@@ -182,17 +181,7 @@ class Functional(Space):
     def __dir__(self) -> list[str]:
         from irtool.torchscript.nn_functional import OPERATORS
 
-        return sorted({*FUNCTIONS, *functions(), *OPERATORS, *operator_names()})
-
-
-@cache
-def functions() -> dict[str, Callable[..., Any]]:
-    """The functions of torch.nn.functional that TorchScript source can call, as Python functions by name."""
-    from irtool.ops.composed import functional, functional_nets
-    from irtool.torchscript.nn_functional import HELPERS
-
-    return {name: each for module in (functional, functional_nets) for name, each in vars(module).items()
-            if isinstance(each, FunctionType) and each.__module__ == module.__name__ and not name.startswith(HELPERS)}
+        return sorted({*functions(), *OPERATORS, *operator_names()})
 
 
 torch = Torch()

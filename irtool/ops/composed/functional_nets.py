@@ -180,7 +180,7 @@ def interpolate(input: Tensor, size: Union[None, int, List[int]] = None,
             raise ValueError("Input and output must have the same number of spatial dimensions")
         sizes = size
     scales = annotate(Optional[List[float]], None)
-    if isinstance(scale_factor, float):
+    if isinstance(scale_factor, (int, float)):
         scales = [scale_factor for _ in range(count)]
     elif scale_factor is not None:
         if len(scale_factor) != count:

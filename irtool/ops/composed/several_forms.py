@@ -4,7 +4,15 @@ from __future__ import annotations
 from typing import List, Optional, Tuple
 
 from irtool.ops.composed.reductions import legacy_number, reduction_number
-from irtool.ops.composed.script_types import BroadcastingList1, BroadcastingList2, BroadcastingList3, annotate, number
+from irtool.ops.composed.script_types import (
+    BroadcastingList1,
+    BroadcastingList2,
+    BroadcastingList3,
+    annotate,
+    is_scripting,
+    number,
+    number_of,
+)
 from irtool.ops.tensor import Tensor, torch
 
 
@@ -151,6 +159,9 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Optional[Tensor] = Non
 
 def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros",
                 align_corners: Optional[bool] = None) -> Tensor:
+    if not is_scripting():
+        number_of("grid_sample: mode", mode, {"bilinear": 0, "nearest": 1, "bicubic": 2})
+        number_of("grid_sample: padding_mode", padding_mode, {"zeros": 0, "border": 1, "reflection": 2})
     if mode == "bilinear":
         way = 0
     elif mode == "nearest":
