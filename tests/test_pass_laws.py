@@ -9,6 +9,8 @@ import pytest
 
 import irtool
 from irtool.execute.pairs import Forward
+from irtool.interop.constant_archives import attach
+from irtool.interop.npz import Archive
 from irtool.interpret import Observer
 from irtool.interpret import run as interpret
 from irtool.ir.pair import pairs
@@ -96,6 +98,38 @@ def test_a_pass_sees_each_write_after_a_use(entry):
         text, inputs = with_inputs(every_write_after_a_use(), seed)
         after = irtool.PassManager(entry.name).run(irtool.parse(text))
         assert same(outcome(irtool.parse(text), inputs), outcome(after, inputs, Types())), str(after)
+
+
+ALIKE = """graph(%x : Tensor):
+  %a : Float(2, strides=[1], requires_grad=0, device=cpu) = prim::Constant[value= 0.2598  0.3666 [ CPUFloatType{2} ]]()
+  %b : Float(2, strides=[1], requires_grad=0, device=cpu) = prim::Constant[value= 0.2598  0.3666 [ CPUFloatType{2} ]]()
+  %c : Float(requires_grad=0, device=cpu) = prim::Constant[value={0.333333}]()
+  %d : Float(requires_grad=0, device=cpu) = prim::Constant[value={0.333333}]()
+  %e : Tensor = aten::mul(%x, %a)
+  %f : Tensor = aten::mul(%e, %b)
+  %g : Tensor = aten::mul(%f, %c)
+  %h : Tensor = aten::mul(%g, %d)
+  return (%h)
+"""
+ARRAYS = {"a": np.float32([0.25981, 0.36661]), "b": np.float32([0.25984, 0.36659]), "c": np.float32(1 / 3), "d": np.float32(0.333333)}
+
+
+def with_arrays():
+    """A graph whose constants differ in digits that its text leaves out."""
+    module = irtool.parse(ALIKE)
+    attach(module, Archive(ARRAYS))
+    return module
+
+
+@pytest.mark.parametrize("entry", KEEPING, ids=lambda entry: entry.name)
+def test_a_pass_sees_digits_that_a_text_leaves_out(entry):
+    x = [np.float32([7, 13])]
+    assert same(outcome(with_arrays(), x), outcome(irtool.PassManager(entry.name).run(with_arrays()), x))
+
+
+def test_a_plan_sees_digits_that_a_text_leaves_out():
+    module, x = with_arrays(), [np.float32([7, 13])]
+    assert all(same(outcome(module, x), irtool.run(module, x)) for _ in range(4))
 
 
 PARTLY_READ = """graph(%x : Tensor, %t : (Tensor, NoneType, NoneType)):

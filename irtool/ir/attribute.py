@@ -32,7 +32,8 @@ UNPARSED: object = _Unparsed()
 class Attribute:
     """`text` is what stands after `name=`; `value` is read from it when first asked for. Never changed once made.
 
-    Equal when the texts are (`1 == 1.0 == True` in Python, so values do not decide); graphs and arrays equal only themselves.
+    Equal when the texts are (`1 == 1.0 == True` in Python, so values do not decide); graphs and arrays equal only themselves, arrays
+    that the text shows rounded, too.
     """
 
     __slots__ = ("text", "_value")
@@ -60,6 +61,12 @@ class Attribute:
             self._value = parse_value(self.text)
         return self._value
 
+    @property
+    def is_shown(self) -> bool:
+        """Does the text say all of the value? Not if a graph, an object or an array stands behind it, whose elements it may round."""
+        value = self._value
+        return not self.text.startswith(("<", "[<", "object(")) and not (value.__class__ is TensorLiteral and value.data is not None)
+
     def as_type(self, type: Type) -> object:
         """The value where a value of `type` is expected: `1` is 1.0 for `float`, True for `bool`, `{1}` is 1 for `int`."""
         return _convert(self.value, type, self.text)
@@ -69,9 +76,7 @@ class Attribute:
             return True
         if not isinstance(other, Attribute) or self.text != other.text:
             return False
-        if self.text.startswith(("<", "[<")):       # a graph or an array stands behind it
-            return self.value == other.value
-        return True
+        return self.is_shown and other.is_shown or self.value == other.value
 
     def __hash__(self) -> int:
         return hash(self.text)

@@ -15,20 +15,17 @@ Key = tuple[object, ...]
 
 
 def attribute_keys(node: Node) -> tuple[object, ...]:
-    """Attributes so that equal keys mean equal values: by exact text (`0.0` is not `-0.0`), what the text hides by its array."""
+    """Attributes so that equal keys mean equal values: by exact text (`0.0` is not `-0.0`), what the text does not show by its array."""
     return tuple([(name, _attribute_key(attribute)) for name, attribute in node.attributes.items()])
 
 
 def _attribute_key(attribute: Attribute) -> object:
-    text = attribute.text
-    if text.startswith(("<", "[<", "object(")):
-        return _Hidden(attribute)
-    return text
+    return attribute.text if attribute.is_shown else _Hidden(attribute)
 
 
 class _Hidden:
-    """Compares what stands behind `<Tensor>`: an array that somebody put there. Without one it is equal to nothing, since lines of one
-    text share their attributes (Note [shared attributes]) and may still stand for two tensors."""
+    """Compares what stands behind `<Tensor>` or rounded numbers: an array that somebody put there. Without one it is equal to nothing,
+    since lines of one text share their attributes (Note [shared attributes]) and may still stand for two tensors."""
 
     __slots__ = ("attribute",)
 
