@@ -356,7 +356,7 @@ def test_ops_of_a_family_and_ops_that_miss_something() -> None:
     assert irtool_("ops", "--family=los")[::2] == (
         2, "error: --family: no family 'los' (did you mean 'loss'?) [E0806]\ntry: irtool ops --help\n")
     assert "(did you mean 'gradient'?)" in irtool_("ops", "--missing=gradiant")[2]
-    assert irtool_("ops", "relu", "--family=loss") == (0, "", "note: there is no such operator\n")
+    assert irtool_("ops", "relu", "--family=loss") == (0, "", "note: no operator called relu of the family loss\n")
 
 
 # -- completion

@@ -1,4 +1,4 @@
-"""The dialects of the text: what each of them spells differently, as one table."""
+"""The dialects of the text, as one table: in which forms torch has printed graphs, and what each form spells differently."""
 from __future__ import annotations
 
 from irtool.ir.errors import Error
@@ -9,9 +9,9 @@ if TYPE_CHECKING:
 
 
 class Dialect:
-    """How one period of PyTorch spelled IR. Immutable; compare by identity.
+    """How PyTorch spelled IR in one period. Immutable; compare by identity.
 
-    A dialect spans months in which details moved; where they did, the fields say what its *last* weeks did.
+    Where details changed within the period, the fields say what the *last* weeks of the period printed.
     """
 
     __slots__ = ("name", "dates", *(
@@ -44,7 +44,7 @@ class Dialect:
     attribute_arguments: bool
     """Arguments that are no tensors are attributes (`aten::add[alpha={1}](%a, %b)`) rather than operands."""
     literal_operands: bool
-    """Constants may stand among the operands: `aten::add(7, 8)` (a branch that was never merged)."""
+    """Constants may stand among the operands: `aten::add(7, 8)`, as a branch of torch printed that was never merged."""
     none_kind: str
     """The node that makes None: `prim::Undefined`, `prim::None` or `prim::Constant`."""
     undefined_kind: str
@@ -52,16 +52,22 @@ class Dialect:
     any_defined_kind: str
     """The node that asks whether a gradient is there: `prim::AnyDefined`, from 2019-03 `prim::AutogradAnyNonZero`."""
     cast_namespace: str
-    """Tensor to number: `prim::TensorToNum` (empty), `prim::Int` ("prim") or `aten::Int` ("aten")."""
+    """The namespace of the nodes that make a number of a tensor, such as `aten::Int`: "aten", "prim", or empty where that node is
+    `prim::TensorToNum`."""
     device_constants: str
     """A device is the number list `int[] = prim::Constant[value=[0, -1]]` ("list") or the text `"cpu"` ("string")."""
     typed: bool
+    """Values have types: `%1 : Float(2, 3)` rather than `%1`."""
     bare_sizes: bool
     """`(2, 3)` is a tensor of these sizes and `()` one of rank 0, not a tuple."""
     tensor_word: str
+    """The type of a tensor of which nothing more is known."""
     string_word: str
+    """The type of a string."""
     number_word: str
+    """The type of an int or float."""
     none_word: str
+    """The type of None."""
     python_dicts: bool
     """`Dict[str, List[int]]` rather than `Dict(str, int[])`."""
     shape_style: str
@@ -69,13 +75,13 @@ class Dialect:
     partial_shapes: str
     """A tensor with a dtype whose sizes are not all known: "none" (just a tensor), "rank" (`Float(*, *)`), "any" (`Float(2, *)`)."""
     unranked_dtypes: bool
-    """`FloatTensor` can be spelled."""
+    """A tensor with a dtype of which not even the rank is known has a type: `FloatTensor`."""
     undefined_word: str
-    """An undefined tensor's type; as a suffix when it begins with `[`."""
+    """The type of an undefined tensor; if it begins with `[`, a suffix of the type; if it is empty, such tensors have the type of any."""
     tensor_options: bool
     """`requires_grad=0, device=cpu` in tensor types."""
     float_style: str
-    """`0.1` as C++ prints it with 6 digits ("short6") or with 17 and `1.` for integral ones ("long17")."""
+    """Floats as C++ prints them with 6 digits ("short6"), or with 17 digits, and integral ones as `1.` ("long17")."""
     string_style: str
     """"raw", "escaped" (only newline, tab, vertical tab), "quoted" (that, in quotes) or "c" (all C escapes, in quotes)."""
     tensor_tag: str
@@ -95,7 +101,7 @@ class Dialect:
 
     @property
     def is_of_2018(self) -> bool:
-        """Gradients, loops and what runs them are those of early 2018, as in all texts whose arguments are attributes."""
+        """Do gradients and loops have the form of early 2018? So it is in all texts whose arguments are attributes."""
         return self.attribute_arguments
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -148,7 +154,7 @@ _H = Dialect("H", "2022 to today, ONNX", _G)
 _T = Dialect("T", "2019-02-16 to today, written by hand", _G)
 
 DIALECTS: dict[str, Dialect] = {d.name: d for d in (_A0, _A1, _A2, _B1, _B2, _B3, _C1, _C2, _D, _E, _F1, _F2, _G, _H, _X1, _X2, _T)}
-"""Every dialect by name, oldest first."""
+"""Every dialect by name, oldest first, the branches and hand-written text last."""
 
 ALIASES: dict[str, str] = {"2018-06": "C1", "2019-02": "D", "2020-04": "F1", "2.13": "G"}
 """Dates and versions that stand for a dialect on the command line."""

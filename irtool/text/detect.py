@@ -1,4 +1,4 @@
-"""Which dialect a graph is written in, from the words that only some dialects have (docs/ir-grammar, section 1)."""
+"""Which dialect a graph is written in, from words that only some dialects have."""
 from __future__ import annotations
 
 import re

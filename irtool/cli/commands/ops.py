@@ -45,7 +45,8 @@ def ops(arguments: Arguments, console: Console) -> int:
         chosen = known
     chosen = filtered(chosen, arguments.family, arguments.missing)
     if not chosen:
-        console.err("note: there is no such operator")
+        console.err(f"note: no operator {selection(arguments)}; this table has only operators with a kernel"
+                    if arguments.missing == "kernel" else f"note: no operator {selection(arguments)}")
     if arguments.json:
         import json
 
@@ -59,6 +60,13 @@ def ops(arguments: Arguments, console: Console) -> int:
     else:
         show_matrix(chosen, console)
     return 0
+
+
+def selection(arguments: Arguments) -> str:
+    """The conditions by which the command chose operators, for a message."""
+    return " ".join([*([f"called {arguments.name}"] if arguments.name is not None else []),
+                     *([f"of the family {arguments.family}"] if arguments.family is not None else []),
+                     *([f"without {arguments.missing}"] if arguments.missing is not None else [])])
 
 
 def filtered(ops: dict[str, Op], family: str | None, missing: str | None) -> dict[str, Op]:
