@@ -101,6 +101,7 @@ def test_drawn_convolutions_and_their_gradients(seed: int) -> None:
 @pytest.mark.parametrize("groups", [1, 6])
 def test_any_number_of_threads_gives_the_same_bits(use: str, groups: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(convolution_calls, "WORTH_THREADS", 0)
+    monkeypatch.setattr(Geometry, "is_worth_transforming", lambda self, is_frozen: is_frozen)
     single = (2, 1), (1, 1), (1, 1), groups
     geometry = (2, 1), (1, 1), (1, 1), (1, 1), groups
     at = Geometry(2, groups, 12 // groups, 18 // groups, (1, 20, 21), (1, 10, 21), (1, 3, 3), (1, 2, 1), (1, 1, 1), (0, 1, 1))
@@ -112,9 +113,48 @@ def test_any_number_of_threads_gives_the_same_bits(use: str, groups: int, monkey
         monkeypatch.setattr(convolution_calls, "FEW_OUTS", few)
         results += [Convolution(use, at, shape, "float32", False, threads)(*operands) for threads in (1, 2, 3, 5) for _ in range(2)]
     assert len({each.tobytes() for each in results}) == 1
+    if use == "forward":
+        at = at._replace(counts=(1, 20, 21), stride=(1, 1, 1))
+        made = [Convolution(use, at, (2, 18, 20, 21), "float32", False, threads).frozen(w) for threads in (1, 2, 3, 5)]
+        assert {each.use for each, _ in made} == {"winograd"}
+        assert len({each(x, weight).tobytes() for each, weight in made for _ in range(2)}) == 1
     kernel = {"forward": lambda: conv.forward(np, x, w, *geometry), "transposed": lambda: conv.input_gradient(np, y, w, (20, 21), *single),
               "weight": lambda: conv._weight_gradient(np, y, x, (3, 3), *single)}[use]
     near(results[0], kernel())
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_drawn_convolutions_by_winograds_algorithm(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Geometry, "is_worth_transforming", lambda self, is_frozen: True)
+    case, draw = Case(seed), random.Random(seed)
+    case.rank, case.kernel, case.stride, case.dilation, case.transposed = 2, [3, 3], [1, 1], [1, 1], False
+    case.padding, case.more = [draw.randint(0, 3), draw.randint(0, 3)], [0, 0]
+    case.extents = [draw.randint(max(3 - 2 * p, 1), 40) for p in case.padding]
+    graph, (x, w, *rest) = irtool.parse(case.text()).graph(), case.values()
+    (wanted,) = irtool.run(graph, [x, w, *rest], interpret=True)
+    executor = irtool.compile(graph, native=True)
+    finished = irtool.parse(case.text().replace("  return (%y)", BEHIND["relu"] + "  return (%z)")).graph()
+    frozen = Plan(irtool.freeze(finished, {1: w}), native=True)
+    cotangent = case.generator.standard_normal(wanted.shape).astype(case.dtype)
+    (gradient,) = irtool.vjp(graph, [x, w, *rest], [cotangent], [0], interpret=True)
+    for _ in range(3):
+        near(frozen([x, *rest])[0], np.maximum(wanted, 0))
+        near(executor.vjp([x, w, *rest], [cotangent], [0])[0], gradient)
+    assert frozen.latest is not None and frozen.latest.program is not None
+    calls = [each for each in every(frozen.latest.program.body) if isinstance(each, Call) and isinstance(each.function, Convolution)]
+    assert [each.function.use for each in calls] == ["winograd"]
+
+
+@pytest.mark.parametrize("channels", [8, 64, 200])
+def test_winograds_algorithm_rounds_like_a_sum_of_products(channels: int) -> None:
+    at = Geometry(1, 1, channels, 16, (1, 24, 24), (1, 24, 24), (1, 3, 3), (1, 1, 1), (1, 1, 1), (0, 1, 1))
+    generator = np.random.default_rng(0)
+    x, w = generator.standard_normal((1, channels, 24, 24)), generator.standard_normal((16, channels, 3, 3))
+    direct = Convolution("forward", at, (1, 16, 24, 24), np.dtype("float32"), False, 1)
+    by_tiles, weight = direct.frozen(w.astype("f"))
+    exact = Convolution("forward", at, (1, 16, 24, 24), np.dtype("float64"), False, 1)(x, w)
+    errors = [np.abs(function(x.astype("f"), each) - exact).max() for function, each in ((direct, w.astype("f")), (by_tiles, weight))]
+    assert by_tiles.use == "winograd" and errors[1] < 4 * errors[0]
 
 
 def test_what_a_weight_was_is_not_remembered() -> None:
@@ -164,6 +204,7 @@ BEHIND = {
 def test_what_follows_runs_part_by_part(name: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     case = Case(seed)
     monkeypatch.setattr(convolution_calls, "WORTH_THREADS", 0)
+    monkeypatch.setattr(Geometry, "is_worth_transforming", lambda self, is_frozen: is_frozen)
     x, w, *bias = case.values()
     if not case.samples:
         x = x[None]

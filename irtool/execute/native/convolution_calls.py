@@ -6,19 +6,20 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from irtool.execute.native import building
 from irtool.execute.native.c_source import C_TYPES
-from irtool.execute.native.convolution_source import FIELDS, MOST_OPERANDS, MOST_TAPS, text
+from irtool.execute.native.convolution_source import FIELDS, MOST_OPERANDS, MOST_TAPS, TRANSFORM, text
 from irtool.execute.native.stages import NotNative
 from irtool.execute.thread_pool import share
 from irtool.ops.array_library import np
 
-WORTH_IT = 1 << 18
+WORTH_IT = 1 << 15
 """Products of two numbers from which a convolution is faster in C than in NumPy."""
 WORTH_THREADS = 1 << 24
 """Products from which several threads share a convolution."""
@@ -26,6 +27,10 @@ FEWEST = 4
 """Positions below which a product without columns is faster: most of a vector would be empty."""
 FEW_OUTS, ENOUGH_POSITIONS = 64, 64
 """Outs up to which, and positions from which, a gradient for the weight gathers its columns without turning them."""
+WORTH_TRANSFORMING = 1000
+"""Products with an element of the weight in the time in which its filter is transformed."""
+FEW_CHANNELS = 4
+"""Channels times outs by their sum, below which the transforms of Winograd's algorithm cost more than it saves."""
 WORTH_TURNING = 256
 """Positions from which a gradient for the input is a convolution with the weight turned around, which is a copy."""
 
@@ -58,6 +63,17 @@ class Geometry(NamedTuple):
         """Has each channel filters of its own?"""
         return self.channels == 1 and self.groups > 1 and math.prod(self.kernel) <= MOST_TAPS
 
+    @property
+    def has_transform(self) -> bool:
+        """Can Winograd's algorithm compute it?"""
+        return self.kernel == (1, 3, 3) and self.stride == self.dilation == ONES and self.counts[0] == 1 and not self.padding[0]
+
+    def is_worth_transforming(self, is_frozen: bool) -> bool:
+        """Is it faster by Winograd's algorithm? is_frozen: the weight need not be transformed in each call."""
+        tiles = (self.counts[1] + 1) // 2 * ((self.counts[2] + 1) // 2 + 1) - 1
+        return self.channels * self.outs >= FEW_CHANNELS * (self.channels + self.outs) \
+            and 20 * vectors(tiles) + (0 if is_frozen else WORTH_TRANSFORMING) < 9 * vectors(math.prod(self.counts))
+
     def reversed(self) -> Geometry:
         """From the result to the operand."""
         return self._replace(channels=self.outs, outs=self.channels, extents=self.counts, counts=self.extents)
@@ -72,26 +88,37 @@ class Geometry(NamedTuple):
         return self.reversed()._replace(stride=ONES, padding=around)
 
 
+def vectors(count: int) -> int:
+    """A number of elements in whole vectors."""
+    return -(-count // 16) * 16
+
+
 class Convolution:
     """A convolution of known sizes as a function, by its use: "forward" of x, weight and bias (or None); "transposed" of a result, weight
     and bias, the gradient for x; "weight" of x and the gradient of the result, the gradient for the weight. Raises NotNative if it cannot
-    run in C."""
+    run in C.
 
-    __slots__ = ("use", "products", "sizes", "shape", "dtype", "groups", "has_bias", "kernel", "direct", "epilogue")
+    prepare: what each call does to the weight first, or None."""
+
+    __slots__ = ("arguments", "use", "products", "sizes", "shape", "dtype", "prepare", "has_bias", "kernel", "direct", "epilogue")
     __name__ = "convolution"        # in the source of plans
 
-    def __init__(self, use: str, at: Geometry, shape: Sizes, dtype: Any, has_bias: bool, threads: int) -> None:
+    def __init__(self, use: str, at: Geometry, shape: Sizes, dtype: Any, has_bias: bool, threads: int, is_frozen: bool = False) -> None:
+        """is_frozen: is the weight the same in all calls? Then the caller prepares it."""
+        self.arguments = use, at, shape, dtype, has_bias, threads
         self.shape, self.dtype, self.products = shape, dtype, at.products
         self.has_bias = has_bias
         self.epilogue: Any = None       # a loop, and the strides of its operands
-        self.groups = 0         # of the weight, if each call turns it around
-        up = ONES
+        self.prepare: Callable[[Any], Any] | None = None
+        up, is_turned = ONES, False
         if use == "transposed":
-            turned = at.turned()
-            if turned is not None:
-                use, up, self.groups = "forward", at.stride, at.groups
-            at = turned or at.reversed()
-        if use != "transposed" and at.is_depthwise:
+            around = at.turned()
+            if around is not None:
+                use, up, is_turned, self.prepare = "forward", at.stride, True, partial(turned, groups=at.groups)
+            at = around or at.reversed()
+        if use == "forward" and up == ONES and (is_frozen or is_turned) and at.has_transform and at.is_worth_transforming(is_frozen):
+            use, self.prepare = "winograd", partial(transformed, at=at, is_turned=is_turned)
+        elif use != "transposed" and at.is_depthwise:
             use = {"forward": "depthwise", "weight": "depthwise weight"}[use]
         elif use == "weight" and at.outs <= FEW_OUTS and math.prod(at.counts) >= ENOUGH_POSITIONS:
             use = "weight of few"
@@ -124,6 +151,13 @@ class Convolution:
         sizes = dict(zip(FIELDS, self.sizes[0], strict=True))
         return "weight" not in self.use and self.shape[:2] == (sizes["samples"], sizes["groups"] * sizes["outs"])
 
+    def frozen(self, weight: Any) -> tuple[Convolution, Any]:
+        """The same for one weight, and the weight prepared."""
+        other = Convolution(*self.arguments, is_frozen=True)
+        if other.prepare is not None:
+            weight, other.prepare = other.prepare(weight), None
+        return other, weight
+
     def finished(self, loop: building.Loop, strides: Sequence[Any]) -> Convolution:
         """The same, and then a loop over each part of the result, with further operands of such strides by sample, channel and position."""
         other = copy(self)
@@ -136,8 +170,8 @@ class Convolution:
         """The result, in `out` or new. more: the bias, if there is one; then operands of what follows."""
         if out is None:
             out = np.empty(self.shape, self.dtype)
-        if self.groups:
-            weight = turned(weight, self.groups)
+        if self.prepare is not None:
+            weight = self.prepare(weight)
         arrays = [x, weight, more[0] if self.has_bias else x, out]
         arrays = [each if each.flags.c_contiguous else np.ascontiguousarray(each) for each in arrays]
         arrays += more[self.has_bias:]
@@ -181,17 +215,32 @@ class WholeProduct:
         return out
 
 
-def convolution(use: str, at: Geometry, shape: Sizes, dtype: Any, has_bias: bool, threads: int) -> Convolution | WholeProduct:
+def convolution(use: str, at: Geometry, shape: Sizes, dtype: Any, has_bias: bool, threads: int,
+                is_frozen: bool = False) -> Convolution | WholeProduct:
     """The function for a use of a convolution, which see. Raises NotNative."""
     if at.groups == math.prod(at.counts) == 1 and not any(at.padding) and at.kernel == at.extents:
         return WholeProduct(use, at, shape, dtype)
-    return Convolution(use, at, shape, dtype, has_bias, threads)
+    return Convolution(use, at, shape, dtype, has_bias, threads, is_frozen)
 
 
 def turned(weight: Any, groups: int) -> Any:
     """(groups * outs, channels, ...) as (groups * channels, outs, ...), each kernel backwards."""
     apart = weight.reshape(groups, weight.shape[0] // groups, weight.shape[1], -1)
     return np.ascontiguousarray(apart.swapaxes(1, 2)[..., ::-1])
+
+
+def transformed(weight: Any, at: Geometry, is_turned: bool) -> Any:
+    """The transform of a weight for Winograd's algorithm; is_turned: the weight is that of the convolution which `at` reverses."""
+    source = text(TRANSFORM, C_TYPES[weight.dtype.name])
+    compiled = building.built(source, lambda: source)
+    if compiled is None:
+        raise NotNative("the C compiler fails on it")
+    weight = np.ascontiguousarray(weight)
+    result = np.empty(16 * (at.groups * -(-at.outs // 8) * 8 * at.channels + 16), weight.dtype)
+    strides = (1, at.outs) if is_turned else (at.channels, 1)
+    numbers = (ctypes.c_longlong * 6)(at.groups, at.outs, at.channels, *strides, is_turned)
+    compiled.kernel(numbers, (ctypes.c_void_p * 2)(weight.ctypes.data, result.ctypes.data), None)
+    return result
 
 
 __all__ = ["WORTH_IT", "Convolution", "Geometry", "WholeProduct", "convolution"]

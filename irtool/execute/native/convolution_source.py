@@ -3,13 +3,15 @@
 A convolution is a product of the weight, as it lies, with windows of the input as columns. Only a tile of columns exists at a time: it is
 gathered into a small buffer that stays in the cache, and `irtool.execute.native.small_products` multiplies it with all rows of the
 weight. A transposed convolution multiplies a tile of the input with the transposed weight, and adds the products to where they belong.
-A depthwise convolution is a sum over the elements of the kernel: the input of a channel is copied to a buffer with zeros around, where an
-offset leads from each position to each element of its window, and sums stay in registers.
+Depthwise convolutions are in `irtool.execute.native.depthwise_source`, those by Winograd's algorithm in
+`irtool.execute.native.winograd_source`.
 
 The sums of an element are added in one order, whatever the number of samples or of threads.
 """
 from __future__ import annotations
 
+from irtool.execute.native import depthwise_source as depthwise
+from irtool.execute.native import winograd_source as winograd
 from irtool.execute.native.c_source import direct
 from irtool.execute.native.small_products import declarations
 
@@ -55,9 +57,9 @@ static int vectors_of(long rest)
 }
 
 /* c = a b, or c += a b, of some rows and `width` columns, which b fills up to whole vectors. */
-#define CASE(R, V) case R * 8 + V: TILE(a, ai, ak, b, WIDE, into, ci, depth, more, R, V); break;
-PRODUCT void rows_of(const REAL *a, long ai, long ak, const REAL *b, REAL *c, long ci, long depth, int more, int rows, int vectors,
-                     long width)
+#define CASE(R, V) case R * 8 + V: TILE(a, ai, ak, b, bk, into, ci, depth, more, R, V); break;
+PRODUCT void rows_of(const REAL *a, long ai, long ak, const REAL *b, long bk, REAL *c, long ci, long depth, int more, int rows,
+                     int vectors, long width)
 {
     REAL whole[ROWS * WIDE], *into = c, *const to = c;
     const long step = ci;
@@ -183,92 +185,6 @@ __attribute__((unused)) static void finish(const struct sizes *g, char *const *b
 }
 """
 
-_PLANES = """
-/* The input of a channel with zeros around, as planes of the positions that a stride reads together, so that each element of a window is at
-   one distance from its position in every row. */
-struct planes { long e0, e1, e2, q0, q1, q2, size, flat, whole; long taps[MOST]; };
-static struct planes planes_of(const struct sizes *g)
-{
-    struct planes f;
-    f.e0 = (g->o0 - 1) * g->s0 + (g->k0 - 1) * g->d0 + 1, f.q0 = (f.e0 + g->s0 - 1) / g->s0;
-    f.e1 = (g->o1 - 1) * g->s1 + (g->k1 - 1) * g->d1 + 1, f.q1 = (f.e1 + g->s1 - 1) / g->s1;
-    f.e2 = (g->o2 - 1) * g->s2 + (g->k2 - 1) * g->d2 + 1, f.q2 = (f.e2 + g->s2 - 1) / g->s2;
-    f.size = f.q0 * f.q1 * f.q2;
-    f.flat = ((g->o0 - 1) * f.q1 + g->o1 - 1) * f.q2 + g->o2;
-    f.whole = f.size * g->s0 * g->s1 * g->s2 + WIDE;
-    for (long tap = 0; tap < g->k0 * g->k1 * g->k2; tap++) {
-        const long t0 = tap / (g->k1 * g->k2) * g->d0, t1 = tap / g->k2 % g->k1 * g->d1, t2 = tap % g->k2 * g->d2;
-        f.taps[tap] = (((t0 % g->s0) * g->s1 + t1 % g->s1) * g->s2 + t2 % g->s2) * f.size
-            + (t0 / g->s0 * f.q1 + t1 / g->s1) * f.q2 + t2 / g->s2;
-    }
-    return f;
-}
-
-static void fill(const struct sizes *g, const struct planes *f, const REAL *x, REAL *planes)
-{
-    for (long i0 = 0; i0 < g->i0; i0++)
-        for (long i1 = 0; i1 < g->i1; i1++) {
-            const long e0 = i0 * g->u0 + g->p0, e1 = i1 * g->u1 + g->p1;
-            const REAL *row = x + (i0 * g->i1 + i1) * g->i2;
-            if (e0 < 0 || e1 < 0 || e0 >= f->e0 || e1 >= f->e1)
-                continue;
-            REAL *to = planes + ((e0 % g->s0) * g->s1 + e1 % g->s1) * g->s2 * f->size + (e0 / g->s0 * f->q1 + e1 / g->s1) * f->q2;
-            const long room = (f->e2 - g->p2 + g->u2 - 1) / g->u2, count = g->i2 < room ? g->i2 : room;
-            if (g->s2 == 1 && g->u2 == 1)
-                for (long j = 0; j < count; j++)
-                    to[g->p2 + j] = row[j];
-            else if (g->s2 == 1)
-                for (long j = 0; j < count; j++)
-                    to[g->p2 + j * g->u2] = row[j];
-            else
-                for (long phase = 0; phase < g->s2; phase++) {
-                    const long begin = (phase + g->s2 - g->p2 % g->s2) % g->s2;
-                    REAL *into = to + phase * f->size + (begin + g->p2) / g->s2;
-                    for (long j = begin, k = 0; j < count; j += g->s2, k++)
-                        into[k] = row[j];
-                }
-        }
-}
-
-#define SUMS(V) for (; at + V * LANES <= end; at += V * LANES) { \\
-        vector sums[V]; \\
-        for (int j = 0; j < V; j++) \\
-            sums[j] = (vector){0} + start; \\
-        for (long tap = 0; tap < taps; tap++) { \\
-            const REAL *from = planes + offsets[tap] + at; \\
-            for (int j = 0; j < V; j++) \\
-                sums[j] += w[tap] * *(const vector *)(from + j * LANES); \\
-        } \\
-        for (int j = 0; j < V; j++) \\
-            *(vector *)(to + at + j * LANES) = sums[j]; \\
-    }
-PRODUCT void windows(const REAL *planes, const long *offsets, const REAL *w, long taps, REAL start, REAL *to, long end)
-{
-    long at = 0;
-    SUMS(8) SUMS(2) SUMS(1)
-}
-
-/* The sums of products of a gradient, with zeros between its rows, and what is at some distances from it. */
-#define DOTS(V) for (; tap + V <= taps; tap += V) { \\
-        vector sums[V]; \\
-        for (int j = 0; j < V; j++) \\
-            sums[j] = (vector){0}; \\
-        for (long at = 0; at < end; at += LANES) { \\
-            const vector left = *(const vector *)(grad + at); \\
-            for (int j = 0; j < V; j++) \\
-                sums[j] += left * *(const vector *)(planes + offsets[tap + j] + at); \\
-        } \\
-        for (int j = 0; j < V; j++) \\
-            for (int k = 0; k < LANES; k++) \\
-                w[tap + j] += sums[j][k]; \\
-    }
-PRODUCT void dots(const REAL *planes, const long *offsets, REAL *w, long taps, const REAL *grad, long end)
-{
-    long tap = 0;
-    DOTS(7) DOTS(3) DOTS(1)
-}
-"""
-
 _KERNEL = """
 void kernel(const long long *n, char *const *base, const long long *stride)
 {
@@ -303,7 +219,7 @@ _FORWARD = """        const long all = taps * g->channels, group = unit % g->gro
                         for (int r = 0; r < rows; r++)
                             for (long j = 0; j < width; j++)
                                 c[r * positions + j] = bias[group * g->outs + i + r];
-                    rows_of(ws + i * all + k, all, 1, b, c, positions, depth, k || bias, rows, vectors, width);
+                    rows_of(ws + i * all + k, all, 1, b, WIDE, c, positions, depth, k || bias, rows, vectors, width);
                     i += rows;
                 }
             }
@@ -329,7 +245,7 @@ _TRANSPOSED = """        const long all = taps * g->outs, group = unit % g->grou
                     b[k * WIDE + j] = 0;
             for (long i = from * taps; i < (from + outs) * taps; ) {
                 const int rows = rows_at((from + outs) * taps - i, vectors);
-                rows_of(ws + i, 1, all, b, c, WIDE, g->channels, 0, rows, vectors, vectors * LANES);
+                rows_of(ws + i, 1, all, b, WIDE, c, WIDE, g->channels, 0, rows, vectors, vectors * LANES);
                 for (int r = 0; r < rows; r++) {
                     const long tap = (i + r) % taps, t0 = tap / (g->k1 * g->k2), t1 = tap / g->k2 % g->k1, t2 = tap % g->k2;
                     REAL *plane = os + (i + r) / taps * positions;
@@ -383,8 +299,8 @@ _WEIGHT = """        const long all = taps * g->channels;
                     }
                     for (long i = from; i < from + outs; ) {
                         const int rows = rows_at(from + outs - i, vectors);
-                        rows_of(ws + i * positions + first, positions, 1, b, os + i * all + column, all, depth, sample || first, rows,
-                                vectors, width);
+                        rows_of(ws + i * positions + first, positions, 1, b, WIDE, os + i * all + column, all, depth, sample || first,
+                                rows, vectors, width);
                         i += rows;
                     }
                 }
@@ -414,8 +330,8 @@ _WEIGHT_OF_FEW = """        const long all = taps * g->channels, tiles = (outs +
                         const REAL *right = turned + column / WIDE * WIDE * WIDE + column % WIDE;
                         for (long i = 0; i < depth; ) {
                             const int rows = rows_at(depth - i, vectors);
-                            rows_of(b + i * WIDE, WIDE, 1, right, sums + (k + i) * tiles + column, tiles, count, 1, rows, vectors,
-                                    vectors * LANES);
+                            rows_of(b + i * WIDE, WIDE, 1, right, WIDE, sums + (k + i) * tiles + column, tiles, count, 1, rows,
+                                    vectors, vectors * LANES);
                             i += rows;
                         }
                         column += vectors * LANES;
@@ -429,56 +345,36 @@ _WEIGHT_OF_FEW = """        const long all = taps * g->channels, tiles = (outs +
         free(sums);
 """
 
-_DEPTHWISE = """        const long group = unit % g->groups;
-        fill(g, &f, x + unit * inside, planes);
-        for (long i = 0; i < g->outs; i++) {
-            REAL *to = out + (unit * g->outs + i) * positions;
-            windows(planes, f.taps, w + (group * g->outs + i) * taps, taps, bias ? bias[group * g->outs + i] : 0, flat, end);
-            for (long row = 0; row < g->o0 * g->o1; row++)
-                for (long j = 0; j < g->o2; j++)
-                    to[row * g->o2 + j] = flat[(row / g->o1 * f.q1 + row % g->o1) * f.q2 + j];
-        }
-        finish(g, base, stride, unit / g->groups, group * g->outs, g->outs, 0, positions);
-"""
-
-_DEPTHWISE_WEIGHT = """        memset(out + unit * g->outs * taps, 0, g->outs * taps * sizeof(REAL));
-        for (long sample = 0; sample < g->samples; sample++) {
-            fill(g, &f, x + (sample * g->groups + unit) * inside, planes);
-            for (long i = 0; i < g->outs; i++) {
-                const REAL *grad = w + ((sample * g->groups + unit) * g->outs + i) * positions;
-                for (long row = 0; row < g->o0 * g->o1; row++)
-                    for (long j = 0; j < g->o2; j++)
-                        flat[(row / g->o1 * f.q1 + row % g->o1) * f.q2 + j] = grad[row * g->o2 + j];
-                dots(planes, f.taps, out + (unit * g->outs + i) * taps, taps, flat, end);
-            }
-        }
-"""
-
-_IN_PLANES = """    const struct planes f = planes_of(g);
-    const long end = (f.flat + LANES - 1) / LANES * LANES;
-    REAL *const planes = calloc(f.whole + end, sizeof(REAL)), *const flat = planes + f.whole;
-"""
 _COLUMNS = "    REAL *const b = aligned_alloc(64, g->channels * WIDE * sizeof(REAL));\n"
 
 MOST_TAPS = 512
 """Elements of the largest kernel of a depthwise convolution."""
 MOST_OPERANDS = 6
 """Operands of an epilogue."""
-_FREE = "    free(planes);\n"
-USES = {"forward": ("", _FORWARD, ""), "transposed": (_COLUMNS, _TRANSPOSED, "    free(b);\n"),
-        "weight": ("", _WEIGHT, ""), "weight of few": ("", _WEIGHT_OF_FEW, ""), "depthwise": (_IN_PLANES, _DEPTHWISE, _FREE),
-        "depthwise weight": (_IN_PLANES, _DEPTHWISE_WEIGHT, _FREE)}
-"""Use -> the C in front of the parts, of one part, and behind them. Uses for gradients of the weight take the input as x, the gradient of
-the output as w, and the gradient of the weight as out."""
+USES = {
+    "forward": ("", "", _FORWARD, ""), "transposed": ("", _COLUMNS, _TRANSPOSED, "    free(b);\n"), "weight": ("", "", _WEIGHT, ""),
+    "weight of few": ("", "", _WEIGHT_OF_FEW, ""), "winograd": (winograd.TILES, winograd.BEFORE, winograd.BODY, winograd.AFTER),
+    "depthwise": (depthwise.PLANES, depthwise.BEFORE, depthwise.FORWARD, depthwise.AFTER),
+    "depthwise weight": (depthwise.PLANES, depthwise.BEFORE, depthwise.WEIGHT, depthwise.AFTER),
+}
+"""Use -> functions in C, and the C in front of the parts, of one part, and behind them. Uses for gradients of the weight take the input as
+x, the gradient of the output as w, and the gradient of the weight as out."""
+
+
+TRANSFORM = "transform"
+"""The use that transforms a weight for "winograd"; its arguments are its own."""
 
 
 def text(use: str, type: str) -> str:
     """The source of a use of convolutions of elements of a C type."""
-    before, body, after = USES[use]
-    parts = _HEAD + _PLANES * use.startswith("depthwise") + _KERNEL.replace("BEFORE", before).replace("BODY", body).replace("AFTER", after)
+    if use == TRANSFORM:
+        parts = _HEAD + winograd.WEIGHT
+    else:
+        functions, before, body, after = USES[use]
+        parts = _HEAD + functions + _KERNEL.replace("BEFORE", before).replace("BODY", body).replace("AFTER", after)
     for name, value in (("FIELDS", ", ".join(FIELDS)), ("OPERANDS", str(MOST_OPERANDS)), ("MOST", str(MOST_TAPS)), ("REAL", type)):
         parts = parts.replace(name, value)
     return declarations({type}) + parts + direct(4 + MOST_OPERANDS)
 
 
-__all__ = ["FIELDS", "MOST_OPERANDS", "MOST_TAPS", "USES", "text"]
+__all__ = ["FIELDS", "MOST_OPERANDS", "MOST_TAPS", "TRANSFORM", "USES", "text"]

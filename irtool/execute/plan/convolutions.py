@@ -5,13 +5,14 @@ from collections.abc import Sequence
 
 from irtool.execute.fusion import GroupOptions
 from irtool.execute.native.building import compiler
-from irtool.execute.native.convolution_calls import WORTH_IT, Geometry, convolution
+from irtool.execute.native.convolution_calls import WORTH_IT, Convolution, Geometry, convolution
 from irtool.execute.native.stages import NotNative
 from irtool.execute.plan import costs
-from irtool.execute.plan.program import Call, Group, Item, Known, Program, meta_of_item, numbers_of
+from irtool.execute.plan.memory import every, overwrites
+from irtool.execute.plan.program import Call, Group, Item, Known, Program, Variable, meta_of_item, numbers_of
 from irtool.ir.graph import Node
 from irtool.ops.array_library import np
-from irtool.ops.symbols.array_layout import Meta, fresh_meta
+from irtool.ops.symbols.array_layout import Meta, fresh_meta, meta_of
 
 BACKWARD = "aten::convolution_backward"
 Calls = tuple[list[Call], list[Item]]
@@ -89,6 +90,18 @@ def backward(node: Node, items: Sequence[Item], program: Program, options: Group
     return calls, results
 
 
+def prepare_weights(program: Program) -> None:
+    """Bring constant weights of convolutions into the form in which they are multiplied."""
+    if overwrites(program):
+        return
+    for call in every(program.body):
+        if isinstance(call, Call) and isinstance(call.function, Convolution):
+            weight = call.args[1]
+            if isinstance(weight, Variable) and weight.constant is not None:
+                call.function, prepared = call.function.frozen(weight.constant)
+                call.args = (call.args[0], program.variable(meta_of(prepared), None, prepared), *call.args[2:])
+
+
 def crew(options: GroupOptions) -> int:
     """How many threads may share a convolution: as many as a product of BLAS, which it would be otherwise."""
     return max(options.threads, costs.blas_threads())
@@ -130,4 +143,4 @@ def form(x: Meta | None, weight: Meta | None, lists: Sequence[Item], transposed:
     return (at, "transposed" if is_transposed else "forward") if options.native or at.products >= WORTH_IT else None
 
 
-__all__ = ["convolution_calls", "is_convolution"]
+__all__ = ["convolution_calls", "is_convolution", "prepare_weights"]

@@ -13,6 +13,7 @@ from irtool.execute.fusion import GroupOptions
 from irtool.execute.plan.batch_slices import join_siblings
 from irtool.execute.plan.constant_results import drop_needless
 from irtool.execute.plan.convolution_epilogues import finish_convolutions
+from irtool.execute.plan.convolutions import prepare_weights
 from irtool.execute.plan.copies import needless_copies
 from irtool.execute.plan.in_place_loops import keep_in_place, spread_inputs
 from irtool.execute.plan.large_results import into_buffers
@@ -108,6 +109,8 @@ PLAN_PASSES: tuple[PlanPass, ...] = (
     PlanPass("spread-inputs", lambda making: spread_inputs(making.program), FUNCTION,
              "an input that every iteration would broadcast is broadcast once, in front of the loop"),
     PlanPass("write-into-buffers", lambda making: into_buffers(making.program), ALWAYS, "large results take memory the plan has"),
+    PlanPass("prepare-weights", lambda making: prepare_weights(making.program), ALWAYS,
+             "what depends on a constant weight alone is done once"),
     PlanPass("finish-convolutions", lambda making: finish_convolutions(making.program), FUNCTION,
              "what follows a convolution element by element runs on each part of it that is in the cache"),
     PlanPass("parallel", lambda making: run_beside(making.program, making.options.threads), ALWAYS,
