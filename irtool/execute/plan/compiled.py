@@ -291,6 +291,11 @@ class Plan:
         values = self.accepted(inputs)
         variant = Variant(self.graph, [as_meta(each) or self.known(each) for each in values], False, self.options, self.written)
         intervals: list[Interval] = []
+        if self.repeatable:
+            variant.prepare_slots(observe=True)
+            if variant.slots is not None:       # as in `prepare`: of some results only a run knows the facts
+                self.once(variant, copied(values, self.written) if self.writes else values, seed)
+                variant.observed = variant.slots.observed
         variant.program, memory = variant.lowered(True)
         variant.runner = Runner(Workspace(memory), SlotProgram(variant.program, memory, intervals=intervals))
         collected: list[list[Interval]] = []
