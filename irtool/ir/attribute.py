@@ -16,24 +16,24 @@ __all__ = ["UNPARSED", "Attribute", "AttributeSyntaxError", "Opaque", "TensorLit
 
 
 class _Unparsed:
-    """The text has not been looked into yet."""
+    """The value of an attribute whose text has not been parsed yet."""
 
     __slots__ = ()
 
     def __repr__(self) -> str:
         return "UNPARSED"
 
-    __reduce__ = __repr__       # pickled as the name of the only one
+    __reduce__ = __repr__       # pickled by the name of the only instance
 
 
 UNPARSED: object = _Unparsed()
 
 
 class Attribute:
-    """`text` is what stands after `name=`; `value` is read from it when first asked for. Never changed once made.
+    """`text` is what follows `name=` in the line; `value` is parsed from it when first read. An attribute never changes.
 
-    Equal when the texts are (`1 == 1.0 == True` in Python, so values do not decide); graphs and arrays equal only themselves, arrays
-    that the text shows rounded, too.
+    Two attributes are equal if their texts are: values cannot decide, since `1 == 1.0 == True` in Python. A graph or an array equals only
+    itself, also an array whose elements the text rounds.
     """
 
     __slots__ = ("text", "_value")
@@ -45,30 +45,32 @@ class Attribute:
 
     @staticmethod
     def of(value: object, dialect: Dialect = LATEST, type: Type | None = None) -> Attribute:
-        """Spell a Python value in a dialect; `type` tells an empty list's elements and a float from an int. Raises Error."""
+        """An attribute with this value, spelled in a dialect. type: decides between float and int, and the elements of an empty list.
+        Raises Error."""
         return Attribute(value_text(value, dialect, type), value)
 
     @staticmethod
     def argument(value: object, type: Type, dialect: Dialect) -> Attribute:
-        """An operator's argument as an attribute, in the dialects that have that: a `Scalar` is `{1}`, an int is `1`."""
+        """An operator's argument as an attribute, for dialects whose arguments are attributes: `{1}` for a `Scalar`, `1` for an int."""
         text = argument_text(value, type, dialect)
         return Attribute(text, TensorLiteral(text) if text.startswith("{") else value)
 
     @property
     def value(self) -> object:
-        """What the text says, as far as the text alone tells. An Opaque where it is nothing known."""
+        """The value of the text, as far as the text alone decides it; an Opaque if the text is no known value."""
         if self._value is UNPARSED:
             self._value = parse_value(self.text)
         return self._value
 
     @property
     def is_shown(self) -> bool:
-        """Does the text say all of the value? Not if a graph, an object or an array stands behind it, whose elements it may round."""
+        """Does the text say all of the value? Not if the value is a graph, an object, or an array whose elements the text rounds or
+        omits."""
         value = self._value
         return not self.text.startswith(("<", "[<", "object(")) and not (value.__class__ is TensorLiteral and value.data is not None)
 
     def as_type(self, type: Type) -> object:
-        """The value where a value of `type` is expected: `1` is 1.0 for `float`, True for `bool`, `{1}` is 1 for `int`."""
+        """The value for a reader that expects `type`: `1` is 1.0 for `float` and True for `bool`; `{1}` is 1 for `int`."""
         return _convert(self.value, type, self.text)
 
     def __eq__(self, other: object) -> bool:
@@ -114,7 +116,7 @@ def _convert(value: object, type: Type, text: str = "") -> object:
 
 
 def _convert_union(value: object, type: UnionType) -> object:
-    """A value of a union keeps the kind its text has, except that nothing but a list can be a tuple, and so on."""
+    """The value for a reader that expects a union: only lists, tuples and dicts are converted, to the union's first type of that sort."""
     for element in type.elements:
         if isinstance(value, (list, tuple, dict)) and isinstance(element, (ListType, TupleType, DictType)):
             return _convert(value, element)
@@ -151,12 +153,12 @@ def _to_number(value: object, text: str) -> object:
 
 
 def _to_str(value: object, text: str) -> object:
-    """A bare word may look like a number or a type (`mode=1`, `name=Float`); only quotes and the expected type tell."""
+    """A bare word may look like a number or a type (`mode=1`, `name=Float`), so that only quotes or the expected type make it a string."""
     return value if isinstance(value, str) else (text or str(value))
 
 
 def _to_device(value: object, text: str) -> object:
-    """`[0, -1]` (kind and index) before 2018-12, `"cuda:0"` since."""
+    """A device: `[0, -1]` (kind and index) before 2018-12, `"cuda:0"` since."""
     if isinstance(value, list) and len(value) == 2 and all(isinstance(v, int) for v in value):
         kind = {0: "cpu", 1: "cuda"}.get(value[0])
         if kind is not None:

@@ -15,7 +15,7 @@ BLANKS = " \t\r\n"
 
 
 class Opaque:
-    """A value that is only a text here: `<Graph>` without its graph, `object(0x7f..)`, an enumerator."""
+    """A value of which only the text is known: `<Graph>` without its graph, `object(0x7f..)`, an enumerator."""
 
     __slots__ = ("text",)
 
@@ -33,7 +33,7 @@ class Opaque:
 
 
 class AttributeSyntaxError(Error):
-    """Text that is no attribute list; `offset` is where in the text the trouble is."""
+    """Text that is no attribute list; `offset` is the position of the error in it."""
 
     code = "E0107"
 
@@ -44,7 +44,7 @@ class AttributeSyntaxError(Error):
 
 # -- an attribute list
 def split_attributes(text: str) -> list[tuple[str, str]]:
-    """What stands between `[` and `]` as (name, value text) pairs, in order. Raises AttributeSyntaxError."""
+    """The (name, value text) pairs of the text between `[` and `]`, in order. Raises AttributeSyntaxError."""
     return _AttributeList(text, 0, len(text), inner=True).read()[0]
 
 
@@ -94,7 +94,7 @@ class _AttributeList:
         return pos
 
     def name_end(self, pos: int) -> int:
-        """Where the `=` is when `pos` begins `name=`, else -1."""
+        """The position of `=`, if `name=` begins at `pos`; else -1."""
         text, start = self.text, pos
         while pos < self.end and (text[pos].isalnum() or text[pos] == "_"):
             pos += 1
@@ -117,7 +117,7 @@ class _AttributeList:
         return pos < self.end and self.text[pos] == "," and self.name_end(self.skip(pos + 1)) >= 0
 
     def value_end(self, start: int) -> int:
-        """Where the value ends that begins at `start`; -1 when nowhere."""
+        """The end of the value that begins at `start`; -1 if it has none."""
         if self.text.startswith('"', start):
             stop = self.string_end(start)
             if stop >= 0:
@@ -128,7 +128,8 @@ class _AttributeList:
         return stop
 
     def string_end(self, start: int) -> int:
-        """After the closing quote. The text of late 2018 does not escape inner quotes: the closing one is followed by an end."""
+        """The position after the closing quote. Text of late 2018 does not escape inner quotes: there, a closing quote is followed by an
+        end."""
         text = self.text
         for escapes in (True, False):
             pos = start + 1
@@ -165,7 +166,7 @@ class _AttributeList:
         return pos if self.inner and depth == 0 else -1
 
     def bare_end(self, start: int) -> int:
-        """The first end, whatever brackets say."""
+        """The first end, inside brackets or not."""
         pos = start
         while pos < self.end:
             if self.text[pos] in ",]" and self.ends_value(pos):
@@ -175,7 +176,7 @@ class _AttributeList:
 
 
 def skip_string(text: str, pos: int, end: int) -> int:
-    """After the string that begins with the quote at `pos`, or `pos + 1` when it does not end."""
+    """The position after the string that begins with the quote at `pos`; `pos + 1` if the string does not end."""
     place = pos + 1
     while place < end:
         char = text[place]
@@ -189,8 +190,8 @@ def skip_string(text: str, pos: int, end: int) -> int:
 
 
 class Quotes:
-    """Strings on the way through one text. Behind a quote that nothing closes no other is closed either: what is escaped seen from the
-    first is what is escaped seen from the later ones. Each would otherwise look to the end of the text again."""
+    """Skips the strings of one text. After a quote that is never closed, no later quote is closed either, since both see the same
+    escapes; remembering this keeps the search linear."""
 
     __slots__ = ("are_closed",)
 
@@ -198,7 +199,7 @@ class Quotes:
         self.are_closed = True
 
     def skip(self, text: str, pos: int, end: int) -> int:
-        """`skip_string`."""
+        """As `skip_string`."""
         if not self.are_closed:
             return pos + 1
         after = skip_string(text, pos, end)
@@ -208,7 +209,7 @@ class Quotes:
 
 # -- values
 def parse_value(text: str, depth: int = 0) -> object:
-    """The Python value of an attribute's text; an Opaque where it is nothing known. Never raises."""
+    """The Python value of an attribute's text; an Opaque if the text is no known value. Never raises."""
     if depth > MAX_DEPTH:
         return Opaque(text)
     stripped = text.strip(BLANKS)
@@ -247,7 +248,7 @@ _NUMERIC = NUMBER_CHARACTERS | {"j"}
 
 
 def parse_number(text: str) -> int | float | complex | None:
-    """An int, float or complex number as torch prints it; None when it is none. `-0` is a float: no int is printed so."""
+    """An int, float or complex number as torch prints it; None for other text. `-0` is a float, since no int is printed so."""
     if text == "-0":
         return -0.0
     for read in (int, float, complex):
@@ -405,11 +406,11 @@ def _parse_word(text: str, stripped: str) -> object:
 _ESCAPES = {"\\": b"\\", "'": b"'", '"': b'"', "a": b"\a", "b": b"\b", "f": b"\f", "n": b"\n", "r": b"\r", "t": b"\t", "v": b"\v",
             "?": b"?"}
 _OCTAL = frozenset(")*+,-./01234567")
-"""torch counts the digits of bytes from 0x80 on as signed chars, so that they reach down to `)`."""
+"""torch prints bytes from 0x80 on as signed chars, so that their octal digits go down to `)`."""
 
 
 def decode_string(text: str) -> str:
-    """What stands between quotes, without its escapes. Bytes that are no UTF-8 become lone surrogates."""
+    """The text between quotes without its escapes. Bytes that are no UTF-8 become lone surrogates."""
     if "\\" not in text:
         return text
     out = bytearray()

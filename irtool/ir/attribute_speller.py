@@ -13,7 +13,7 @@ MAX_DEPTH = 100
 
 
 def value_text(value: object, dialect: Dialect, type: Type | None = None) -> str:
-    """The text of an attribute's value. Raises Error for a value that no text stands for."""
+    """The text of an attribute's value. Raises Error for a value that has no text."""
     if isinstance(value, bool):
         return str(int(value))
     if isinstance(type, OptionalType):
@@ -25,7 +25,7 @@ def value_text(value: object, dialect: Dialect, type: Type | None = None) -> str
 
 
 def argument_text(value: object, type: Type, dialect: Dialect) -> str:
-    """The text of an operator's argument that is an attribute: numbers for `Scalar` and `Tensor` are `{1}`."""
+    """The text of an operator's argument that is an attribute: `{1}` for a number that is a `Scalar` or `Tensor`."""
     inner = type.element if isinstance(type, OptionalType) else type
     if isinstance(value, (bool, int, float, complex)) and (inner.key == "Scalar" or inner.key.startswith("Tensor")):
         if isinstance(value, complex):
@@ -91,14 +91,14 @@ def _is_negative(value: float) -> bool:
 
 
 def short_text(value: float) -> str:
-    """A float with 6 digits when they say it all (`1`, `0.1`, `1e-05`), else with as many as it takes."""
+    """A float with 6 digits if they determine it (`1`, `0.1`, `1e-05`), else with as many as needed."""
     text = f"{value:g}"
     return text if value != value or float(text) == value else repr(value)
 
 
 def float_text(value: float, dialect: Dialect) -> str:
-    """A float as C++ prints it: 6 digits before 2020 (more here where they would say another number), then 17, where integral ones
-    below 1e10 end in a dot."""
+    """A float as C++ prints it: with 6 digits before 2020 (more here, if 6 do not determine it), later with 17, and a dot after integral
+    floats below 1e10."""
     if dialect.float_style == "short6":
         return short_text(value)
     if value == value and abs(value) < 1e10 and value == int(value):

@@ -184,7 +184,7 @@ class Builder:
         return self.constant(value, type)
 
     def _give_attribute(self, argument: Argument, value: object, inputs: list[Value], attributes: dict[str, Attribute]) -> None:
-        """The form of 2018: tensors are operands (a list of them one after the other), so are numbers that are computed; the rest are
+        """The form of 2018: tensors (those of a list one after the other) and computed numbers are operands; other arguments are
         attributes."""
         type = argument.type.element if isinstance(argument.type, OptionalType) else argument.type
         if is_tensor_like(type) or argument.name == "other" and isinstance(value, Value):

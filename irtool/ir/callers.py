@@ -1,4 +1,4 @@
-"""Whose code calls: the line of the user's that a message or a warning is about."""
+"""The user's frame on the stack: the line of the user's code that a message or a warning is about."""
 from __future__ import annotations
 
 import sys
@@ -11,7 +11,7 @@ PASSES = str(Path(__file__).resolve().parent.parent.parent / "passes")
 
 
 def users_frame() -> FrameType | None:
-    """The innermost frame that is none of ours."""
+    """The innermost frame that is not irtool's."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and is_ours(frame.f_code.co_filename):
         frame = frame.f_back
@@ -19,7 +19,7 @@ def users_frame() -> FrameType | None:
 
 
 def is_ours(filename: str) -> bool:
-    """Is the file part of this package, or of the standard library that calls go through?"""
+    """Is the file part of this package, or of a module of the standard library through which calls go?"""
     return filename.startswith((PACKAGE, PASSES, "<torch.", "<irtool")) or filename.endswith(("contextlib.py", "functools.py"))
 
 

@@ -1,11 +1,11 @@
-"""Python's collector of cycles, off while many objects are made that live: it would walk the growing graph again and again."""
+"""Python's garbage collector of cycles, paused while many long-lived objects are made: it would walk the growing graph again and again."""
 from __future__ import annotations
 
 import gc
 
 
 class Paused:
-    """`with Paused():` nothing is collected, whether or not something was before. Blocks nest, and may meet in several threads."""
+    """`with Paused():` no garbage is collected. Blocks nest, and several threads may use them at once."""
 
     __slots__ = ("was_enabled",)
 
@@ -19,12 +19,12 @@ class Paused:
 
 
 FEWEST = 250_000
-"""So many objects may wait to be looked through, whatever else there is."""
+"""As many new objects may wait for a collection, however few objects there are in all."""
 
 
 class Handed:
-    """How many objects were handed over since all were last looked through, and how many may be; how often all were looked through,
-    by irtool or its host; pauses that are left alone from now on."""
+    """Counters: `waiting`, objects handed over since the last full collection; `most`, how many may wait; `collections`, full
+    collections so far, by irtool or its host; `left_alone`, the next pauses after which nothing is handed over."""
 
     waiting = 0
     most = FEWEST
@@ -33,10 +33,10 @@ class Handed:
 
 
 def hand_over() -> None:
-    """All objects there are belong to the oldest generation: otherwise the next allocation anywhere would walk those made in a pause.
+    """Move all objects to the oldest generation, else the next allocation would walk those made in the pause.
 
-    Python does not count them: `collect_where_due` does. Nothing stays frozen; a host that froze objects itself is left alone. Python walks
-    what is frozen to count it, a tenth of a second for some millions of objects: so the more there is, the more rarely it is asked.
+    Python does not count objects moved so; `collect_where_due` does. Objects that the host froze itself stay frozen. Counting frozen
+    objects takes Python a tenth of a second for some millions, so the more there are, the more rarely they are counted.
     """
     forget_collected()
     if Handed.left_alone:
@@ -50,17 +50,18 @@ def hand_over() -> None:
 
 
 def forget_collected() -> None:
-    """Nothing waits any more where all objects were looked through since this was last asked."""
+    """Reset the count of waiting objects if a full collection has happened since the last call."""
     collections = gc.get_stats()[-1]["collections"]
     if collections != Handed.collections:
         Handed.waiting, Handed.collections = 0, collections
 
 
 def collect_where_due() -> None:
-    """Collect cycles where a quarter of all objects were handed over since this was last done, as Python does for those that it counts.
+    """Collect cycles if a quarter of all objects were handed over since the last collection, the rule that Python has for objects that it
+    counts.
 
-    A process that reads one text after another would else keep them all. Does nothing where the host turned the collector off, or has
-    just collected itself.
+    Otherwise a process that reads one text after another would keep them all. Does nothing if the host turned the collector off, or has
+    just collected.
     """
     forget_collected()
     if Handed.waiting > Handed.most and gc.isenabled():
@@ -71,7 +72,7 @@ def collect_where_due() -> None:
 
 
 class Building(Paused):
-    """As `Paused`, for what makes many objects that live: they are handed over at the end."""
+    """As `Paused`, for code that makes many long-lived objects, which are handed over at the end."""
 
     __slots__ = ()
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class NotConstant:
-    """The only instance, `NOT_CONSTANT`, is what `constant` gives for a value that is computed."""
+    """The class of `NOT_CONSTANT`, which `constant` returns for a value that is computed."""
 
     __slots__ = ()
 
@@ -26,7 +26,7 @@ NOT_CONSTANT: Final = NotConstant()
 INT_MAX = 9223372036854775807
 """The largest int of the IR: the trip count of loops that end by their condition."""
 CONSTANT_KINDS = frozenset({"prim::Constant", "prim::None", "Constant"})
-"""`prim::Constant`, and how 2017 and 2018-11 spelled it."""
+"""`prim::Constant`, and its names in 2017 and 2018-11."""
 
 
 def is_constant(value: Value) -> bool:
@@ -35,7 +35,8 @@ def is_constant(value: Value) -> bool:
 
 
 def constant(value: Value) -> object:
-    """The Python value of a constant (a tensor is a `TensorLiteral`), by its type: `value=1` of a float is 1.0. Else NOT_CONSTANT.
+    """The Python value of a constant (a `TensorLiteral` for a tensor), converted to its type: `value=1` of a float is 1.0. Else
+    NOT_CONSTANT.
 
     A function (`Function = prim::Constant[name="f"]()`) has no Python value: NOT_CONSTANT.
     """

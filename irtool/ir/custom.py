@@ -11,7 +11,7 @@
       %3 : Tensor = aten::mul(%g, %2)
       return (%3)
 
-Saved operands and results can be differentiated again; what else is saved is a constant to that. A gradient that is not there is a None.
+Saved operands and results can be differentiated again; other saved values are constants then. An undefined gradient is None.
 """
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def custom_attributes(forward: Graph, backward: Graph, count: int) -> dict[str, 
 
 
 def custom_parts(node: Node) -> tuple[Graph, Graph, int] | None:
-    """What the function does, how it goes back, and the number of its results; None for a node that does not fit together."""
+    """The function's graph, the graph of its gradient, and the number of its results; None for a node whose parts do not fit together."""
     graphs = node.graphs
     count = node.attributes[COUNT].value if COUNT in node.attributes else None
     if not {"Subgraph", BACKWARD} <= graphs.keys() or not isinstance(count, int):
@@ -42,7 +42,7 @@ def custom_parts(node: Node) -> tuple[Graph, Graph, int] | None:
 
 
 def saved_values(node: Node, forward: Graph, count: int) -> Sequence[Value]:
-    """What the function saves, as values around the node: its operand where an input is saved, else its result."""
+    """The values that the function saves, as values around the node: the operand for a saved input, else the node's result."""
     known = dict(zip(forward.inputs, node.inputs, strict=True))
     for value, outer in zip(forward.outputs[:count], node.outputs, strict=False):
         known.setdefault(value, outer)

@@ -1,6 +1,6 @@
-"""Values that inputs of a graph have where none is given: of the parameters of a compiled function.
+"""Default values of a graph's inputs: those of the parameters of a compiled function.
 
-They stand in the line in front of the graph, by the names of the inputs: `# graph f: defaults=["n.1", 3, "mode.1", "mean"]`.
+They are in the comment line in front of the graph, by names of inputs: `# graph f: defaults=["n.1", 3, "mode.1", "mean"]`.
 """
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DEFAULTS = "defaults"
 
 
 def spelled(values: Mapping[str, object]) -> str:
-    """The text of `defaults=`: names and values in turn; values that no literal spells (nan) are left out."""
+    """The text of `defaults=`: names and values alternate; values without a literal (nan) are left out."""
     parts: list[str] = []
     for name, value in values.items():
         text = repr(value).replace("inf", "1e999") if isinstance(value, float | tuple | complex) else repr(value)
@@ -26,7 +26,7 @@ def spelled(values: Mapping[str, object]) -> str:
 
 
 def defaults_of(graph: Graph) -> dict[str, Any]:
-    """The values by name of input. Raises Error for a line that holds anything but names and literals."""
+    """The default values by name of the input. Raises Error for a line that contains anything but names and literals."""
     text = graph.metadata.get(DEFAULTS)
     if text is None:
         return {}
@@ -41,7 +41,7 @@ def defaults_of(graph: Graph) -> dict[str, Any]:
 
 
 def completed(graph: Graph, inputs: Sequence[Any]) -> Sequence[Any]:
-    """The inputs, with defaults for the last ones that are missing; unchanged where one of these has no default."""
+    """The inputs, extended by the defaults of missing last ones; unchanged if one of these has no default."""
     if len(inputs) >= len(graph.inputs) or DEFAULTS not in graph.metadata or not isinstance(inputs, list | tuple):
         return inputs
     known = defaults_of(graph)

@@ -1,4 +1,4 @@
-"""What notebooks show of objects. This package is below `irtool.drawing`, which draws them, so the drawing is imported by name."""
+"""Objects that notebooks show as pictures. `irtool.drawing`, which draws them, is above this package, so it is imported by name."""
 from __future__ import annotations
 
 from importlib import import_module

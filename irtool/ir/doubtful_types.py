@@ -1,6 +1,6 @@
-"""Types that a text declares and that its operators do not say: the verifier lets them stand, since torch has printed their like.
+"""Declared types that differ from what the operators say. The verifier accepts them, since torch has printed such graphs.
 
-A pass that makes other nodes of such values can make what does not verify. Then these are what is wrong, not the pass.
+A pass that makes new nodes of such values may make an invalid graph. Then the declared types are wrong, not the pass.
 """
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def doubtful(module: Module) -> list[Diagnostic]:
 
 
 def problems(graph: Graph) -> Iterator[tuple[Node, str]]:
-    """Nodes whose types are not what their operators say, and what these say."""
+    """Nodes whose types are not those that their operators say, each with the types that the operator says."""
     for node in graph.walk() if graph.dialect.name in STRICT_DIALECTS else ():
         problem = problem_of(node)
         if problem:
@@ -30,7 +30,7 @@ def problems(graph: Graph) -> Iterator[tuple[Node, str]]:
 
 
 def problem_of(node: Node) -> str:
-    """What is doubtful about the types of a node (nothing: "")."""
+    """What is doubtful about the types of a node; empty if nothing is."""
     if node.kind in LOOP_KINDS and node.inputs and not (flows(node.inputs[0].type, TENSOR) or node.inputs[0].type.key == "int"):
         return f"the trip count of {node.kind} is an int, found %{node.inputs[0].name} : {node.inputs[0].type}"
     if node.blocks or node.kind in SPECIAL_PRIMS:

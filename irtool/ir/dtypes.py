@@ -1,4 +1,4 @@
-"""torch's dtypes by name: their integer codes (`prim::dtype` gives those) and classes."""
+"""torch's dtypes by name: their integer codes, as `prim::dtype` returns them, and classes."""
 from __future__ import annotations
 
 CODES: dict[str, int] = {name: code for code, name in enumerate((
@@ -9,7 +9,7 @@ CODES: dict[str, int] = {name: code for code, name in enumerate((
 
 
 def dtype_code(name: str | None) -> int | None:
-    """torch's number of a dtype; None for one it has no number for here."""
+    """torch's number of a dtype; None for a dtype without a number."""
     return CODES.get(name) if name is not None else None
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from irtool.ir.graph import Node
 
 FRESH, DECLARED, SPECIAL, UNKNOWN = range(4)
-"""How results relate to operands: new memory only; as the schema's annotations say; by a rule in `alias.py`; nobody knows."""
+"""The relation of results to operands: in new memory; as the schema's annotations say; by a rule in `alias.py`; unknown."""
 
 IF_KINDS = frozenset(("prim::If", "If"))
 LOOP_KINDS = frozenset(("prim::Loop", "Loop"))
@@ -24,7 +24,7 @@ CHOICE_KINDS = IF_KINDS | {"prim::GradOf"}
 """Kinds that run one block, or another, or (a `GradOf` without a gradient) none."""
 MUTATORS = frozenset(("aten::append", "aten::_set_item", "aten::extend", "aten::add_", "aten::insert", "aten::pop", "aten::clear",
                       "aten::Delete", "aten::reverse", "aten::sort", "aten::remove", "aten::mul_"))
-"""Kinds that change the list they are given."""
+"""Kinds that change the list, or the tensor, that is their first operand."""
 
 SIDE_EFFECTS = frozenset("""
 prim::PythonOp prim::IgnoredPythonOp prim::Print prim::RaiseException prim::SetAttr prim::AddStatValue prim::TimePoint
@@ -49,7 +49,7 @@ rrelu_with_noise_functional scaled_dot_product_attention uniform uniform_
 
 OWN_SIDE_EFFECTS: set[str] = set()
 OWN_RANDOM: set[str] = set()
-"""The same two of operators that users add."""
+"""SIDE_EFFECTS and RANDOM for operators that users add."""
 
 _FRESH_PRIMS = frozenset("""
 prim::Constant prim::None prim::Undefined prim::AutogradZero prim::AutogradAdd prim::AnyDefined prim::AutogradAnyNonZero
@@ -84,32 +84,32 @@ prim::SetAttr prim::CallFunction prim::CallMethod prim::PythonOp prim::Enter pri
 
 STATISTICS = {"aten::batch_norm": "training", "aten::instance_norm": "use_input_stats", "aten::native_batch_norm": "training",
               "aten::_batch_norm_impl_index": "training"}
-"""Kinds that write running_mean and running_var though their schemas do not say so -> the argument that makes them."""
+"""Kinds that write running_mean and running_var though their schemas do not say so -> the argument that switches this on."""
 
 
 RESHAPES = frozenset(f"aten::{name}" for name in "as_strided_ squeeze_ swapaxes_ swapdims_ t_ transpose_ unsqueeze_".split())
-"""Kinds that make their operand itself the view that their plain form gives."""
+"""In-place kinds that give their operand new sizes and strides: those of the view that the kind without `_` returns."""
 
 UNDECLARED = frozenset(f"aten::{name}" for name in """
 type_as dropout feature_dropout alpha_dropout feature_alpha_dropout atleast_1d atleast_2d atleast_3d sum_to_size _grad_sum_to_size data
 unsafe_chunk unsafe_split unsafe_split_with_sizes unflatten_dense_tensors conj_physical lift to_dense _unsafe_view _reshape_from_tensor
 dequantize _cast_Byte _cast_Char _cast_Short _cast_Int _cast_Long _cast_Half _cast_Float _cast_Double
 """.split())
-"""Kinds that may give back an operand, or a view of it, though their schemas do not say so."""
+"""Kinds that may return an operand, or a view of it, though their schemas do not say so."""
 OF_ONE = frozenset(f"aten::{name}" for name in "cartesian_prod einsum flatten_dense_tensors".split())
-"""Kinds that may give a view of a tensor in a list where it is the only one in it, though their schemas do not say so."""
+"""Kinds that may return a view of a list's only tensor, though their schemas do not say so."""
 OF_EACH = frozenset(f"aten::{name}" for name in "broadcast_tensors meshgrid".split())
-"""Kinds that give a list of views of the tensors in a list, though their schemas do not say so."""
+"""Kinds that return a list of views of the tensors in a list, though their schemas do not say so."""
 OPERAND_ITSELF = frozenset(f"aten::{name}" for name in """
 to cpu contiguous type_as dropout feature_dropout alpha_dropout feature_alpha_dropout atleast_1d atleast_2d atleast_3d flatten sum_to_size
 real conj conj_physical resolve_conj resolve_neg positive lift lift_fresh to_dense
 _autocast_to_full_precision _autocast_to_reduced_precision
 """.split())
-"""Kinds that give back the first operand itself where there is nothing to do, not a view of it: the one's new shape is the other's."""
+"""Kinds that return the first operand itself, not a view of it, if there is nothing to do: a new shape of one is then one of the other."""
 
 
 class KindFacts:
-    """What is known of a kind without resolving the node's overload."""
+    """Facts about a kind that hold for all its overloads, so that no node's overload need be chosen."""
 
     __slots__ = ("side_effects", "is_random", "may_write", "may_not_write", "category", "out_arities", "is_plain")
 
@@ -120,12 +120,12 @@ class KindFacts:
         self.may_write = may_write
         """Overloads with `out=` do not count: see `out_arities`."""
         self.may_not_write = may_not_write
-        """Of the overloads some write and some do not: `sort` of a list does, of a tensor does not."""
+        """Do some overloads not write, although others do? `sort` of a list writes, `sort` of a tensor does not."""
         self.category = category
         self.out_arities = out_arities
-        """Numbers of arguments with which a node may be an `out=` overload, which writes and gives what it wrote."""
+        """Numbers of arguments with which a node may be an `out=` overload, which writes into an operand and returns it."""
         self.is_plain = category == FRESH and not (side_effects or is_random or may_write)
-        """Always the same results in new memory, nothing written, no side effect (if the node is no `out=` overload)."""
+        """Does a node only compute the same results each time, in new memory? (unless it is an `out=` overload)"""
 
 
 _facts: dict[str, KindFacts] = forgets_kinds({})
@@ -160,13 +160,13 @@ def _find_facts(kind: str) -> KindFacts:
         aliases = any(a.alias is not None for schema in plain for a in (*schema.arguments, *schema.returns))
         is_declared = aliases or full in STATISTICS or full in UNDECLARED | OF_ONE or any(schema.is_varret for schema in plain)
         if plain and not any(schema.returns or schema.is_varret or schema.is_mutable for schema in plain):
-            effects = True      # it gives nothing and writes nothing: an assertion, a setting
+            effects = True      # a kind without results that writes nothing: an assertion, a setting
         category = DECLARED if is_declared else FRESH
         return KindFacts(effects, random, writes, category, out_arities, not all(schema.is_mutable for schema in plain))
     space = full.partition("::")[0]
     if space in ("onnx", "caffe2") or "::" not in kind and not kind.endswith(("_", "!")):
         return KindFacts(effects, random, False, FRESH)
-    if space == "aten":         # an operator of another year
+    if space == "aten":         # an operator of an older or newer torch
         return KindFacts(effects, random, kind.endswith(("_", "!")), UNKNOWN)
     return KindFacts(True, random, True, UNKNOWN)
 
@@ -176,7 +176,7 @@ def _has_out(schema: Schema) -> bool:
 
 
 def category_of(node: Node) -> int:
-    """How results relate to operands; for the few nodes that may be `out=` overloads: as declared."""
+    """The relation of a node's results to its operands; "as declared" for a node that may be an `out=` overload."""
     facts = facts_of(node.kind)
     if facts.out_arities and len(node.inputs) + len(node.attributes) in facts.out_arities:
         return DECLARED
@@ -184,7 +184,7 @@ def category_of(node: Node) -> int:
 
 
 def node_may_write(node: Node) -> bool:
-    """May the node itself write into memory it did not make?"""
+    """May the node itself write into memory that existed before?"""
     facts = facts_of(node.kind)
     if facts.may_write:
         if qualified(node.kind) in STATISTICS:
@@ -198,7 +198,8 @@ def node_may_write(node: Node) -> bool:
 
 
 def updates_statistics(node: Node) -> bool:
-    """Does a normalization write into its running statistics? Not when a constant tells it not to train (torch's analyzeBatchNorm)."""
+    """Does a normalization write into its running statistics? Not if a constant argument says that it does not train (torch's
+    analyzeBatchNorm)."""
     flag = STATISTICS.get(qualified(node.kind))
     return flag is not None and _may_be_set(node, flag)
 
@@ -220,7 +221,7 @@ def has_side_effects(node: Node) -> bool:
 
 
 def is_random(node: Node) -> bool:
-    """Does the node draw random numbers? Not a dropout or recurrent layer that is told not to train."""
+    """Does the node draw random numbers? Not a dropout or recurrent layer whose argument says that it does not train."""
     if not facts_of(node.kind).is_random:
         return False
     schema = schema_of(node)
@@ -231,7 +232,7 @@ def is_random(node: Node) -> bool:
 
 
 def may_write(node: Node) -> bool:
-    """May the node, or one in its blocks, write into memory it did not make? Without a look at where operands come from."""
+    """May the node, or one in its blocks, write into memory that existed before? Does not ask where the operands come from."""
     return node_may_write(node) or any(node_may_write(inner) for block in node.blocks for inner in block.walk())
 
 

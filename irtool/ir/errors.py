@@ -66,19 +66,20 @@ class PassError(Error):
 
 
 class UnsupportedError(Error, NotImplementedError):
-    """Not there yet: the text names the operator, pass or form."""
+    """Not supported: the text names the operator, pass or form."""
 
     code = "E0404"
 
 
 class OutputError(OSError):
-    """Standard output takes no more (nobody reads it, a full disk). The command line exits with 2, or with 0 where nobody reads on."""
+    """Standard output cannot be written: its reader is gone, or a disk is full. The command line exits with 0 for a reader that is gone,
+    else with 2."""
 
 
 class NameMissing(Error, AttributeError):
-    """An attribute that is not there; the text names the nearest that is.
+    """An attribute that does not exist; the text names the nearest name.
 
-    known: gives the names there are. They are compared when the text is read: `hasattr` never reads it.
+    known: returns the existing names. They are compared only when the text is read, so that `hasattr` costs little.
     """
 
     code = "E0002"
@@ -108,10 +109,10 @@ class PipelineError(UnsupportedError):
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known name `word` is most likely a slip of, or None when none is near.
+    """The known name that `word` most likely misspells, or None.
 
-    Of the names difflib finds similar, the one the fewest slips away (a letter more, less, other, or two swapped), then one of the same
-    letters, then one that begins alike.
+    Of the names that difflib calls similar, the one with the fewest edits (a letter more, less, other, or two swapped), then one of the
+    same letters, then one with the same beginning.
     """
     from difflib import get_close_matches
 
@@ -138,6 +139,6 @@ def edit_distance(a: str, b: str) -> int:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """` (did you mean 'X'?)` for the nearest known name, or nothing when none is near."""
+    """` (did you mean 'X'?)` for the nearest known name; empty if none is near."""
     suggestion = nearest(word, known)
     return f" (did you mean '{suggestion}'?)" if suggestion else ""

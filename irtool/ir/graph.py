@@ -449,37 +449,38 @@ class Block:
         return list(self)
 
     def append(self, node: Node) -> Node:
-        """Add a node at the end; gives it."""
+        """Add a node at the end; returns the node."""
         end = self.return_node
         node._link(end.prev, end, self)
         return node
 
     def prepend(self, node: Node) -> Node:
-        """Add a node at the start; gives it."""
+        """Add a node at the start; returns the node."""
         return node.insert_after(self.return_node)
 
     def add_input(self, name: str, type: Type) -> Value:
-        """A new last input."""
+        """Add an input at the end; returns it."""
         return self.param_node.add_output(name, type)
 
     def results_to_inputs(self, values: Sequence[Value]) -> None:
-        """Results of nodes of one result, which go, become new last inputs: the same values, so that their readers need no change."""
+        """Make results of other nodes inputs of the block: the same value objects, so that readers need no change. The nodes, which have
+        one result each, are removed."""
         for value in values:
-            if value.node.owner is not None:    # one that nobody reads may be gone as dead code
+            if value.node.owner is not None:    # dead code elimination may have removed the node of a value that is not read
                 value.node.remove()
             value.node = self.param_node
         self.param_node.outputs = (*self.param_node.outputs, *values)
 
     def remove_input(self, index: int) -> None:
-        """Drop an input nobody uses."""
+        """Remove an unused input."""
         self.param_node.remove_output(index)
 
     def remove_inputs(self, indices: Collection[int]) -> None:
-        """Drop inputs nobody uses, all at once."""
+        """Remove unused inputs, all at once."""
         self.param_node.remove_outputs(indices)
 
     def add_output(self, value: Value) -> int:
-        """A new last result; gives its position."""
+        """Add a result at the end; returns its position."""
         self.return_node.add_input(value)
         return len(self.outputs) - 1
 
@@ -488,16 +489,17 @@ class Block:
         self.return_node.set_inputs(values)
 
     def remove_output(self, index: int) -> None:
-        """Drop a result."""
+        """Remove a result."""
         self.return_node.remove_input(index)
 
     def remove_outputs(self, indices: Collection[int]) -> None:
-        """Drop results, all at once."""
+        """Remove results, all at once."""
         self.return_node.remove_inputs(indices)
 
     def walk(self) -> Iterator[Node]:
-        """All nodes, nested ones included, in text order (a node comes before what is in its blocks)."""
-        waiting: list[tuple[Node | None, Node]] = [(None, self.return_node)]     # where to go on (None: at the start), where a block ends
+        """All nodes, nested ones included, in text order: a node comes before the nodes of its blocks."""
+        # positions to continue at (None: at the start), and the node that ends the block
+        waiting: list[tuple[Node | None, Node]] = [(None, self.return_node)]
         while waiting:
             node, end = waiting.pop()
             node = node or end.next
@@ -511,7 +513,7 @@ class Block:
                 node = following
 
     def contains(self, node: Node) -> bool:
-        """Does `node` stand in this block or in a block nested in it?"""
+        """Is `node` in this block, or in a block nested in it?"""
         block = node.owner
         while block is not None and block is not self:
             block = block.owning_node.owner if block.owning_node is not None else None
@@ -547,14 +549,14 @@ class Graph(Displayed):
         self.dialect: Dialect = dialect
         self.name = name
         self.metadata: dict[str, str] = {}
-        self.is_reverse = False         # made by differentiation: what it takes may be absent
+        self.is_reverse = False         # made by differentiation, so that inputs may be None
         self.source: SourceFile | None = None
         self.layout: object = None
         self.runs: object = None
         self.has_uses_built = False
         self._names: set[str] | None = None
         self._counts: dict[str, int] = {}
-        """For each stem the number from which on names may be free: they are only added until they are forgotten."""
+        """For each stem, the number from which on names may be free; names are only added until all are forgotten."""
         self._next_id = -1
         self.block = Block(self)
 
@@ -592,7 +594,7 @@ class Graph(Displayed):
                 yield from block.inputs
 
     def build_uses(self) -> None:
-        """Make every value's uses (see Note [lazy uses]). Does nothing when they are there."""
+        """Compute every value's uses (see Note [lazy uses]), unless they are already."""
         if self.has_uses_built:
             return
         blocks = list(self.walk_blocks())
@@ -609,7 +611,7 @@ class Graph(Displayed):
             block.return_node._add_uses()
 
     def forget_uses(self) -> None:
-        """Drop all uses; they are built again when somebody asks. A graph that is made and handed on need not carry them."""
+        """Drop all uses; they are computed again when next read. A graph that is made and passed on need not carry them."""
         if not self.has_uses_built:
             return
         for value in self.values():
@@ -618,7 +620,7 @@ class Graph(Displayed):
 
     # -- names
     def renumber(self) -> None:
-        """Count the numeric names anew, in text order from 0."""
+        """Renumber the numeric names from 0, in text order."""
         count = 0
         for value in self.values():
             name = value.name
@@ -629,7 +631,7 @@ class Graph(Displayed):
         self._names = None
 
     def fresh_id(self) -> str:
-        """The next unused number as a name: the largest one in the graph plus one, then counting up."""
+        """The next unused number as a name: the largest in the graph plus one, then counting up."""
         if self._next_id < 0:
             largest = -1
             for value in self.values():
@@ -641,7 +643,7 @@ class Graph(Displayed):
         return str(self._next_id - 1)
 
     def fresh_name(self, base: str) -> str:
-        """`base`, or `base.N` with the smallest N from 1 on that no value has (an existing number at its end is replaced)."""
+        """`base`, or `base.N` with the smallest N from 1 on that is free (a number at its end is replaced)."""
         if self._names is None:
             self._names = {value.name for value in self.values()}
             self._counts = {}
@@ -657,7 +659,8 @@ class Graph(Displayed):
         return name
 
     def forget_names(self) -> None:
-        """Names were changed from outside, or a new pass begins: the next fresh id is the largest present id plus one again."""
+        """Forget which names are free, after names were changed from outside and before each pass: `fresh_id` starts from the largest id
+        again."""
         self._names = None
         self._next_id = -1
 

@@ -1,4 +1,5 @@
-"""Graphs as flat tuples, which pickle and copy at any size: nodes, values and uses refer to one another in chains as long as the graph."""
+"""Pickling and copying of graphs of any size, as flat tuples: nodes, values and uses form chains as long as the graph, too long for
+recursion."""
 from __future__ import annotations
 
 import copyreg
@@ -16,7 +17,7 @@ def parts(graph: Graph) -> tuple[list[Block], list[Node], list[Value]]:
 
 
 def flat(graph: Graph) -> tuple[Any, ...]:
-    """How a graph is pickled: `rebuilt`, and what it takes."""
+    """The pickled form of a graph: the function `rebuilt` and its arguments."""
     blocks, nodes, values = parts(graph)
     numbers: dict[Any, int] = {each: number for each_kind in (nodes, values) for number, each in enumerate(each_kind)}
     outside: list[Any] = []        # values that the graph reads and does not define: it was not verified
@@ -40,7 +41,7 @@ def flat(graph: Graph) -> tuple[Any, ...]:
 
 def rebuilt(dialect: Any, name: str, metadata: dict[str, str], source: Any, is_reverse: bool, rows: list[Any], outside: list[Any],
             entries: Any) -> Graph:
-    """The graph of a flat tuple."""
+    """The graph that a flat tuple describes."""
     graph = Graph(dialect, name)
     graph.metadata, graph.source, graph.is_reverse = metadata, source, is_reverse
     blocks = {0: graph.block}
@@ -59,7 +60,7 @@ def rebuilt(dialect: Any, name: str, metadata: dict[str, str], source: Any, is_r
         values += [node.add_output(*each) for each in row[7]]
     values += [Value(name, type, Node("")) for name, type in outside]
     for node, row in zip(nodes, rows):
-        node.inputs = tuple([values[number] for number in row[6]])      # uses are made when they are asked for
+        node.inputs = tuple([values[number] for number in row[6]])      # uses are computed when first read
     if entries is not None:
         layout = entries[0]()
         for slot, content in entries[1].items():

@@ -1,4 +1,4 @@
-"""Functions by the kind of node that they are for, each declared where it is written."""
+"""Tables of functions by kind of node, filled by a decorator at each function."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -8,10 +8,10 @@ Handler = TypeVar("Handler", bound=Callable[..., object])
 
 
 class Handlers(dict[str, Handler]):
-    """Kind -> function: `@RULES.of("aten::len")` in front of one enters it."""
+    """Kind -> function. `@RULES.of("aten::len")` enters the function that follows."""
 
     def of(self, *kinds: str) -> Callable[[Handler], Handler]:
-        """Enters the function that follows."""
+        """A decorator that enters a function for these kinds."""
         def enter(function: Handler) -> Handler:
             self.update(dict.fromkeys(kinds, function))
             return function

@@ -1,4 +1,4 @@
-"""Kinds that nobody declares: which operator the text most likely means."""
+"""Unknown kinds: the operator that the text most likely means."""
 from __future__ import annotations
 
 from functools import lru_cache
@@ -9,17 +9,18 @@ from irtool.ir.schema import declared_kinds, forgets_kinds, schemas
 
 SPACES = ("aten", "prim")
 LONGEST = 80
-"""Nothing is suggested for longer words."""
+"""No suggestion is made for longer words."""
 
 
 def not_supported(kind: str, message: str, code: str = "E0404") -> UnsupportedError:
-    """The refusal of a kind: `unknown operator 'aten::nge' (did you mean 'aten::neg'?)` where it is misspelt, else what the caller says."""
+    """The error for a kind: `unknown operator 'aten::nge' (did you mean 'aten::neg'?)` if it is misspelt, else the caller's message."""
     misspelt = unknown_operator(kind)
     return UnsupportedError(misspelt or message, code="E0103" if misspelt else code)
 
 
 def unknown_operator(kind: str) -> str:
-    """`unknown operator 'aten::nge' (did you mean 'aten::neg'?)`; empty for a kind that is declared or is like none that is."""
+    """`unknown operator 'aten::nge' (did you mean 'aten::neg'?)`; empty for a declared kind, and for a kind that is near no declared
+    one."""
     space, colons, _ = kind.partition("::")
     if not colons or space in SPACES and (schemas(kind) or is_known_prim(kind)):
         return ""
@@ -30,7 +31,7 @@ def unknown_operator(kind: str) -> str:
 @forgets_kinds
 @lru_cache(maxsize=256)
 def nearest_kind(kind: str) -> str:
-    """The declared kind that is most like this one (`atn::nge`: `aten::neg`); empty where none is. It costs milliseconds."""
+    """The declared kind nearest to this one (`aten::neg` for `atn::nge`), or empty. Takes milliseconds."""
     space, _, name = kind.partition("::")
     if space not in SPACES and len(space) <= LONGEST:
         space = nearest(space, SPACES) or ""

@@ -26,7 +26,7 @@ class Module(Displayed):
         return [item for item in self.items if isinstance(item, Graph)]
 
     def names(self) -> list[str]:
-        """A name per graph: the graph's name, else `graph` for a sole graph, `graph0`, `graph1`, ... for several."""
+        """A name per graph: the graph's own; else `graph` for a sole graph, `graph0`, `graph1`, ... for several."""
         graphs = self.graphs
         if len(graphs) == 1:
             return [graphs[0].name or "graph"]

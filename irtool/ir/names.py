@@ -1,6 +1,6 @@
-"""Which value is meant by a name: `x` is `%x.1` too, where no other could be meant.
+"""Finding values by name: `x` also means `%x.1`, if no other value can be meant.
 
-torch puts a number behind a name to make it unique (`%x.1`, `%x.25`); whoever wrote `def f(x)` does not know it.
+torch appends a number to make names unique (`%x.1`, `%x.25`), which the author of `def f(x)` does not know.
 """
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from irtool.ir.graph import Value
 
 
 class Names:
-    """Places of values (the inputs of a graph) by their names."""
+    """The positions of values, such as a graph's inputs, by name."""
 
     def __init__(self, values: Sequence[Value]) -> None:
         self.names = [value.name for value in values]
@@ -21,22 +21,23 @@ class Names:
                 self.short.setdefault(stem, []).append(place)
 
     def places(self, name: str) -> list[int]:
-        """The places that a name, with or without `%`, may mean: one that is called so, else those called so but for a number behind it."""
+        """The positions that a name, with or without `%`, may mean: that of the value with this name, else of all values whose names
+        differ from it only by a number at the end."""
         name = name.removeprefix("%")
         place = self.exact.get(name)
         return self.short.get(name, []) if place is None else [place]
 
     def known(self) -> list[str]:
-        """All that finds a value: names, and short names."""
+        """All names that mean one value: whole names, and unambiguous short ones."""
         return [*self.names, *[stem for stem, places in self.short.items() if len(places) == 1]]
 
     def choice(self, name: str) -> str:
-        """What is said of a name that may mean several."""
+        """The message for a name that may mean several values."""
         return f"'{name}' may be {' or '.join(f'%{self.names[place]}' for place in self.places(name))}; give the whole name"
 
 
 def stems(name: str) -> Iterator[str]:
-    """The name without the number behind it, and without a number behind that: `x.1.2` gives `x.1` and `x`."""
+    """The name without its last number, then without the one before it: `x.1.2` yields `x.1` and `x`."""
     stem, dot, number = name.rpartition(".")
     while dot and stem and number.isdecimal():
         yield stem

@@ -1,4 +1,4 @@
-"""Value numbering: find nodes that compute the same thing, let users read the first, drop the others. One forward sweep."""
+"""Value numbering in one forward sweep: of nodes that compute the same, the first one stays, and users of the others read its results."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -15,7 +15,8 @@ Key = tuple[object, ...]
 
 
 def attribute_keys(node: Node) -> tuple[object, ...]:
-    """Attributes so that equal keys mean equal values: by exact text (`0.0` is not `-0.0`), what the text does not show by its array."""
+    """A key of the attributes: equal keys mean equal values. It has the exact text (`0.0` is not `-0.0`), or the array where the text
+    does not show all."""
     return tuple([(name, _attribute_key(attribute)) for name, attribute in node.attributes.items()])
 
 
@@ -24,8 +25,8 @@ def _attribute_key(attribute: Attribute) -> object:
 
 
 class _Hidden:
-    """Compares what stands behind `<Tensor>` or rounded numbers: an array that somebody put there. Without one it is equal to nothing,
-    since lines of one text share their attributes (Note [shared attributes]) and may still stand for two tensors."""
+    """Compares attributes by the array behind `<Tensor>` or rounded numbers. An attribute without an array equals nothing: equal lines
+    of one text share attributes (Note [shared attributes]), and may still stand for two tensors."""
 
     __slots__ = ("attribute",)
 
@@ -43,7 +44,7 @@ class _Hidden:
 
 
 def node_key(node: Node) -> Key:
-    """Two nodes with equal keys compute the same: kind, operands, attributes, result types."""
+    """The key of a node: nodes with equal keys (kind, operands, attributes, result types) compute the same."""
     outputs, attributes = node.outputs, node.attributes
     if len(outputs) != 1:
         return (node.kind, node.inputs, tuple([value.type for value in outputs]), attribute_keys(node))
@@ -51,7 +52,7 @@ def node_key(node: Node) -> Key:
     if not attributes:
         return (node.kind, node.inputs, type)
     if isinstance(type, EnumType):
-        return (node,)      # each mention of an enumeration's member is an object of its own, as in torch: `is` tells them apart
+        return (node,)      # each constant of an enumeration is an object of its own, as in torch, which `is` can distinguish
     if len(attributes) == 1:
         ((name, attribute),) = attributes.items()
         return (node.kind, node.inputs, type, name, _attribute_key(attribute))
@@ -59,10 +60,10 @@ def node_key(node: Node) -> Key:
 
 
 def merge_equal_nodes(graph: Graph, is_candidate: Callable[[str], bool], can_merge: Callable[[Node, Node], bool]) -> bool:
-    """Drop every node that repeats one above it, in its block or an outer one; says whether any was dropped.
+    """Remove every node that repeats an earlier one of its block or an outer one. Returns whether any was removed.
 
-    `is_candidate` is asked once per kind, `can_merge(earlier, dropped)` for each pair of equal nodes.
-    Linear; uses are updated where they are built.
+    `is_candidate` is called once per kind, `can_merge(earlier, dropped)` for each pair of equal nodes. Takes linear time. Uses are updated
+    if they have been computed.
     """
     sweep = _Sweep(graph.has_uses_built, is_candidate, can_merge)
     sweep.block(graph.block)
@@ -105,7 +106,7 @@ class _Sweep:
                 is_candidate = candidates[kind] = self.is_candidate(kind)
             if is_candidate:
                 outputs = node.outputs
-                if not node.attributes and len(outputs) == 1:       # node_key, in line: this loop is what cse costs
+                if not node.attributes and len(outputs) == 1:       # node_key written out, since this loop dominates the time of cse
                     key: Key = (kind, node.inputs, outputs[0].type)
                 else:
                     key = node_key(node)
@@ -134,7 +135,7 @@ class _Sweep:
         for old, new in zip(node.outputs, earlier.outputs, strict=True):
             self.replaced[old] = new
         if self.has_uses:
-            node.remove()       # its users follow and are rerouted when the sweep comes to them
+            node.remove()       # its users come later in the sweep, which lets them read the earlier results
         else:
             node.prev.next = node.next
             node.next.prev = node.prev

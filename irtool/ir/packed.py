@@ -3,8 +3,8 @@
     %0 : Tensor = prim::DifferentiableGraph_0[name="df", f_real_outputs=1, df_input_vjps=[0], df_input_captured_inputs=[], \
 df_input_captured_outputs=[0], df_output_vjps=[0], ReverseSubgraph=<Graph>](%x)
 
-`Subgraph` is f, `ReverseSubgraph` df; the index lists are those of `irtool.ir.pair`. The gradient of such a node is what df says, whatever
-f does. The node gives f's real outputs; where gradients are made of it, the temporaries too, behind them.
+`Subgraph` is f, `ReverseSubgraph` df; the index lists are those of `irtool.ir.pair`. df is the gradient of such a node, whatever f
+computes. The results of the node are f's real outputs, followed by the temporaries where the node is differentiated.
 """
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from irtool.ir.verify_types import call_problem
 
 
 class Packed(NamedTuple):
-    """What a node with a gradient of its own owns. defined: for each input of df, whether df was specialised to its being there."""
+    """The gradient pair of a node. defined: for each input of df, whether df was specialised for runs in which it is not None."""
 
     f: Graph
     df: Graph
@@ -30,7 +30,7 @@ class Packed(NamedTuple):
     defined: list[bool] | None
 
     def problems(self, node: Node) -> list[str]:
-        """What does not fit: counts, and indices out of range."""
+        """What does not fit: counts, types, and indices out of range."""
         f, df = self.f, self.df
         problems = []
         if not 0 <= self.real_outputs <= len(f.outputs) or len(node.outputs) not in (self.real_outputs, len(f.outputs)):
@@ -49,7 +49,7 @@ class Packed(NamedTuple):
         return problems or self.type_problems(node)
 
     def type_problems(self, node: Node) -> list[str]:
-        """What is handed over and does not fit what is declared."""
+        """Values that f, df and the node pass to each other, and whose types do not fit."""
         f, df = self.f, self.df
         problem = call_problem(node, f)
         handed = [f.inputs[i] for i in self.captured_inputs] + [f.outputs[i] for i in self.captured_outputs]
@@ -59,7 +59,7 @@ class Packed(NamedTuple):
 
 
 def owns_gradient(node: Node) -> bool:
-    """Does a node have a gradient of its own, of which it is one half?"""
+    """Is a node's gradient given by a graph that the node owns (`ReverseSubgraph`)?"""
     return REVERSE in node.attributes and {"Subgraph", REVERSE} <= node.graphs.keys()
 
 
@@ -69,7 +69,7 @@ def packed_nodes(graph: Graph) -> list[Node]:
 
 
 def packed_of(node: Node) -> Packed:
-    """The pair that a node owns. Raises Error where what the node says does not fit together."""
+    """The pair that a node owns. Raises Error if its attributes do not fit together."""
     real = attribute_of(node, REAL_OUTPUTS)
     if type(real) is not int:
         raise Error(f"{REAL_OUTPUTS}={node.attributes[REAL_OUTPUTS].text[:60]} is no count", code="E0211")
@@ -84,7 +84,7 @@ def packed_of(node: Node) -> Packed:
 
 
 def results_of_packed(node: Node) -> Sequence[Value]:
-    """The results that a gradient can reach; all, where what the node says does not fit together, so that somebody says so."""
+    """The results that a gradient can reach. All, if the attributes do not fit together, so that differentiation reports the error."""
     try:
         reached = packed_of(node).input_vjps
     except Error:
@@ -93,7 +93,7 @@ def results_of_packed(node: Node) -> Sequence[Value]:
 
 
 def operands_of_packed(node: Node) -> Sequence[Value]:
-    """The operands that the node's gradient gives one for."""
+    """The operands for which the node's df computes gradients."""
     try:
         return [node.inputs[index] for index in packed_of(node).output_vjps]
     except Error:
@@ -101,7 +101,7 @@ def operands_of_packed(node: Node) -> Sequence[Value]:
 
 
 def attribute_of(node: Node, name: str) -> object:
-    """The value of an attribute. Raises Error where there is none."""
+    """The value of an attribute. Raises Error if it is missing."""
     attribute = node.attributes.get(name)
     if attribute is None:
         raise Error(f"{node.kind} has no {name}", code="E0211")

@@ -5,8 +5,8 @@
     # graph df: of=f df_input_vjps=[0, 1] df_input_captured_inputs=[0] df_input_captured_outputs=[1] df_output_vjps=[0]
     graph(...): ...                     inputs = [vjps][captured inputs][captured outputs], one output per df_output_vjps
 
-The lists are kept where text keeps them, in the metadata of the two graphs, so that nothing can disagree with them; a
-`GradientPair` reads them and is the only one that writes them.
+The lists are stored only where text has them, in the metadata of the two graphs, so that no copy can disagree. Only `GradientPair`
+writes them.
 """
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ LISTS = ("df_input_vjps", "df_input_captured_inputs", "df_input_captured_outputs
 """The index lists of a reverse graph, in the order in which they are written."""
 OF, REAL_OUTPUTS, DEFINED = "of", "f_real_outputs", "defined"
 REVERSE, PACKED_PREFIX = "ReverseSubgraph", "reverse-"
-"""Where a node that owns a pair keeps df, and how what else df's metadata says is called there in the metadata around it."""
+"""Of a node that owns a pair: the attribute that is df, and the prefix with which the surrounding graph's metadata has further metadata
+of df."""
 MEMBERS = frozenset((OF, REAL_OUTPUTS, DEFINED, *LISTS))
 """Metadata that belongs to pairs."""
 
@@ -38,7 +39,7 @@ class GradientPair:
 
     @staticmethod
     def link(f: Graph, df: Graph, real_outputs: int, lists: Sequence[Sequence[int]]) -> GradientPair:
-        """Make a pair of two named graphs; `lists` in the order of `LISTS`. Raises Error when counts do not fit."""
+        """Make two named graphs a pair; `lists` are in the order of `LISTS`. Raises Error if their counts do not fit."""
         f.metadata = {**_others(f), REAL_OUTPUTS: str(real_outputs)}
         df.metadata = {**_others(df), OF: f.name}
         for name, numbers in zip(LISTS, lists, strict=True):
@@ -48,7 +49,7 @@ class GradientPair:
         return pair
 
     def unlink(self) -> None:
-        """The graphs no longer belong together; their names stay."""
+        """Remove the metadata of the pair; the graphs keep their names."""
         self.f.metadata, self.df.metadata = _others(self.f), _others(self.df)
 
     # -- the lists
@@ -62,7 +63,7 @@ class GradientPair:
 
     @property
     def input_vjps(self) -> list[int]:
-        """Outputs of f whose gradients df takes, in the order in which it takes them."""
+        """The outputs of f whose gradients df takes, in the order of df's inputs."""
         return self._numbers("df_input_vjps")
 
     @property
@@ -77,12 +78,12 @@ class GradientPair:
 
     @property
     def output_vjps(self) -> list[int]:
-        """Inputs of f whose gradients df gives."""
+        """The inputs of f whose gradients df returns."""
         return self._numbers("df_output_vjps")
 
     @property
     def defined(self) -> list[bool] | None:
-        """For each input of df, whether df was specialised to its being there; None when it was not specialised."""
+        """For each input of df, whether df was specialised for runs in which it is not None; None if df was not specialised."""
         if DEFINED not in self.df.metadata:
             return None
         flags = read_numbers(self.df, DEFINED)
@@ -90,7 +91,8 @@ class GradientPair:
 
     @property
     def assumed(self) -> list[bool]:
-        """What is taken for granted unless told otherwise: gradients of real outputs and captures are there, those of temporaries not."""
+        """Which inputs of df are defined, if nothing else is known: gradients of real outputs and captures are, gradients of temporaries
+        are not."""
         recorded = self.defined
         if recorded is not None:
             return recorded
@@ -99,13 +101,13 @@ class GradientPair:
         return [index < real for index in self.input_vjps] + [True] * captured
 
     def rename(self, f: str, df: str) -> None:
-        """Give both graphs names."""
+        """Rename both graphs."""
         self.f.name, self.df.name = f, df
         self.df.metadata = {**self.df.metadata, OF: f}
 
     # -- checking
     def problems(self) -> list[str]:
-        """What does not fit: counts, indices out of range, types of what is handed over."""
+        """What does not fit: counts, indices out of range, types of values that f passes to df."""
         try:
             real, lists = self.real_outputs, [read_numbers(self.df, name) for name in LISTS]
             flags = self.defined
@@ -146,20 +148,20 @@ class GradientPair:
 
 
 def captured_problems(values: Sequence[Value], inputs: Sequence[Value], f: str, df: str) -> list[str]:
-    """The inputs of df that are declared as something else than what f hands over."""
+    """The inputs of df whose declared types do not fit the values that f passes."""
     return [f"'{df}' takes %{taken.name} : {taken.type}, '{f}' gives %{captured.name} : {captured.type}"
             for captured, taken in zip(values, inputs)
             if not flows(captured.type, taken.type)]
 
 
 def gradient_problems(values: Sequence[Value], gradients: Sequence[Value], df: str, verb: str) -> list[str]:
-    """What df takes, or gives, as gradients of tensors, and is no tensor."""
+    """The gradients of tensors that df takes or returns, and whose declared types are no tensors."""
     return [f"'{df}' {verb} %{gradient.name} : {gradient.type} as the gradient of %{value.name} : {value.type}"
             for value, gradient in zip(values, gradients) if not may_be_gradient(value.type, gradient.type)]
 
 
 def pairs(module: Module) -> Iterator[GradientPair]:
-    """The pairs of a module, in the order of their reverse graphs. Raises Error when a graph is the gradient of one that is not there."""
+    """The pairs of a module, in the order of their reverse graphs. Raises Error if a reverse graph names a graph that is missing."""
     by_name = {graph.name: graph for graph in module.graphs if graph.name}
     for graph in module.graphs:
         if OF in graph.metadata:
@@ -171,7 +173,7 @@ def pairs(module: Module) -> Iterator[GradientPair]:
 
 
 def pair_violations(module: Module) -> list[Diagnostic]:
-    """What the verifier finds in the pairs of a module."""
+    """The problems of a module's pairs, for the verifier."""
     out = []
     try:
         for pair in pairs(module):
@@ -194,7 +196,7 @@ def read_numbers(graph: Graph, name: str) -> list[int]:
 
 
 def is_in_pair(graph: Graph) -> bool:
-    """Is the graph one of a gradient pair, so that its inputs and results stay what they are?"""
+    """Does the graph belong to a gradient pair, so that passes must not change its inputs and results?"""
     return OF in graph.metadata or REAL_OUTPUTS in graph.metadata
 
 

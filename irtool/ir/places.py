@@ -1,4 +1,4 @@
-"""Which of two nodes of a block stands first: once that is asked of a block, each node has a number between those of its neighbours."""
+"""The order of two nodes of a block. After the first question, each node of the block has a number between those of its neighbours."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -7,15 +7,17 @@ if TYPE_CHECKING:
     from irtool.ir.graph import Block, Node
 
 GAP = 1 << 200
-"""How far the numbers of neighbours are apart at first: 200 times a node fits between two of them before all get new numbers."""
+"""The distance between the numbers of neighbours at first: 200 times a node can be inserted between two nodes before all get new
+numbers."""
 
 
 LAST = 1 << 1000
-"""The number of what closes a block."""
+"""The number of the return node of a block."""
 
 
 def place_of(block: Block, node: Node) -> int:
-    """A number that grows along the block: for comparing nodes as long as none is added. The hidden parameter node is before all."""
+    """A number that increases along the block. Numbers may be compared until a node is added. The hidden parameter node has the
+    smallest."""
     if node is block.param_node:
         return -1
     if node is block.return_node:
@@ -26,14 +28,14 @@ def place_of(block: Block, node: Node) -> int:
 
 
 def comes_before(block: Block, first: Node, second: Node) -> bool:
-    """Does one node of a block stand before another?"""
-    if first is block.param_node or second is block.return_node:        # which needs no numbers
+    """Is one node of a block before another?"""
+    if first is block.param_node or second is block.return_node:        # needs no numbers
         return first is not second
     return place_of(block, first) < place_of(block, second)
 
 
 def note_place(block: Block, node: Node) -> None:
-    """A node was put where it is, into a block whose nodes have numbers."""
+    """Give a number to a node just inserted, if the nodes of its block have numbers."""
     places = block._places
     assert places is not None
     low = places[node.prev] if node.prev is not block.return_node else 0

@@ -1,4 +1,4 @@
-"""Python's operators of two operands, each said once: as syntax, as a function, as a special method, as NumPy's ufunc, and in graphs."""
+"""Python's binary operators as one table: syntax, function, special method, NumPy's ufunc, and operator in graphs."""
 from __future__ import annotations
 
 import ast
@@ -13,7 +13,7 @@ class Operator(NamedTuple):
     syntax: type[ast.operator | ast.cmpop]
     sign: str
     name: str
-    """Of the special method, without underscores; the swapped operands' is `swapped`."""
+    """The name of the special method without underscores; `swapped` is that of the method for swapped operands."""
     swapped: str
     ufunc: str
     kind: str

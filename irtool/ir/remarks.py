@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class PassNotes:
-    """What one pass said. `remarks` is None where nobody asks for them, since some take time to find."""
+    """The counters and remarks of one pass. `remarks` is None if no reader wants them, since some take time to compute."""
 
     __slots__ = ("counters", "remarks")
 
@@ -44,7 +44,7 @@ def count(what: str, number: int = 1) -> None:
 
 
 def wants_remarks() -> bool:
-    """Does anybody ask for remarks?"""
+    """Does a reader want remarks?"""
     notes = _notes.get()
     return notes is not None and notes.remarks is not None
 

@@ -1,4 +1,4 @@
-"""One pass over a graph in order that replaces values on the way: no uses needed, linear."""
+"""A walk over a graph in order that replaces values on the way, in linear time and without uses."""
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ class Sweep:
         self.replaced: dict[Value, Value] = {}
 
     def replace(self, old: Value, new: Value) -> None:
-        """What reads `old` from here on reads `new`, which must be defined before it."""
+        """Let nodes from here on read `new`, which must be defined before them, instead of `old`."""
         if new is not old:
             self.replaced[old] = self.replaced.get(new, new)
 

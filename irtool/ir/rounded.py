@@ -1,4 +1,4 @@
-"""Constants of which the text holds a few digits: a word about them before they are computed with."""
+"""Warnings about constants of which the text has only a few digits, before they are used in a computation."""
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -19,10 +19,10 @@ class RoundedWarning(UserWarning):
 
 
 def rounded_constants(graph: Graph) -> list[Node]:
-    """The nodes whose constants are known only as rounded numbers of the text; also the nodes of graphs that nodes own."""
+    """The nodes whose constants are known only as rounded numbers of the text, also in graphs that nodes own."""
     nodes = []
     graphs = [graph]
-    for each in graphs:         # grows by the graphs in it
+    for each in graphs:         # more graphs are added during the walk
         for node in each.walk():
             if node.attributes:
                 graphs += node.graphs.values()
@@ -33,7 +33,7 @@ def rounded_constants(graph: Graph) -> list[Node]:
 
 
 def remark(graphs: Iterable[Graph]) -> Diagnostic | None:
-    """The warning about the first rounded constant of the graphs, noted as said; None where no constant is rounded."""
+    """The warning about the first rounded constant of the graphs, which is then marked as reported; None if no constant is rounded."""
     graphs = list(graphs)
     nodes = [node for graph in graphs for node in rounded_constants(graph)]
     _said.update(graphs)
@@ -50,7 +50,7 @@ def remark(graphs: Iterable[Graph]) -> Diagnostic | None:
 
 
 def warn_of_rounded(graph: Graph) -> None:
-    """A Python warning at the user's line, once for a graph."""
+    """Issue a Python warning at the user's line, once per graph."""
     if graph in _said:
         return
     warning = remark([graph])

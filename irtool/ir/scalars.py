@@ -4,16 +4,17 @@ from __future__ import annotations
 from irtool.ir.errors import RunError
 
 MAX_NESTING = 50
-"""Most brackets inside each other."""
+"""Brackets may be nested so deep."""
 
 
 def words_of(text: str) -> str:
-    """The scalars of 2017, which stood between blanks, as they are written since: `0.2 True (1, 2)` -> `0.2, True, (1, 2)`."""
+    """The scalars of a 2017 text, separated by blanks there, in today's form: `0.2 True (1, 2)` -> `0.2, True, (1, 2)`."""
     return ", ".join(split_scalars(text, " "))
 
 
 def split_scalars(text: str, separator: str = ",") -> list[str]:
-    """What stands between separators outside brackets and quotes. Raises RunError where brackets do not match, or are many."""
+    """The parts between separators that are outside brackets and quotes. Raises RunError if brackets do not match, or are nested too
+    deep."""
     parts: list[str] = []
     depth, start, quote, begins = 0, 0, "", True
     for place, mark in enumerate(text):

@@ -1,9 +1,9 @@
-"""Operator schemas: what PyTorch 2.13 declares about each kind, and which overload a node means.
+"""Operator schemas: what PyTorch 2.13 declares about each kind, and the overload that a node means.
 
-The declarations are data (`schemas.txt` beside this file, 4,056 overloads of 1,974 kinds); a kind is parsed the first time it is
-asked for. Overloads stand in the order in which torch tries them, and `resolve` tries them in that order: first as torch does
-(every argument given, types are subtypes), then leniently for text that torch no longer prints (`Dynamic` operands, arguments as
-attributes, trailing defaults left out, unqualified kinds).
+The declarations are data (`schemas.txt` beside this file, 4,056 overloads of 1,974 kinds); those of a kind are parsed on first use.
+Overloads have the order in which torch tries them. `resolve` tries them in that order: first as torch does (every argument given, types are
+subtypes), then leniently, for text that torch no longer prints (`Dynamic` operands, arguments as attributes, trailing defaults left out,
+unqualified kinds).
 """
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Missing:
-    """The only instance, `MISSING`, stands for "no default"."""
+    """The class of `MISSING`, which stands for "no default"."""
 
     __slots__ = ()
 
@@ -30,11 +30,11 @@ class Missing:
 
 MISSING = Missing()
 DEFAULT_WORDS = {"Mean": 1, "contiguous_format": 0, "preserve_format": 1, "long": 4, "float": 6, "strided": 0}
-"""Defaults that the declarations write as words: the number each word stands for."""
+"""Defaults that the declarations write as words -> the number that the word stands for."""
 
 
 class AliasInfo:
-    """`(a!)` and its kin: the alias sets an argument or result belongs to, and whether the operator writes into it."""
+    """An annotation such as `(a!)`: the alias sets of an argument or result, and whether the operator writes into it."""
 
     __slots__ = ("sets", "after", "is_write", "on_elements")
 
@@ -44,7 +44,7 @@ class AliasInfo:
         """Sets after the call: `(a -> *)` puts the value into a container."""
         self.is_write = is_write
         self.on_elements = on_elements
-        """`Tensor(a!)[]`: it is the elements that are aliased, not the list."""
+        """Are the elements aliased, not the list (`Tensor(a!)[]`)?"""
 
     def __repr__(self) -> str:
         after = f" -> {'|'.join(self.after)}" if self.after != self.sets else ""
@@ -60,18 +60,18 @@ class Argument:
                  alias: AliasInfo | None) -> None:
         self.name = name
         self.type = type
-        """As the IR has it: `SymInt`, `ScalarType`, `Layout` and `MemoryFormat` are `int` there."""
+        """The type in the IR, where `SymInt`, `ScalarType`, `Layout` and `MemoryFormat` are `int`."""
         self.type_text = type_text
-        """As declared, without alias annotation: `SymInt[2]`, `ScalarType?`."""
+        """The declared type without alias annotation: `SymInt[2]`, `ScalarType?`."""
         self.fixed_size = fixed_size
-        """N of `int[N]`, where a lone int stands for N of them; else 0."""
+        """N for `int[N]`, for which one int may stand instead of N; else 0."""
         self.default = default
         self.keyword_only = keyword_only
         self.alias = alias
 
     @property
     def has_default(self) -> bool:
-        """May it be left out?"""
+        """Can the argument be left out?"""
         return self.default is not MISSING
 
     def __repr__(self) -> str:
@@ -136,7 +136,7 @@ def parse_schema(text: str) -> Schema:
 
 
 def _closing(text: str, at: int) -> int:
-    """Index of the bracket that closes the one at `at`; strings are skipped; -1 when there is none."""
+    """The position of the bracket that closes the one at `at`; strings are skipped; -1 if there is none."""
     depth = 0
     while at < len(text):
         c = text[at]
@@ -284,14 +284,15 @@ Cache = TypeVar("Cache")
 
 
 def forgets_kinds(cache: Cache) -> Cache:
-    """Have a cache of facts about kinds (a dict, or a function under `functools.cache`) emptied when kinds are declared."""
+    """A decorator for a cache of facts about kinds (a dict, or a function under `functools.cache`): the cache is emptied when kinds are
+    declared."""
     empty: Callable[[], None] = getattr(cache, "cache_clear", None) or cache.clear      # type: ignore[attr-defined]
     _caches.append(empty)
     return cache
 
 
 def declare(*declared: Schema) -> None:
-    """Declare overloads of kinds that torch does not declare. Those of a kind replace what was declared of it before."""
+    """Declare overloads of kinds that torch does not declare. They replace earlier declarations of the kind."""
     for kind in {schema.kind for schema in declared}:
         _own[kind] = tuple([schema for schema in declared if schema.kind == kind])
     for empty in _caches:
@@ -315,7 +316,7 @@ def _declarations() -> str:
 
 
 def schemas(kind: str) -> tuple[Schema, ...]:
-    """The overloads of a kind (`aten::add`), in torch's candidate order; empty for a kind torch does not declare."""
+    """The overloads of a kind (`aten::add`), in the order in which torch tries them; empty for a kind that is not declared."""
     overloads = _by_kind.get(kind)
     if overloads is None:
         overloads = _own.get(kind, ())
@@ -329,7 +330,7 @@ def schemas(kind: str) -> tuple[Schema, ...]:
                 lines.append(text[start + 1:end])
                 start = end + 1
             overloads = tuple(parse_schema(f"{kind}{line}" if line.startswith("(") else f"{kind}.{line}") for line in lines)
-        if len(_by_kind) > 20_000:      # made-up kinds of hostile input
+        if len(_by_kind) > 20_000:      # made-up kinds of hostile input would fill the cache
             _by_kind.clear()
         _by_kind[kind] = overloads
         if not overloads and "::" in kind and not kind.startswith(("aten::", "prim::")):
@@ -344,24 +345,24 @@ forgets_kinds(_by_kind)
 
 
 def schema_named(name: str) -> Schema | None:
-    """The schema called `aten::add.Tensor` (or `aten::relu`), if there is one."""
+    """The schema called `aten::add.Tensor` (or `aten::relu`); None if there is none."""
     kind = name.partition(".")[0]
     return next((schema for schema in schemas(kind) if schema.name == name), None)
 
 
 def declared_kinds() -> list[str]:
-    """All kinds torch declares, sorted, then those of others."""
+    """All kinds that torch declares, sorted, then those that others declare."""
     return [*[line for line in _declarations().split("\n") if line and line[0] not in " #"], *_own]
 
 
 def qualified(kind: str) -> str:
-    """`mul` of a 2017 text is `aten::mul`; any other kind is itself."""
+    """The qualified kind: `aten::mul` for `mul` of a 2017 text; other kinds are unchanged."""
     return kind if "::" in kind or kind[:1] == "^" else "aten::" + kind
 
 
 # ---------------------------------------------------------------- which overload
 _TENSOR_KEY = types.TENSOR.key
-_LENIENT = {        # what a value may stand for in old texts, and for torch's implicit conversions
+_LENIENT = {        # types that a value may stand for in old texts, and by torch's implicit conversions
     "int": ("float", "complex", "Scalar", "bool"),
     "bool": ("int", "float", "Scalar"),
     "float": ("complex", "Scalar"),
@@ -373,7 +374,7 @@ _accepts: dict[tuple[Type, Type, bool], bool] = {}
 
 
 def schema_of(node: Node) -> Schema | None:
-    """The overload a node means, from its operand types and attribute names; None when no declaration fits."""
+    """The overload that a node means, chosen by operand types and attribute names; None if no declaration fits."""
     key = (node.kind, len(node.outputs), *[value.type for value in node.inputs], *node.attributes)
     try:
         return _resolved[key]
@@ -386,13 +387,13 @@ def schema_of(node: Node) -> Schema | None:
 
 
 def resolve(kind: str, operands: Sequence[Type], attributes: Sequence[str] = (), results: int = -1) -> Schema | None:
-    """The first overload that takes these operands in order and these attributes by name; exact matches before lenient ones.
+    """The first overload that takes these operands in order and these attributes by name; exact matches are preferred to lenient ones.
 
-    Attributes no overload has an argument for are notes, not arguments (`warn_id=0`). Where operand types say little, the number
-    of results decides (-1: not known).
+    Attributes that are arguments of no overload are ignored (`warn_id=0`). If operand types do not decide, the number of results does (-1:
+    unknown).
     """
     candidates = schemas(qualified(kind))
-    if kind[:1] == "^":     # what stands in front of the operands is written as scalars, `^Scale(2)(%x)`
+    if kind[:1] == "^":     # leading arguments are written as scalars, `^Scale(2)(%x)`
         return next((schema for schema in candidates if len(operands) <= len(schema.arguments) and _fits(
             schema, operands, len(schema.arguments) - len(operands))), None)
     attributes = [name for name in attributes if any(name in schema.positions for schema in candidates)]
@@ -428,7 +429,8 @@ def _fits_partly(schema: Schema, operands: Sequence[Type], attributes: Sequence[
 
 
 def _spread(schema: Schema, free: Sequence[Argument], operands: Sequence[Type]) -> bool:
-    """Before mid-2018 a `Tensor[]` argument was written as that many operands, one at least: `aten::cat[dim=1](%a, %b)`."""
+    """The schema's arguments for text from before mid-2018, where a `Tensor[]` was written as its elements, at least one:
+    `aten::cat[dim=1](%a, %b)`."""
     lists = [argument for argument in free if _is_tensor_list(argument.type)]
     others = [argument for argument in free if not _is_tensor_list(argument.type) and not argument.has_default]
     return len(lists) == 1 and len(others) < len(operands) and all(is_tensor_like(operand) for operand in operands)
@@ -442,12 +444,12 @@ def _is_tensor_list(type: Type) -> bool:
 
 
 def is_tensor_like(type: Type) -> bool:
-    """A tensor type of any precision, `Dynamic` and the undefined ones included."""
+    """Is the type a tensor type, with or without known facts, or an undefined tensor's?"""
     return type.key == _TENSOR_KEY or isinstance(type, types.TensorType)
 
 
 def takes(formal: Type, actual: Type, variables: dict[str, Type]) -> bool:
-    """May a value of type `actual` be given where `formal` is declared? Binds type variables."""
+    """May a value of type `actual` be passed where `formal` is declared? Binds type variables."""
     if formal is actual:
         return True
     known = _accepts.get((formal, actual, False))
@@ -461,7 +463,7 @@ def takes(formal: Type, actual: Type, variables: dict[str, Type]) -> bool:
 
 
 def has_variables(type: Type) -> bool:
-    """Does the type hold a variable, which the operands' types decide?"""
+    """Does the type contain a variable, which the operands' types determine?"""
     return isinstance(type, TypeVariable) or any(has_variables(element) for element in type.elements)
 
 
@@ -488,7 +490,7 @@ def _bind(formal: Type, actual: Type, variables: dict[str, Type]) -> bool:
 def takes_leniently(argument: Argument, actual: Type) -> bool:
     formal = argument.type.element if isinstance(argument.type, OptionalType) else argument.type
     wanted, key = formal.key, actual.key
-    if is_tensor_like(actual):      # `Dynamic` said nothing: numbers were tensors until mid-2018
+    if is_tensor_like(actual):      # `Dynamic` was any tensor, and numbers were tensors until mid-2018
         return not isinstance(formal, (DictType, TupleType)) and wanted not in ("str", "Device")
     if is_tensor_like(formal):
         return key in _NUMBERS
@@ -504,25 +506,25 @@ _NUMBERS = tuple(type.key for type in (types.INT, types.FLOAT, types.BOOL, types
 
 # ---------------------------------------------------------------- arguments by name
 class Literal:
-    """An argument that is no operand: given as an attribute, or the schema's default."""
+    """An argument that is no operand: an attribute, or the schema's default."""
 
     __slots__ = ("value", "attribute")
 
     def __init__(self, value: object, attribute: Attribute | None = None) -> None:
         self.value = value
-        """The Python value, by the argument's type."""
+        """The Python value, converted to the argument's type."""
         self.attribute = attribute
-        """Where it was written; None for a default."""
+        """The attribute that the value is from; None for a default."""
 
     def __repr__(self) -> str:
         return f"Literal({self.value!r})"
 
 
 def node_arguments(node: Node, schema: Schema | None = None) -> list[Value | Literal | list[Value]]:
-    """What a node gives for each argument of its schema, in order; extra operands of a `...` schema follow.
+    """The value of each argument of a node's schema, in order; extra operands of a `...` schema follow.
 
-    An operand is a Value; an attribute or a default is a Literal; a `Tensor[]` written as several operands is a list of Values.
-    Raises ValueError when the node has no schema.
+    A Value for an operand; a Literal for an attribute or a default; a list of Values for a `Tensor[]` written as several operands. Raises
+    ValueError if no schema fits the node.
     """
     schema = schema or schema_of(node)
     if schema is None:
@@ -554,7 +556,7 @@ def node_arguments(node: Node, schema: Schema | None = None) -> list[Value | Lit
 
 
 def _scalars(node: Node, schema: Schema) -> list[Literal]:
-    """The scalars of a Python operator. Raises ValueError where there are more or fewer than arguments without an operand."""
+    """The scalars of a Python operator. Raises ValueError if their number is not that of the arguments without an operand."""
     from irtool.ir.attribute import Attribute
     from irtool.ir.scalars import split_scalars
 
@@ -568,7 +570,7 @@ def _scalars(node: Node, schema: Schema) -> list[Literal]:
 
 
 def _surplus(free: Sequence[Argument], operands: Sequence[Value]) -> int:
-    """How many operands the `Tensor[]` argument takes when it was written as several; -1 when it was not."""
+    """How many operands are the elements of a `Tensor[]` argument; -1 if the list is one operand."""
     lists = [i for i, argument in enumerate(free) if _is_tensor_list(argument.type)]
     if len(lists) != 1:
         return -1
@@ -579,7 +581,7 @@ def _surplus(free: Sequence[Argument], operands: Sequence[Value]) -> int:
 
 
 def node_argument(node: Node, name: str) -> Value | Literal | list[Value] | None:
-    """What a node gives for the argument called `name`: see `node_arguments`. None when no schema fits or it has no such argument."""
+    """The value of the argument called `name` (see `node_arguments`). None if no schema fits, or has no such argument."""
     schema = schema_of(node)
     if schema is None or name not in schema.positions:
         return None
@@ -588,7 +590,7 @@ def node_argument(node: Node, name: str) -> Value | Literal | list[Value] | None
 
 # ---------------------------------------------------------------- for builders
 def match_types(schema: Schema, operands: Sequence[Type | None]) -> dict[str, Type]:
-    """What the schema's type variables stand for, given operand types (None: not known)."""
+    """The types that the schema's type variables stand for, from the types of operands (None: unknown)."""
     variables: dict[str, Type] = {}
     for argument, operand in zip(schema.arguments, operands, strict=False):
         if operand is not None and has_variables(argument.type):
@@ -597,7 +599,7 @@ def match_types(schema: Schema, operands: Sequence[Type | None]) -> dict[str, Ty
 
 
 def substitute(type: Type, variables: dict[str, Type]) -> Type:
-    """The type with its variables replaced; itself when it has none."""
+    """The type with its variables replaced; the same object if it has none."""
     if isinstance(type, TypeVariable):
         return variables.get(type.name, type)
     if not has_variables(type):

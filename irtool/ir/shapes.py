@@ -1,4 +1,4 @@
-"""What tensor types say about shapes: contiguous forms, broadcasting."""
+"""Facts about shapes in tensor types: contiguous strides, broadcasting."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def contiguous(type: Type, dialect: Dialect) -> Type:
-    """A tensor type with the layout of a fresh tensor; any other type, and one of unknown sizes, as it is."""
+    """A tensor type with the strides of a fresh tensor; any other type, and a tensor type of unknown sizes, unchanged."""
     if not isinstance(type, TensorType) or type.shape is None or type.dtype is None:
         return type
     strides = contiguous_strides(type.shape)
@@ -21,12 +21,12 @@ def contiguous(type: Type, dialect: Dialect) -> Type:
 
 
 def shape_of(type: Type) -> tuple[int, ...] | None:
-    """The sizes when all are known."""
+    """The sizes, if all are known; else None."""
     return type.shape if isinstance(type, TensorType) else None
 
 
 def broadcast(shapes: Iterable[tuple[int, ...]]) -> tuple[int, ...] | None:
-    """The shape that several broadcast to; None when they do not fit."""
+    """The shape to which several shapes broadcast; None if they do not fit."""
     out: list[int] = []
     for shape in shapes:
         if len(shape) > len(out):
@@ -44,8 +44,8 @@ Layout = tuple[Sequence[int], Sequence[int]]
 
 
 def pointwise_strides(sizes: Sequence[int], operands: Sequence[Layout]) -> tuple[int, ...]:
-    """The strides of what an operator on elements makes of operands that broadcast to `sizes`: dimensions lie in memory as they do in
-    the operands, the first one counting most (torch's TensorIterator)."""
+    """The strides of the result of a pointwise operator whose operands broadcast to `sizes`: dimensions have the order in memory that
+    they have in the operands, of which the first counts most (torch's TensorIterator)."""
     plain = tuple(range(len(sizes)))
     if len(sizes) < 2:
         return _strides_in(sizes, plain)
@@ -73,7 +73,7 @@ CHANNELS_LAST = (0, 2, 3, 1)
 
 
 def _strides_in(sizes: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
-    """Strides of elements without gaps, the dimensions in this order, the last one innermost."""
+    """Strides of elements without gaps, if the dimensions have this order in memory, the last one innermost."""
     strides = [0] * len(sizes)
     step = 1
     for dim in reversed(order):
@@ -82,12 +82,12 @@ def _strides_in(sizes: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
 
 
 def _lies_in(order: Sequence[int], sizes: Sequence[int], strides: Sequence[int]) -> bool:
-    """Do the elements lie so? The stride of a single element does not matter."""
+    """Have the elements this order in memory? The stride of a dimension of size 1 does not matter."""
     return 0 in sizes or all(sizes[dim] == 1 or strides[dim] == step for dim, step in enumerate(_strides_in(sizes, order)))
 
 
 def _has_no_gaps(sizes: Sequence[int], strides: Sequence[int]) -> bool:
-    """Do the elements lie one after the other in some order of dimensions?"""
+    """Are the elements in memory without gaps, in some order of dimensions?"""
     step = 1
     for stride, size in sorted(zip(strides, sizes, strict=True)):
         if size > 1:
@@ -104,7 +104,7 @@ def _spread(sizes: Sequence[int], shape: Sequence[int], strides: Sequence[int]) 
 
 
 def _compare(sizes: Sequence[int], spread: list[list[int]], inner: int, outer: int) -> int:
-    """1: the two dimensions change places; -1: they stay; 0: the operands do not tell."""
+    """1: the two dimensions change places; -1: they stay; 0: the operands do not decide."""
     for strides in spread:
         mine, other = strides[inner], strides[outer]
         if mine and other:

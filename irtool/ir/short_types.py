@@ -8,7 +8,7 @@ WORDS = {"float": "f", "uint": "u", "int": "i", "complex": "c"}
 
 
 def short_type(type: Type) -> str:
-    """A short spelling, which leaves out strides, device and requires_grad; `?` is a size that is not known."""
+    """A short spelling, without strides, device and requires_grad; `?` is an unknown size."""
     if isinstance(type, TensorType):
         word = short_dtype(type.dtype) if type.dtype is not None else "Tensor"
         if type.sizes is None:

@@ -1,11 +1,11 @@
-"""Where text came from: files, positions, diagnostics with a caret."""
+"""Places in texts: files, positions, diagnostics with a caret."""
 from __future__ import annotations
 
 import re
 
 
 class SourceFile:
-    """A named text; answers for its lines. `first_line` is 1 unless the text is a piece of a larger file."""
+    """A text with a name, and access to its lines. `first_line` is 1 unless the text is a part of a larger file."""
 
     __slots__ = ("name", "text", "first_line", "_lines")
 
@@ -16,18 +16,18 @@ class SourceFile:
         self._lines: list[str] | None = None
 
     def line(self, number: int) -> str:
-        """Text of a 1-based line of the file, without its newline; empty when there is none."""
+        """The text of a line (from 1) without its newline; empty if there is no such line."""
         if self._lines is None:
             self._lines = self.text.split("\n")
         index = number - self.first_line
         return self._lines[index] if 0 <= index < len(self._lines) else ""
 
     def about(self, line: int, comment: str, message: str) -> Diagnostic | None:
-        """A diagnostic about a node, which stands in a line and has a source comment; None where neither says where it is."""
+        """A diagnostic about a node with this line and source comment; None if neither says where the node is."""
         return self.marked(line, message) if line else None
 
     def marked(self, number: int, message: str, severity: str = "error") -> Diagnostic:
-        """A diagnostic about all of a line, but the spaces around it."""
+        """A diagnostic about a whole line, without the spaces around its text."""
         line = self.line(number)
         return Diagnostic(severity, message, self, number, len(line) - len(line.lstrip()) + 1, len(line.rstrip()) + 1)
 
@@ -49,7 +49,7 @@ class Diagnostic:
         self.code = code
 
     def where(self) -> str:
-        """`file:line:col: `, as much of it as is known."""
+        """`file:line:col: `, or the known part of it."""
         name = self.source.name if self.source is not None else ""
         parts = [name] if name else []
         if self.line:
@@ -59,7 +59,7 @@ class Diagnostic:
         return ":".join(parts) + ": " if parts else ""
 
     def coded(self) -> str:
-        """The message, with the code behind it."""
+        """The message, followed by the code."""
         return f"{self.message} [{self.code}]" if self.code else self.message
 
     def render(self) -> str:
@@ -82,23 +82,23 @@ class Diagnostic:
 
 
 MAX_SHOWN = 400
-"""Longer source lines are not echoed: a caret nobody can see helps nobody."""
+"""Longer source lines are not shown, since the caret would be out of sight."""
 
 
 def shown(line: str) -> str:
-    """A source line safe to echo: control characters other than tabs become U+FFFD, one column each."""
+    """A source line that is safe to print: control characters other than tabs become U+FFFD, one column each."""
     return "".join(c if c == "\t" or c.isprintable() else "�" for c in line)
 
 
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Characters that command a terminal, or turn the line around, and halves of characters; not tab and newline."""
+"""Characters that control a terminal or change the direction of text, and lone surrogates; not tab and newline."""
 
 
 def clean(text: str, form: str = "") -> str:
-    """Text that does nothing to a terminal but stand there: each control character is written out, `\\x1b` or as `form` says (`#{:x}`)."""
+    """Text that is safe to print: each control character is written out, as `\\x1b` or in this form (`#{:x}`)."""
     return _UNSEEN.sub(lambda match: form.format(ord(match[0])) if form else ascii(match[0])[1:-1], text)
 
 
 def quoted(name: str) -> str:
-    """A name from a file, for a message: on one line, and as `clean`."""
+    """A name from a file for a message: in one line, and safe to print."""
     return clean(name).replace("\n", "\\n").replace("\t", "\\t")

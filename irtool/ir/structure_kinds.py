@@ -1,4 +1,4 @@
-"""Kinds of nodes that put values together, take them apart, change lists, or stand for gradients that may be undefined: one list each."""
+"""Sets of kinds of nodes that put values together, take them apart, change lists, or stand for gradients that may be undefined."""
 from __future__ import annotations
 
 from irtool.ir.constants import CONSTANT_KINDS
@@ -10,9 +10,9 @@ def kinds(words: str) -> frozenset[str]:
 
 
 UNDEFINED_KINDS = kinds("prim::Undefined prim::AutogradZero")
-"""Kinds that give the undefined gradient."""
+"""Kinds whose result is the undefined gradient."""
 GRADIENT_KINDS = kinds("prim::GradOf prim::AutogradAdd")
-"""Kinds that take gradients which may be undefined."""
+"""Kinds that take gradients that may be undefined."""
 ASKING_DEFINED = kinds("prim::AutogradAnyNonZero prim::AnyDefined")
 """Kinds that ask whether a gradient is defined."""
 COMBINING_KINDS = kinds("""
@@ -21,9 +21,9 @@ prim::AutogradAdd
 """)
 """Kinds that put lists, tuples or gradients together."""
 ELEMENT_KINDS = kinds("aten::__getitem__ prim::ListUnpack prim::TupleUnpack prim::TupleIndex aten::pop")
-"""Kinds that give elements of lists and tuples."""
+"""Kinds whose results are elements of lists and tuples."""
 GIVE_CHANGED_LIST = kinds("aten::append aten::_set_item aten::add_")
-"""Kinds that change a list and give the list back."""
+"""Kinds that change a list and return it."""
 CONTAINERS = kinds("prim::ListConstruct prim::TupleConstruct prim::DictConstruct prim::SetAttr aten::append aten::_set_item aten::insert")
 """Kinds that put an operand into a container."""
 SHARING_KINDS = kinds("""
@@ -41,19 +41,19 @@ LIST_RESHAPING_KINDS = kinds("aten::__getitem__ aten::select aten::slice aten::a
 STRUCTURE = kinds("""
 prim::ListConstruct prim::TupleConstruct prim::TupleUnpack prim::ListUnpack prim::TupleIndex prim::NamedTupleConstruct
 """)
-"""Kinds that only put values together and take them apart: differentiation hands gradients on without a formula."""
+"""Kinds that only put values together and take them apart, which differentiation follows without a formula."""
 TYPE_CASTS = kinds("prim::unchecked_cast prim::unchecked_unwrap_optional aten::_unwrap_optional")
 """Kinds whose result is the operand, under another type."""
 SIZE_QUESTIONS = kinds("aten::size aten::dim prim::dtype")
 """Kinds that ask for the rank, the sizes or the dtype of a tensor."""
 FREE_QUESTIONS = kinds("prim::ListConstruct aten::size aten::dim aten::len prim::dtype")
-"""Kinds that ask about a tensor, or make a list of the answers: computing them again costs nothing."""
+"""Kinds that ask about a tensor, or make a list of the answers; computing them again costs nothing."""
 MOVERS = kinds("""
 prim::ListConstruct prim::TupleConstruct prim::NamedTupleConstruct prim::DictConstruct prim::TupleUnpack prim::TupleIndex
 prim::TupleSlice prim::ListUnpack prim::unchecked_cast prim::unchecked_unwrap_optional prim::Uninitialized prim::RaiseException
 prim::profile prim::CreateObject prim::SetAttr prim::GetAttr
 """)
-"""Kinds that put values together, take them apart or hand them on, whatever the values are."""
+"""Kinds that put values together, take them apart or return them, whatever the values are."""
 HANDING_ON = kinds("""
 prim::ListConstruct prim::ListUnpack prim::TupleConstruct prim::TupleUnpack prim::TupleIndex prim::unchecked_cast
 prim::unchecked_unwrap_optional prim::AutogradAnyNonZero prim::AutogradAllNonZero prim::AutogradZero prim::Uninitialized
@@ -70,7 +70,7 @@ CONSTRUCTS = kinds("prim::TupleConstruct prim::ListConstruct")
 GROUP_KINDS = kinds("prim::DifferentiableGraph prim::GraphExecutor")
 """Kinds of nodes that own a graph with a gradient."""
 NOT_COUNTED = kinds("prim::Constant prim::GradOf prim::TupleConstruct prim::TupleUnpack prim::AutogradZero prim::Undefined")
-"""Kinds that measures of a gradient pair leave out: constants, frames of regions (their bodies count), tuples, undefined gradients."""
+"""Kinds that measures of a gradient pair leave out: constants, GradOf (the nodes in its block count), tuples, undefined gradients."""
 TUPLE_FORWARDING = kinds("""
 prim::If prim::Loop prim::Uninitialized prim::Param aten::__getitem__ prim::DifferentiableGraph prim::unchecked_cast
 """)
@@ -82,7 +82,7 @@ UNPACKS = kinds("prim::TupleUnpack TupleUnpack prim::ListUnpack ListUnpack")
 CHUNKS = kinds("prim::ConstantChunk ConstantChunk prim::FusedChunk FusedChunk")
 """Kinds that take a tensor apart into equal pieces."""
 PROFILE_KINDS = CONSTANT_KINDS | kinds("prim::profile prim::profile_ivalue")
-"""Kinds that no profile is taken of."""
+"""Kinds whose results torch does not profile."""
 PYTHON_OPERATORS = kinds("prim::PythonOp prim::IgnoredPythonOp")
 """Kinds that call a Python function."""
 LIST_MAKERS = frozenset(("aten::list", "aten::slice", "aten::unbind", "aten::split", "aten::chunk", "prim::ListConstruct"))

@@ -1,4 +1,4 @@
-"""Relations between types, as torch has them: same, subtype, join (what a value is that may be of either type)."""
+"""Relations between types, as in torch: same, subtype, join (the type of a value that may have either of two types)."""
 from __future__ import annotations
 
 from irtool.ir.type_model import (
@@ -21,15 +21,15 @@ NUMBERS = frozenset(("int", "float", "complex"))
 
 
 def same(a: Type, b: Type) -> bool:
-    """Are the two one type, however spelled? (`string` and `str`; `Dynamic` and `Tensor`)"""
+    """Are the two the same type, however spelled? (`string` and `str`; `Dynamic` and `Tensor`)"""
     return a is b or a.key == b.key
 
 
 def is_subtype(a: Type, b: Type) -> bool:
-    """May a value of type `a` stand where a `b` is expected?
+    """May a value of type `a` be used where a `b` is expected?
 
-    Tensors by refinement, `T` and `None` under `T?`, numbers under `Scalar`, everything under `Any`; tuples and futures by
-    element; lists and dicts only of equal elements, except that a list of refined tensors is a list of tensors.
+    A tensor with more known facts is a subtype of one with fewer; `T` and `None` of `T?`, numbers of `Scalar`, everything of `Any`; tuples
+    and futures by their elements. Lists and dicts must have equal elements, but tensors among them may have more known facts.
     """
     if a is b or a.key == b.key or b.key == "Any":
         return True
@@ -79,7 +79,8 @@ def _under_same_kind(a: Type, b: Type) -> bool:
 
 
 def _equal_up_to_tensors(a: Type, b: Type) -> bool:
-    """Equal, where a refined tensor counts as a tensor at any depth (shapes are facts, not what a container is declared to hold)."""
+    """Are the types equal, if facts about tensors are ignored at any depth? (Shapes are facts, not part of what a container is declared
+    to contain.)"""
     a, b = _once_optional(a), _once_optional(b)
     if isinstance(a, TensorType) and isinstance(b, TensorType):
         return _refines(a, b)
@@ -90,14 +91,14 @@ def _equal_up_to_tensors(a: Type, b: Type) -> bool:
 
 
 def _once_optional(type: Type) -> Type:
-    """`T??` is `T?`."""
+    """Simplifies `T??` to `T?`."""
     while isinstance(type, OptionalType) and isinstance(type.element, OptionalType):
         type = type.element
     return type
 
 
 def _refines(a: TensorType, b: TensorType) -> bool:
-    """Does `a` know all that `b` knows?"""
+    """Does tensor type `a` contain all facts of `b`?"""
     for name in ("dtype", "requires_grad", "device", "strides", "undefined", "marks"):
         expected = getattr(b, name)
         if expected is not None and getattr(a, name) != expected:
@@ -108,7 +109,7 @@ def _refines(a: TensorType, b: TensorType) -> bool:
 
 
 def merge_tensors(a: TensorType, b: TensorType) -> TensorType:
-    """What two tensor types agree on, in today's spelling."""
+    """The facts on which two tensor types agree, in today's spelling."""
     sizes = None
     if a.sizes is not None and b.sizes is not None and len(a.sizes) == len(b.sizes):
         sizes = tuple(x if x == y else None for x, y in zip(a.sizes, b.sizes, strict=True))
@@ -121,7 +122,7 @@ def merge_tensors(a: TensorType, b: TensorType) -> TensorType:
 
 
 def join(a: Type, b: Type) -> Type | None:
-    """The least type above both that torch gives the result of an `If` or a `Loop`; None when there is none but Any."""
+    """The least type above both, which torch gives the result of an `If` or a `Loop`; None if only Any is above both."""
     if is_subtype(a, b):
         return b
     if is_subtype(b, a):

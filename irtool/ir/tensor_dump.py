@@ -15,7 +15,7 @@ SHOWN = 10
 """Tensors of more elements print as `<Tensor>`."""
 
 LINE = 80
-"""Width that rows are broken at."""
+"""The width at which rows are broken."""
 
 
 def dump_text(numbers: Sequence[Number], shape: tuple[int, ...], dtype: str) -> str:
@@ -33,7 +33,7 @@ def dump_text(numbers: Sequence[Number], shape: tuple[int, ...], dtype: str) -> 
 
 
 def literal_of(numbers: Sequence[Number], shape: tuple[int, ...], dtype: str, data: object | None = None) -> TensorLiteral:
-    """The literal of a computed tensor, with torch's text; `data` is its array, which later steps then use instead of the text."""
+    """The literal of a computed tensor, with torch's text; `data` is its array, which later steps use instead of the text."""
     return TensorLiteral(dump_text(numbers, shape, dtype), dtype, shape, data)
 
 

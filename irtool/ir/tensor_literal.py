@@ -1,4 +1,4 @@
-"""Tensors as the text has them: `{1}`, ` 1  2 [ CPUDoubleType{2} ]`, `<Tensor>`. Decoded to Python numbers, without NumPy."""
+"""Tensors in text: `{1}`, ` 1  2 [ CPUDoubleType{2} ]`, `<Tensor>`. They are decoded to Python numbers, without NumPy."""
 from __future__ import annotations
 
 import re
@@ -14,23 +14,23 @@ if TYPE_CHECKING:
 Number = int | float | complex | bool
 INTEGERS = frozenset(("uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64"))
 NUMBER_DTYPES = frozenset((None, "float64", "int64", "bool", "complex128"))
-"""dtypes that a Python number has as a tensor."""
+"""The dtypes that a Python number has when it becomes a tensor."""
 NUMBER_CHARACTERS = frozenset("0123456789+-.enaif")
 MAX_ELEMENTS = 1_000_000
-"""A printed tensor has at most ten elements; a text that claims more than this is not believed."""
+"""Texts that claim more elements are refused: torch prints at most ten."""
 
 
 SINGLE_DIGITS = 6
-"""A single element is printed with so many digits at most."""
+"""A single element is printed with at most this many digits."""
 
 _FOUR_DIGITS = re.compile(r"-?\d+\.\d{4}(?:e[+-]?\d+)?|-?\d\.?(?:e[+-]?\d+)")
 
 
 class TensorLiteral:
-    """A tensor attribute's text and, on request, what it says.
+    """The text of a tensor attribute, decoded on first use.
 
-    `data` is the array itself where somebody has put one (a sidecar file of constants); the text is then not consulted.
-    Two literals are equal when their texts are; a literal with `data` equals only itself.
+    `data` is the tensor's array if it is known (from a file of constants), and then replaces the text. Two literals are equal if their
+    texts are; a literal with `data` equals only itself.
     """
 
     __slots__ = ("text", "data", "_dtype", "_shape", "_known", "_numbers")
@@ -47,9 +47,9 @@ class TensorLiteral:
 
     @staticmethod
     def element(number: Number, dtype: str) -> TensorLiteral:
-        """The tensor without dimensions, in all its digits.
+        """The tensor without dimensions, with all digits of the number.
 
-        Of a dtype that Python numbers have, as ` 2.5 [ CPUDoubleType{} ]`: braces alone stand for a number there (`is_number`).
+        For dtypes of Python numbers, the text is ` 2.5 [ CPUDoubleType{} ]`, since `{2.5}` would be a number (`is_number`).
         """
         if isinstance(number, complex):
             text = f"({number.real!r},{number.imag!r})"
@@ -70,29 +70,29 @@ class TensorLiteral:
 
     @property
     def has_data(self) -> bool:
-        """Does the text hold numbers (it does not in `<Tensor>`), or has somebody put the array?"""
+        """Are the elements known: does the text contain numbers (`<Tensor>` does not), or is there an array?"""
         return self.data is not None or not self.text.startswith("<")
 
     @property
     def dtype(self) -> str | None:
-        """torch's dtype name (`float32`) where the text says it, else None (`{1}` does not)."""
+        """torch's dtype name (`float32`) if the text says it; else None, as for `{1}`."""
         self._read_tag()
         return self._dtype
 
     @property
     def shape(self) -> tuple[int, ...] | None:
-        """Sizes; `()` for `{1}` unless the value's type says more, None for `<Tensor>`."""
+        """The sizes; `()` for `{1}` unless the value's type says more; None for `<Tensor>`."""
         self._read_tag()
         return self._shape
 
     @property
     def is_number(self) -> bool:
-        """Does the literal stand for a Python number, as in a trace of `x * 2`? Not `{2}` of another dtype, nor ` 2 [ CPULongType{} ]`."""
+        """Is the literal a Python number, as in a trace of `x * 2`? Not `{2}` of another dtype, nor ` 2 [ CPULongType{} ]`."""
         return self.data is None and self.text.startswith("{") and self.shape == () and self.dtype in NUMBER_DTYPES
 
     @property
     def is_exact(self) -> bool:
-        """Does the text hold all digits of its one element? A dump of several elements is rounded."""
+        """Does the text contain all digits of its one element? A dump of several elements is rounded."""
         return self.data is None and (self.text.startswith("{") or self.shape == () and self.has_data)
 
     @property
@@ -102,9 +102,9 @@ class TensorLiteral:
 
     @property
     def is_rounded(self) -> bool:
-        """May the tensor have had more digits than the text? torch prints four behind the point, of a single element six in all.
+        """May the tensor have more digits than the text? torch prints four after the point; of a single element, six in all.
 
-        Whole numbers are exact as they are printed, and so are texts of all digits, as irtool writes them.
+        Whole numbers are printed exactly, and irtool writes texts with all digits.
         """
         text = self.text
         if self.data is not None or text.startswith("<"):
@@ -118,7 +118,7 @@ class TensorLiteral:
         return bool(fractions) and all(_FOUR_DIGITS.fullmatch(word) for word in fractions)
 
     def with_type(self, dtype: str | None, shape: tuple[int, ...] | None) -> TensorLiteral:
-        """The literal with dtype and shape of the value's type, where the text says neither."""
+        """The literal with the dtype and shape of the value's type, if the text does not say them."""
         if dtype is None and shape is None:
             return self
         is_braced = self.text.startswith("{")
@@ -127,10 +127,10 @@ class TensorLiteral:
         return TensorLiteral(self.text, self.dtype or dtype, self.shape if shape is None or not is_braced else shape, self.data)
 
     def numbers(self) -> list[Number]:
-        """The elements in row-major order. Raises UnsupportedError for `<Tensor>` and Error for a text that does not add up.
+        """The elements in row-major order. Raises UnsupportedError for `<Tensor>`, and Error for a text that contradicts itself.
 
-        Numbers are the array's where there is one, else as printed: 4 to 6 digits. Elements of complex tensors are
-        printed without their imaginary parts.
+        Numbers are those of the array if it is known, else those of the text, with 4 to 6 digits. Text omits the imaginary parts of complex
+        elements.
         """
         if self.data is not None:
             array: Any = self.data
@@ -141,7 +141,7 @@ class TensorLiteral:
         return self._numbers
 
     def item(self) -> Number:
-        """The only element. Raises Error when there is not exactly one."""
+        """The only element. Raises Error if there is not exactly one."""
         elements = self.numbers()
         if len(elements) != 1:
             raise Error(f"tensor '{_short(self.text)}' has {len(elements)} elements, expected 1", code="E0113")
@@ -255,14 +255,14 @@ def _number(token: str, text: str) -> Number:
 
 
 def _apart(body: str) -> str:
-    """A negative number that fills its column touches what stands before it: `Columns 1 to 8-1.5e+06`."""
+    """Separates a negative number that fills its column from the text before it: `Columns 1 to 8-1.5e+06`."""
     if "-" not in body:
         return body
     return "".join(" -" if c == "-" and body[i - 1:i].isdecimal() else c for i, c in enumerate(body))
 
 
 class _Dump:
-    """The element dump: rows, in blocks of columns where they are wide, in slices `(1,.,.) =` from three dimensions on."""
+    """Reads the dump of elements: rows, in blocks of columns if they are wide, in slices `(1,.,.) =` from three dimensions on."""
 
     __slots__ = ("rows", "columns", "first", "last", "base", "place", "scale", "elements")
 
@@ -270,9 +270,9 @@ class _Dump:
         self.columns = shape[-1] if shape else 1
         self.rows = shape[-2] if len(shape) > 1 else 1
         self.first, self.last = 0, max(self.columns, 1)
-        """Columns of the present block."""
+        """The columns of the current block."""
         self.base = -self.rows * self.columns if len(shape) > 2 else 0
-        """Row-major number of the present slice's first element; no slice yet from three dimensions on."""
+        """The row-major number of the current slice's first element; from three dimensions on, there is no slice at first."""
         self.place = 0
         self.scale = 1.0
         self.elements: dict[int, tuple[Number, float]] = {}

@@ -1,4 +1,4 @@
-"""What the type of a tensor answers about the tensor: its dtype, device, number of dimensions and sizes."""
+"""Questions about a tensor that its type can answer: its dtype, device, number of dimensions and sizes."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -9,7 +9,8 @@ from irtool.ir.types import TensorType
 
 
 def answer(kind: str, type: TensorType, operands: Sequence[object] = ()) -> object:
-    """The result of an operator of ANSWERS on a tensor of a type; NOT_CONSTANT if the type leaves it open. operands: the other operands."""
+    """The result of an operator of ANSWERS on a tensor of a type; NOT_CONSTANT if the type does not determine it. operands: the other
+    operands."""
     result = ANSWERS[kind](type, *operands)
     return NOT_CONSTANT if result is None else result
 

@@ -32,14 +32,14 @@ class Type:
 
     @property
     def key(self) -> str:
-        """A text that is equal for two spellings of one type and for nothing else."""
+        """A text that all spellings of one type share, and no other type."""
         if not self._key:
             self._key = self._make_key()
         return self._key
 
     @property
     def elements(self) -> tuple[Type, ...]:
-        """The types it is made of; empty for a leaf."""
+        """The types of which the type is made; empty for a leaf."""
         return ()
 
     def _make_key(self) -> str:
@@ -59,7 +59,7 @@ class Type:
 
 
 class SimpleType(Type):
-    """A type that is one word. `name` is today's word (`str` for `string`), except `None` for `NoneType`."""
+    """A type that is one word. `name` is today's word: `str` for `string`. (But `None` for `NoneType`.)"""
 
     __slots__ = ("name",)
 
@@ -72,14 +72,14 @@ class SimpleType(Type):
 
 SAME_IN_GRAPHS = {"ScalarType": "int", "Layout": "int", "MemoryFormat": "int", "SymInt": "int", "SymFloat": "float",
                   "SymBool": "bool", "Dimname": "str"}
-"""Words of the operator signatures that a value's type never distinguishes: the values in a graph are plain numbers."""
+"""Words that only signatures of operators distinguish: the values in a graph are plain numbers."""
 
 
 class TensorType(Type):
-    """A tensor and what is known about it; None stands for "not known".
+    """A tensor with the known facts about it; None stands for an unknown fact.
 
-    `sizes` has None for an unknown size; `strides` are there only when all are known. `marks` says per dimension whether the
-    text has `!` (its stride was not the contiguous one: dialects before 2019-08), None when no dimension has it.
+    `sizes` has None for an unknown size; `strides` are set only if all are known. `marks` says per dimension whether the text has `!` (the
+    stride is not the contiguous one: dialects before 2019-08); it is None if no dimension has.
     """
 
     __slots__ = ("dtype", "sizes", "strides", "requires_grad", "device", "undefined", "marks", "shape")
@@ -95,14 +95,14 @@ class TensorType(Type):
         self.undefined = undefined
         self.marks = marks
         self.shape: tuple[int, ...] | None = None
-        """Sizes when all of them are known, else None."""
+        """The sizes if all of them are known, else None."""
         if sizes is not None:
             known = tuple([size for size in sizes if size is not None])
             self.shape = known if len(known) == len(sizes) else None
 
     @property
     def rank(self) -> int | None:
-        """Number of dimensions, None when not known."""
+        """The number of dimensions; None if unknown."""
         return None if self.sizes is None else len(self.sizes)
 
     def _make_key(self) -> str:
@@ -112,7 +112,7 @@ class TensorType(Type):
 def tensor_text(dtype: str | None, sizes: tuple[int | None, ...] | None, strides: tuple[int, ...] | None,
                 requires_grad: bool | None, device: str | None, undefined: bool | None = None,
                 marks: tuple[bool, ...] | None = None) -> str:
-    """A tensor type in today's spelling (plus `!` marks, which today has no spelling for)."""
+    """A tensor type in today's spelling, plus `!` marks, which have no spelling today."""
     word = "Tensor" if dtype is None else DTYPE_WORDS.get(dtype, dtype)
     parts: list[str] = []
     if sizes is not None:
@@ -274,7 +274,7 @@ class AwaitType(WrapperType):
 
 
 class ClassType(Type):
-    """A class, or any word nothing else claims: `__torch__.a.b.___torch_mangle_4.Foo`, `UserType<Foo>`."""
+    """A class, or any other word that is no known type: `__torch__.a.b.___torch_mangle_4.Foo`, `UserType<Foo>`."""
 
     __slots__ = ("name",)
 

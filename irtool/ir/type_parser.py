@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from irtool.ir.dialect import Dialect
 
 MAX_DEPTH = 100
-"""Deeper nesting is refused: nothing real comes near, and the reader is recursive."""
+"""Deeper nesting is refused, since the parser is recursive. Real types are far from it."""
 
 MAX_DIGITS = 4000
 """Longer numbers are refused (Python itself refuses to read more than 4300 digits)."""
@@ -52,7 +52,7 @@ TENSOR_WORDS: dict[str, bool | None] = {"Tensor": None, "Dynamic": None, "UNKNOW
 
 
 class TypeSyntaxError(Error):
-    """Text that is no type; `offset` is where in it the trouble is."""
+    """Text that is no type; `offset` is the position of the error in it."""
 
     code = "E0106"
 
@@ -90,7 +90,8 @@ for _kind in (AwaitType, ClassType, DictType, EnumType, FutureType, InterfaceTyp
 
 
 def read_type(text: str, start: int, dialect: Dialect | None = None) -> tuple[Type, int]:
-    """The longest type that begins at `text[start]`, and where it ends. Raises TypeSyntaxError (offset counts in `text`)."""
+    """The longest type that begins at `text[start]`, and the position of its end. Raises TypeSyntaxError (its offset counts from the
+    start of `text`)."""
     parser = _TypeParser(text, start, dialect is not None and dialect.bare_sizes)
     parsed = parser.type(0)
     return parsed, parser.pos
@@ -110,7 +111,7 @@ def _short(text: str) -> str:
 
 
 class _TypeParser:
-    """A reader with a position. Each method reads one thing and leaves `pos` behind it."""
+    """A parser with a position. Each method reads one thing and moves `pos` behind it."""
 
     __slots__ = ("text", "pos", "bare")
 
@@ -130,7 +131,7 @@ class _TypeParser:
         return TypeSyntaxError(message, self.pos, code)
 
     def next_is(self, token: str) -> bool:
-        """Skip blanks; does `token` follow? Then it is read."""
+        """Skip blanks; read `token` if it follows. Returns whether it did."""
         self.blanks()
         if self.text.startswith(token, self.pos):
             self.pos += len(token)
@@ -192,7 +193,7 @@ class _TypeParser:
         return parsed
 
     def finish(self, type: Type, start: int, intern: bool) -> Type:
-        """Give a fresh type its text, or the one that already has that text."""
+        """Give a new type its text; returns the type that already has this text, if there is one."""
         text = self.text[start:self.pos]
         type.text = text
         type._key = ""
@@ -201,7 +202,7 @@ class _TypeParser:
         return (_interned_bare if self.bare else _interned).setdefault(text, type)
 
     def bracket(self, element: Type) -> Type:
-        """What stands in `[...]` after a type."""
+        """A suffix `[...]` of a type."""
         self.pos += 1
         if self.next_is("]"):
             return ListType(element)
@@ -240,7 +241,7 @@ class _TypeParser:
         return parsed
 
     def parenthesis(self, depth: int) -> Type:
-        """`(A, B)`: a tuple; `(2, 3)`: sizes (dialect A1), which no tuple can be mistaken for unless it is empty."""
+        """`(A, B)`: a tuple; `(2, 3)`: sizes (dialect A1). Only the empty `()` is ambiguous."""
         self.pos += 1
         self.blanks()
         follows = self.text[self.pos:self.pos + 1]
@@ -266,7 +267,7 @@ class _TypeParser:
         return listed[0]
 
     def called(self, word: str, depth: int) -> Type | None:
-        """`word(...)`; None when the parenthesis does not belong to the type."""
+        """`word(...)`; None if the parenthesis does not belong to the type."""
         if word in ("Tensor", "ProfiledTensor") and self.text.startswith("(dtype = ", self.pos):
             return self.profiled()
         if word in DTYPES or word in TENSOR_WORDS or (word.endswith("Tensor") and word[:-6] in DTYPES):
@@ -288,7 +289,7 @@ class _TypeParser:
         return None
 
     def subscripted(self, word: str, depth: int) -> Type | None:
-        """`word[...]` in Python's spelling; None when the bracket is a suffix."""
+        """`word[...]` in Python's spelling; None if the bracket is a suffix."""
         if word not in PYTHON_GENERICS or self.text.startswith("[]", self.pos):
             return None
         self.pos += 1
@@ -333,7 +334,7 @@ class _TypeParser:
             self.expect(",")
 
     def skip_default(self) -> None:
-        """The default of a field, which is part of the text only; strings stand there without quotes."""
+        """Skip the default of a field, which is part of the text only; strings in it have no quotes."""
         open_brackets = 0
         while self.pos < len(self.text):
             char = self.text[self.pos]
@@ -343,7 +344,7 @@ class _TypeParser:
             self.pos += 1
 
     def angled(self, word: str) -> Type:
-        """`Enum<a.b.C>`, `UserType<Foo>`, or a class whose qualified name holds `<locals>`."""
+        """`Enum<a.b.C>`, `UserType<Foo>`, or a class whose qualified name contains `<locals>`."""
         text, start = self.text, self.pos - len(word)
         while self.pos < len(text) and text[self.pos] == "<":
             close = text.find(">", self.pos)
@@ -358,7 +359,7 @@ class _TypeParser:
 
     # -- tensors
     def profiled(self) -> Type:
-        """`ProfiledTensor(dtype = Float , shape = (2, 3)`: printed without the last parenthesis."""
+        """`ProfiledTensor(dtype = Float , shape = (2, 3)`, which torch prints without the last parenthesis."""
         self.pos += len("(dtype = ")
         dtype = DTYPES.get(self.word())
         self.blanks()
@@ -374,7 +375,7 @@ class _TypeParser:
         return TensorType(dtype, sizes)
 
     def refinement(self, word: str | None) -> TensorType:
-        """Sizes and options up to `)`; the parenthesis has been read. `word` is None for bare sizes."""
+        """Sizes and options up to `)`, after the opening parenthesis. `word` is None for bare sizes."""
         dtype: str | None = None
         undefined: bool | None = None
         if word is not None:
@@ -413,7 +414,7 @@ class _TypeParser:
         return TensorType(dtype, sizes, strides, None if grad is None else grad == "1", options.get("device"), undefined, marks)
 
     def dimensions(self) -> tuple[tuple[int | None, ...], tuple[int, ...] | None, tuple[bool, ...] | None, bool]:
-        """Sizes, strides (of `2:3`), `!` marks; and whether a comma was read after which no size follows."""
+        """Sizes, strides (of `2:3`), `!` marks; and whether the last size is followed by a comma."""
         sizes: list[int | None] = []
         strides: list[int] = []
         marks: list[bool] = []
@@ -480,11 +481,11 @@ OPTIONS = ("strides", "requires_grad", "device", "layout")
 
 KNOWN_WORDS = dict.fromkeys((*TENSOR_WORDS, *SIMPLE_NAMES, *DTYPES, *(f"{word}Tensor" for word in DTYPES), *WRAPPERS, *ANGLED,
                              "NamedTuple", "Union", "Dict", "List", "Optional", "ProfiledTensor"))
-"""Every word that is a type or begins one, those first that a slip is likeliest to mean."""
+"""Every word that is a type or begins one, ordered by how likely a misspelt word means it."""
 
 
 def plain_type(word: str) -> Type:
-    """The type of a word that nothing follows."""
+    """The type of a word that is not followed by brackets or parentheses."""
     name = SIMPLE_NAMES.get(word)
     if name is not None:
         return SimpleType(name)
@@ -499,7 +500,7 @@ def plain_type(word: str) -> Type:
 
 
 def misspelt(word: str) -> str:
-    """The known word that `word` is one slip away from (a letter too many, too few, another, or two swapped); usually none.
+    """The known word that `word` misspells by one edit (a letter more, less, another, or two swapped); None for most words.
 
     Other words without a dot are classes and type variables of hand-written text.
     """
@@ -512,7 +513,7 @@ def misspelt(word: str) -> str:
 
 
 def one_slip(word: str, known: str) -> bool:
-    """Is the one text made from the other by inserting, dropping, changing a character, or swapping two neighbours?"""
+    """Is one text made from the other by inserting, removing or changing a character, or swapping two neighbours?"""
     same = 0
     while same < min(len(word), len(known)) and word[same] == known[same]:
         same += 1

@@ -1,7 +1,7 @@
-"""Types: interned by their exact text, so that printing gives back what was read.
+"""Types: interned by their exact text, so that printing restores the text that was read.
 
-`parse_type("Float(2, 3)")` gives one object per text; `a is b` means the same spelling, `same(a, b)` the same type.
-The kinds are in `type_model`, the reader in `type_parser`, the relations in `subtyping`, spelling for dialects in `type_spelling`.
+`parse_type("Float(2, 3)")` returns one object per text; `a is b` means the same spelling, `same(a, b)` the same type. The kinds of types
+are in `type_model`, the parser in `type_parser`, the relations in `subtyping`, spelling for dialects in `type_spelling`.
 """
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def list_of(element: Type) -> Type:
 
 
 def optional(element: Type) -> Type:
-    """`T?`; a type that may already be None is given back as it is."""
+    """`T?`; a type that may already be None is returned unchanged."""
     if isinstance(element, OptionalType) or element.key in ("None", "Any"):
         return element
     return parse_type(element.text + "?")
@@ -93,7 +93,7 @@ def union_of(elements: Iterable[Type]) -> Type:
 
 def tensor_type(dtype: str | None = None, sizes: Sequence[int | None] | None = None, strides: Sequence[int] | None = None,
                 requires_grad: bool | None = None, device: str | None = None, undefined: bool | None = None) -> TensorType:
-    """A tensor type in today's spelling; `dtype` is torch's name (`float32`). Use `spell` for other dialects."""
+    """A tensor type in today's spelling; `dtype` is torch's name (`float32`). `spell` spells it in other dialects."""
     parsed = parse_type(tensor_text(dtype, None if sizes is None else tuple(sizes), None if strides is None else tuple(strides),
                                    requires_grad, device, undefined))
     assert isinstance(parsed, TensorType)

@@ -1,6 +1,6 @@
-"""The verifier: a table of invariants; it collects every violation, with node and reason.
+"""The verifier: a table of invariants. It collects all violations, each with the node and the reason.
 
-In today's dialects, nodes must fit the schemas of their operators; texts of older dialects may contain kinds that exist no more, and less
+In today's dialects, nodes must fit the schemas of their operators; texts of older dialects may contain kinds that no longer exist, and less
 precise types. Kinds outside `aten::` and `prim::` are not checked.
 """
 from __future__ import annotations
@@ -37,7 +37,7 @@ def verify(subject: Module | Graph) -> None:
 
 
 def explanation(graph: Graph) -> Error | None:
-    """Why a graph cannot run, if it is invalid or has loops of 2018-02; None: neither."""
+    """The reason why a graph cannot run: it is invalid, or has loops of 2018-02; None if it can."""
     diagnostics = violations(graph)
     if diagnostics:
         return VerifyError(diagnostics=diagnostics)
@@ -49,7 +49,7 @@ def explanation(graph: Graph) -> Error | None:
 
 
 def violations(graph: Graph) -> list[Diagnostic]:
-    """All violations in a graph, in the order of the table; broken links hide the later ones."""
+    """All violations in a graph, in the order of the table; if links are broken, only those."""
     out: list[Diagnostic] = []
     for code, check in INVARIANTS:
         for node, message, *precise in check(graph):
@@ -62,7 +62,7 @@ def violations(graph: Graph) -> list[Diagnostic]:
 
 
 def diagnostic_at(source: SourceFile | None, node: Node | None, message: str, code: str = "") -> Diagnostic:
-    """An error about a node, at its kind in its line if these are known."""
+    """An error about a node. Its place is the node's kind in its line, if these are known."""
     line = node.line if node is not None else 0
     if node is None or source is None or not line:
         return Diagnostic("error", message, source, line, code=code)
@@ -72,7 +72,7 @@ def diagnostic_at(source: SourceFile | None, node: Node | None, message: str, co
     at = at + 3 if at >= 0 else text.find(word)
     if at < 0:
         return Diagnostic("error", message, source, line, code=code)
-    if code == SCOPES:        # point at the operand, not at the operator
+    if code == SCOPES:        # at the operand, not at the operator
         operand = message.partition(" reads ")[2].partition(", which ")[0]
         place = next((i for i in range(at, len(text)) if text.startswith(operand, i) and text[i + len(operand):][:1] in ",) "), at)
         at, word = (place, operand) if place > at else (at, word)
@@ -123,7 +123,7 @@ def _check_results(node: Node) -> Iterator[Found]:
 
 
 def _check_scopes(graph: Graph) -> Iterator[Found]:
-    """Every operand is defined above, in the same block or one around it (or in lines that a comment says were left out)."""
+    """Every operand is defined above, in the same block or one around it (or in lines that a comment says were omitted)."""
     return _check_scope(graph, graph.block, set())
 
 
@@ -159,7 +159,7 @@ def _undefined(graph: Graph, node: Node, value: Value) -> str:
 
 
 def _check_uses(graph: Graph) -> Iterator[Found]:
-    """When uses are built, they are exactly the operands that read a value."""
+    """If uses have been computed, they are exactly the operands that read a value."""
     if not graph.has_uses_built:
         return
     expected: dict[Value, set[tuple[Node, int]]] = {value: set() for value in graph.values()}
@@ -169,7 +169,7 @@ def _check_uses(graph: Graph) -> Iterator[Found]:
                 expected.setdefault(value, set()).add((node, slot))
     for value, uses in expected.items():
         if value.node.kind == "prim::Omitted":
-            continue        # it stands in no block, and has no uses
+            continue        # a node that is in no block has no uses
         have = set(value._use_map())
         for user, slot in sorted(uses - have, key=lambda use: use[1]):
             yield user, f"operand {slot} of {_show(user)} is missing from the uses of %{value.name}"
@@ -179,7 +179,7 @@ def _check_uses(graph: Graph) -> Iterator[Found]:
 
 def _check_names(graph: Graph) -> Iterator[Found]:
     """No two values share a name; no name is empty."""
-    if graph.dialect.name == "T":       # hand-written text may shadow
+    if graph.dialect.name == "T":       # hand-written text may define a name twice
         return
     owner: dict[str, Node] = {}
     for value in graph.values():
@@ -195,7 +195,7 @@ def _check_names(graph: Graph) -> Iterator[Found]:
 
 # ---------------------------------------------------------------- control flow
 def _check_if(graph: Graph) -> Iterator[Found]:
-    """`prim::If`: one condition, two blocks without inputs that give what the node gives."""
+    """`prim::If`: one condition, and two blocks without inputs whose results are those of the node."""
     for node in graph.walk():
         if node.kind not in IF_KINDS:
             continue
@@ -212,9 +212,10 @@ def _check_if(graph: Graph) -> Iterator[Found]:
 
 
 def _check_loop(graph: Graph) -> Iterator[Found]:
-    """`prim::Loop`: trip count, condition, carried values; one block that takes the count and gives the condition."""
+    """`prim::Loop`: trip count, condition, carried values; one block, whose inputs are the number of the round and carried values, and
+    whose results are the condition and carried values."""
     for node in graph.walk():
-        if node.kind != "prim::Loop":       # the `Loop` of 2018-02 took no count
+        if node.kind != "prim::Loop":       # a `Loop` of 2018-02 has no trip count
             continue
         if len(node.blocks) != 1:
             yield node, f"{node.kind} has one block, found {len(node.blocks)}"
@@ -234,12 +235,13 @@ def _check_loop(graph: Graph) -> Iterator[Found]:
         elif not _is_condition(body.outputs[0].type):
             yield node, f"block0 of {node.kind} gives a bool first, found %{body.outputs[0].name} : {body.outputs[0].type}"
         yield from _check_flow(graph, node, f"{node.kind} carries", node.inputs[2:], body.inputs[1:])
-        yield from dict.fromkeys(problem for wanted in (node.outputs, body.inputs[1:])       # what a round gives is what the next one takes
+        # the results of a round are the inputs of the next one
+        yield from dict.fromkeys(problem for wanted in (node.outputs, body.inputs[1:])
                                  for problem in _check_flow(graph, node, f"block0 of {node.kind} gives", body.outputs[1:], wanted))
 
 
 def _check_regions(graph: Graph) -> Iterator[Found]:
-    """`prim::GradOf`: a block that takes nothing and gives what the node gives."""
+    """`prim::GradOf`: a block without inputs whose results are those of the node."""
     for node in graph.walk():
         if node.kind != "prim::GradOf":
             continue
@@ -272,7 +274,7 @@ def _is_number(type: Type) -> bool:
 
 
 def _check_subgraphs(graph: Graph) -> Iterator[Found]:
-    """A node that owns a graph gives it as many operands as it takes, and the graph holds by itself."""
+    """A node that owns a graph has as many operands as the graph has inputs, and the graph is valid by itself."""
     for node in graph.walk():
         for name, inner in node.graphs.items() if node.attributes else ():
             called = is_called(node, name)
@@ -287,7 +289,7 @@ def _check_subgraphs(graph: Graph) -> Iterator[Found]:
 
 
 INVARIANTS: tuple[tuple[str, Callable[[Graph], Iterator[Found]]], ...] = (
-    (LINKS, _check_links),            # the rest walks the graph, so links come first
+    (LINKS, _check_links),            # links come first, since the others walk the graph
     (SCOPES, _check_scopes),
     ("E0203", _check_uses),
     ("E0204", _check_names),
@@ -301,4 +303,4 @@ INVARIANTS: tuple[tuple[str, Callable[[Graph], Iterator[Found]]], ...] = (
     ("E0209", check_types),
     ("E0212", check_operators),
 )
-"""Every invariant, and the code of the diagnostics about it, where they have none of their own."""
+"""Every invariant, with the code of its diagnostics (some invariants state codes themselves)."""

@@ -1,6 +1,6 @@
-"""The verifier's invariants of single nodes: operands, attributes and results are what the kind's declaration, or its form, says.
+"""The verifier's invariants of single nodes: operands, attributes and results fit the declaration of the kind, or its Form.
 
-What passes read of a node, they read without asking: `node.inputs[1]` of an `aten::mul`, `chunks` of a `prim::ConstantChunk`.
+Passes rely on them: they read `node.inputs[1]` of an `aten::mul`, or `chunks` of a `prim::ConstantChunk`, without checking that it exists.
 """
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from irtool.ir.verify_types import NUMBERS, STRICT_DIALECTS, Found, flows, resul
 COUNT, OVERLOAD = "E0208", "E0212"
 FINE = ("", "")
 MAX_HINTS = 20
-"""So many unknown kinds get a suggestion: more are not read, and each takes time."""
+"""Only so many unknown kinds get a suggestion: each takes time, and nobody reads more."""
 
 
 def check_operators(graph: Graph) -> Iterator[Found]:
-    """Kinds of `aten::` and `prim::` are declared, and an overload takes the operands."""
+    """Kinds of `aten::` and `prim::` are declared, and an overload accepts the operands."""
     strict = graph.dialect.name in STRICT_DIALECTS
     known: dict[tuple[object, ...], bool] = {}
     unknown: set[str] = set()
@@ -42,7 +42,7 @@ def check_operators(graph: Graph) -> Iterator[Found]:
 
 
 def _operator_problem(node: Node, strict: bool, has_hint: bool) -> tuple[str, str]:
-    """What is wrong with a node's operator (nothing: ""), and the code for it."""
+    """What is wrong with a node's operator (empty if nothing is), and the code for it."""
     kind = node.kind
     space, colons, name = kind.partition("::")
     if not colons or space not in ("aten", "prim") or kind in SPECIAL_PRIMS or kind == "prim::Uninitialized":
@@ -52,7 +52,7 @@ def _operator_problem(node: Node, strict: bool, has_hint: bool) -> tuple[str, st
         if not strict or kind == "aten::ATen" or space == "prim" and is_known_prim(kind):
             return FINE
         hint = nearest_kind(kind) if has_hint else ""
-        if space == "prim" and not hint:    # test programs register primitives of their own
+        if space == "prim" and not hint:    # test programs register primitives that are not declared
             return FINE
         return f"unknown operator '{kind}'" + (f" (did you mean '{hint}'?)" if hint else ""), "E0103"
     if not strict:
@@ -72,13 +72,14 @@ def _operator_problem(node: Node, strict: bool, has_hint: bool) -> tuple[str, st
             len(schema.returns) < 2 and (not schema.returns and len(node.outputs) == 1 or schema.returns and _gives_list(schema))):
         given_count = len(node.inputs) + len(node.attributes)
         if any(len(each.returns) == len(node.outputs) and len(each.arguments) == given_count for each in declared):
-            return FINE     # where numbers were erased, `max(%x, %dim, %keepdim)` is taken for `max.out`
+            return FINE     # without number types, `max(%x, %dim, %keepdim)` resolves to `max.out`
         return f"{kind} gives {len(schema.returns)} results, found {len(node.outputs)}", COUNT
     return FINE
 
 
 def _count_problem(node: Node, declared: tuple[Schema, ...]) -> str:
-    """Texts of older dialects say little of types; they give as many operands as some declaration takes, and have its results."""
+    """For older dialects, whose types say little: a node has as many operands as some declaration accepts, and that declaration's
+    results."""
     schema = schema_of(node)
     if schema is None:
         count = len(node.inputs) + len(node.attributes.keys() - {"scalars"})
@@ -89,19 +90,19 @@ def _count_problem(node: Node, declared: tuple[Schema, ...]) -> str:
         counts = {len(each.returns) for each in declared if not each.is_varret}
     else:
         counts = set() if schema.is_varret or _gives_list(schema) else {len(schema.returns)}
-    named = schemas(f"{node.kind}_with_indices")        # of `aten::max_pool2d` until mid-2018
+    named = schemas(f"{node.kind}_with_indices")        # the declaration of `aten::max_pool2d` until mid-2018
     if counts and len(node.outputs) not in counts and not (named and len(node.outputs) == len(named[0].returns)):
         return f"{node.kind} gives {' or '.join(map(str, sorted(counts)))} results, found {len(node.outputs)}"
     return ""
 
 
 def _gives_list(schema: Schema) -> bool:
-    """Until mid-2018, and longer in traces, the elements of a resulting list were results of their own."""
+    """Is the only result a list? Until mid-2018, and longer in traces, its elements were the node's results."""
     return len(schema.returns) == 1 and isinstance(schema.returns[0].type, ListType)
 
 
 def check_prims(graph: Graph) -> Iterator[Found]:
-    """Constants, and nodes that make or take apart containers, have the operands and results their types say."""
+    """Constants, and nodes that make or take apart containers, have the operands and results that their types say."""
     for node in graph.walk():
         check = _PRIM_CHECKS.get(node.kind)
         if check is not None:
@@ -131,7 +132,7 @@ def _constant_problem(node: Node, strict: bool) -> str:
 
 
 def is_fraction(value: object, type: Type) -> bool:
-    """Is a constant of integers a number between two, or none?"""
+    """Is the value a fraction, or nan or infinite, although its type is int?"""
     if isinstance(value, TensorLiteral) and value.is_number and value.dtype == "int64":
         value = value.item()
     elif type.key != "int":
@@ -206,7 +207,7 @@ _PRIM_CHECKS: dict[str, Callable[[Node, bool], str]] = {
 
 # ---------------------------------------------------------------- kinds without a declaration
 class Form:
-    """How a node of a kind that no schema declares looks: numbers of operands and of results, and attributes that must be there."""
+    """The form of nodes of a kind without schema: numbers of operands and of results, and required attributes."""
 
     __slots__ = ("operands", "results", "attributes")
 
@@ -214,7 +215,7 @@ class Form:
         self.operands = operands
         self.results = results
         self.attributes = tuple(word.partition(":")[::2] for word in attributes.split())
-        """Names, and whether the value is an int, a str or types; behind what may be missing stands a `?`."""
+        """Name and type (int, str or types) of each attribute; a `?` follows optional ones."""
 
 
 ANY = 1 << 30
@@ -234,7 +235,7 @@ FORMS: dict[str, Form] = {
     "prim::AnyDefined": Form((0, ANY), (1, 1)),
     "prim::AutogradAnyNonZero": Form((0, ANY), (1, 1)),
     "prim::ReplaceIfUndef": Form((2, 2), (1, 1)),
-    "prim::unchecked_cast": Form((1, ANY), (1, ANY)),      # several of a tuple that was taken apart
+    "prim::unchecked_cast": Form((1, ANY), (1, ANY)),      # several results for a tuple that was taken apart
     "prim::unchecked_unwrap_optional": Form((1, 1), (1, 1)),
     "prim::TupleIndex": Form((1, 2), (1, 1)),
     "prim::NumToTensor": Form((1, 1), (1, 1)),
@@ -247,7 +248,7 @@ FORMS: dict[str, Form] = {
 
 
 def check_forms(graph: Graph) -> Iterator[Found]:
-    """Kinds that no schema declares have their operands, results and attributes; numbers that are arguments are numbers."""
+    """Nodes of kinds without schema have the operands, results and attributes of their Form; arguments that must be numbers are numbers."""
     strict = graph.dialect.name in STRICT_DIALECTS
     for node in graph.walk():
         kind = node.kind
@@ -291,7 +292,7 @@ def _form_problem(node: Node, form: Form) -> str:
 
 
 def _size_problem(node: Node) -> str:
-    """Ints have 64 bits, as in torch, which reads no others."""
+    """Ints have at most 64 bits, since torch reads no larger ones."""
     for name, attribute in node.attributes.items():
         if _MANY_DIGITS.search(attribute.text):
             values = attribute.value if isinstance(attribute.value, list) else [attribute.value]
@@ -316,7 +317,7 @@ _CALLED = {"int": "an int", "str": "a name", "types": "a list of types"}
 
 
 def _argument_problem(node: Node) -> str:
-    """Attributes that are arguments say values of the arguments' types."""
+    """Attributes that are arguments have values of the arguments' types."""
     schema = schema_of(node)
     if schema is None:
         return ""

@@ -1,7 +1,7 @@
-"""The verifier's invariants of types: what goes into a graph, or comes out of one, of a container or of an operator, is what is declared.
+"""The verifier's invariants of types: values passed to a graph, container or operator, and those that it returns, have the declared types.
 
-Passes read values instead of others: an operand instead of the input of a graph that is opened, an element instead of what was taken out
-of a tuple. Where the one does not fit the other, they would make nodes that no operator takes.
+Passes replace values by others: the input of an inlined graph by an operand, an element taken out of a tuple by the element put in. If
+their types did not fit, the pass would make nodes that no operator accepts.
 """
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from irtool.ir.schema import has_variables, is_tensor_like, match_types, schema_
 from irtool.ir.types import DictType, ListType, OptionalType, TensorType, TupleType, Type, UnionType
 
 Found = tuple[Node | None, str] | tuple[Node | None, str, str]
-"""The node, what is wrong with it, and a code where it is not that of the invariant."""
+"""The node, what is wrong with it, and a code if it differs from that of the invariant."""
 STRICT_DIALECTS = frozenset(("G", "H", "T"))
 FUTURES = frozenset(("prim::fork", "prim::awaitable"))
-"""Their result stands for all that their graph gives."""
+"""Kinds whose result is a future of all results of their graph."""
 NUMBERS = frozenset(("int", "float", "bool", "complex", "Scalar"))
 
 
 def flows(actual: Type, wanted: Type, is_inside: bool = False) -> bool:
-    """Tensors flow into tensors whatever is known of their shapes: shapes are observations.
+    """May a value of type `actual` be used where `wanted` is expected?
 
-    So do numbers into 0-dim tensors and back, as after erase-number-types, but not inside of containers: those keep their types.
+    As a subtype; a tensor also for a tensor type with other shapes, since shapes are observations. A number for a 0-dim tensor and the
+    other way round, as after erase-number-types, except inside containers, which keep their types.
     """
     if types.is_subtype(actual, wanted) or is_tensor_like(actual) and is_tensor_like(wanted):
         return True
@@ -44,12 +45,12 @@ def flows(actual: Type, wanted: Type, is_inside: bool = False) -> bool:
 
 # ---------------------------------------------------------------- graphs of nodes
 def is_called(node: Node, name: str) -> bool:
-    """Does the graph that a node owns under this name take the node's operands?"""
+    """Are the inputs of the graph that a node owns under this name the node's operands?"""
     return name == "Subgraph" and node.kind not in ("prim::PythonOp", "prim::Closure") and not node.kind.startswith("^")
 
 
 def call_problem(node: Node, inner: Graph) -> str:
-    """What a node hands to the graph that it runs, or takes from it, and that does not fit; counts are another invariant's."""
+    """A value that a node passes to its graph, or gets from it, and whose type does not fit; counts are checked by another invariant."""
     for actual, wanted in zip(node.inputs, inner.inputs):
         if not flows(actual.type, wanted.type):
             return f"{node.kind} gives its graph %{actual.name} : {actual.type} for %{wanted.name} : {wanted.type}"
@@ -60,7 +61,7 @@ def call_problem(node: Node, inner: Graph) -> str:
 
 
 def check_calls(graph: Graph) -> Iterator[Found]:
-    """What a node gives the graph that it runs, and what that gives, has the types declared."""
+    """Values that a node passes to its graph, and the graph's results, have the declared types."""
     if graph.dialect.name not in STRICT_DIALECTS:
         return
     for node in graph.walk():
@@ -73,7 +74,7 @@ def check_calls(graph: Graph) -> Iterator[Found]:
 
 
 def _custom_problem(node: Node, backward: Graph) -> str:
-    """The way back takes gradients of the results that are tensors, and what was saved; it gives gradients of the operands."""
+    """The backward graph takes gradients of the results that are tensors, and the saved values; it returns gradients of the operands."""
     count = node.attributes["outputs"].value if "outputs" in node.attributes else 0
     for place, (actual, wanted) in enumerate(zip(node.outputs, backward.inputs)):
         is_gradient = isinstance(count, int) and place < count
@@ -86,7 +87,8 @@ def _custom_problem(node: Node, backward: Graph) -> str:
 
 
 def may_be_gradient(type: Type, gradient: Type) -> bool:
-    """Can a gradient of a `type` be a `gradient`? For tensors and numbers: a tensor, a number or None; other types are not checked."""
+    """Can a value of type `gradient` be the gradient of a value of type `type`? For tensors and numbers: a tensor, a number or None;
+    other types are not checked."""
     if isinstance(gradient, OptionalType):
         gradient = gradient.element
     return not _is_tensor_or_number(type) or _is_tensor_or_number(gradient) or gradient.key == "None"
@@ -96,9 +98,9 @@ def _is_tensor_or_number(type: Type) -> bool:
     return is_tensor_like(type) or type.key in NUMBERS
 
 
-# ---------------------------------------------------------------- containers, and values that go on as they are
+# ---------------------------------------------------------------- containers, and values that are passed on unchanged
 def check_types(graph: Graph) -> Iterator[Found]:
-    """What is taken out of a container, or handed on, has the type that the container, or the operand, says."""
+    """Elements taken out of a container, and operands that a node returns, have the type that the container, or the operand, declares."""
     if graph.dialect.name not in STRICT_DIALECTS:
         return
     for node in graph.walk():
@@ -110,7 +112,7 @@ def check_types(graph: Graph) -> Iterator[Found]:
 
 
 Pairs = Sequence[tuple[Type, Value]]
-"""What a node hands out, and the result that it is handed out as."""
+"""Types of values that a node passes on, and the results that they become."""
 
 
 def _of_tuple(node: Node) -> Pairs:
@@ -161,7 +163,7 @@ RULES: dict[str, Callable[[Node], Pairs]] = {
     "prim::TupleSlice": _of_slice,
     "prim::ListUnpack": _of_list,
     "prim::Guard": _as_it_is,
-    "prim::AutogradAdd": _unwrapped,        # a gradient that may be None is one that may be undefined
+    "prim::AutogradAdd": _unwrapped,        # a gradient that may be None may be undefined
     "prim::ReplaceIfUndef": _unwrapped,
     "prim::unchecked_unwrap_optional": _unwrapped,
     "prim::ConstantChunk": _tensors,
@@ -171,9 +173,10 @@ RULES: dict[str, Callable[[Node], Pairs]] = {
 
 # ---------------------------------------------------------------- operators
 def result_problem(node: Node, strict: bool) -> str:
-    """A result is declared as what the operator gives: no list where that is a tensor, and in today's dialects nothing else, either.
+    """What is wrong with the declared types of a node's results: a list instead of a tensor; in today's dialects, any other type than the
+    schema's.
 
-    (In 2018 some gave `int[]` that are tensors today; shape analysis declares the one chunk of a list of chunks a tensor.)
+    In 2018, some operators returned an `int[]` that is a tensor today; shape analysis declares a list of one chunk as a tensor.
     """
     schema = schema_of(node)
     if schema is None or len(schema.returns) != len(node.outputs):
@@ -182,7 +185,7 @@ def result_problem(node: Node, strict: bool) -> str:
         if isinstance(argument.type, ListType) and is_tensor_like(argument.type.element) and isinstance(value.type, TensorType):
             if any(len(each.arguments) == len(node.inputs) and not isinstance(each.arguments[slot].type, ListType)
                    for each in schemas(node.kind)):
-                return ""       # numbers were erased, so that another overload is found
+                return ""       # without number types, another overload is found
             return f"{node.kind} takes {argument.type}, found %{value.name} : {value.type}"
     variables = match_types(schema, [value.type for value in node.inputs]) if strict and not node.attributes else {}
     for value, declared in zip(node.outputs, schema.returns, strict=True):
@@ -197,7 +200,7 @@ def result_problem(node: Node, strict: bool) -> str:
 
 
 def _is_of_another(node: Node) -> bool:
-    """Is there another overload that takes the operands and gives what is declared? (`pow` of two ints gives a float, or an int.)"""
+    """Is there another overload that accepts the operands and returns the declared types? (`pow` of two ints is a float, or an int.)"""
     return any(
         len(each.arguments) == len(node.inputs) and len(each.returns) == len(node.outputs)
         and all(flows(value.type, argument.type) for value, argument in zip(node.inputs, each.arguments, strict=True))
@@ -206,7 +209,7 @@ def _is_of_another(node: Node) -> bool:
 
 
 def _may_be_declared(actual: Type, said: Type) -> bool:
-    """May a result of type `actual` be declared as `said`: as wide, where a number stands for a tensor and the other way round?"""
+    """May a result of type `actual` be declared as `said`? Neither may be wider than the other; a number may stand for a tensor."""
     return flows(actual, said) and flows(said, actual) or "Scalar" in (actual.key, said.key) and {actual.key, said.key} <= NUMBERS
 
 
