@@ -57,6 +57,8 @@ class Console:
         """Is the result in colours? Never if it goes to a file or a pipe."""
         self.json = False
         self.max_errors = 20
+        self.types = "full"
+        """The form of types in printed IR (`irtool.text.shown_types`)."""
         self.errors = 0
         """Errors reported so far."""
         self.owns_process = False
@@ -74,6 +76,7 @@ class Console:
         self.paints = self.is_terminal() and wants_color(arguments.color, self.stdout)
         self.json = arguments.diagnostics_format == "json"
         self.max_errors = arguments.max_errors
+        self.types = getattr(arguments, "types", "full")
 
     # -- input
     def read_bytes(self, path: str, is_wrong: Callable[[bytes], bool] = lambda first: False) -> bytes:
@@ -140,8 +143,11 @@ class Console:
     def out(self, text: str, language: str = "") -> None:
         """Write to the result stream, as UTF-8 with LF on every platform; on a terminal, control characters are escaped.
 
-        language: `ir` or `python`, which are highlighted on a terminal. Raises BrokenPipeError or OutputError.
+        language: `ir`, whose types have the form of `--types`, or `python`; both are highlighted on a terminal. Raises BrokenPipeError or
+        OutputError.
         """
+        if language == "ir":
+            text = self.with_types(text)
         if self.is_terminal():
             text = clean(text)
             if language and self.paints:
@@ -196,6 +202,8 @@ class Console:
         """Write the result to a file (`-`: the result stream), completely or not at all. Raises UsageError if it cannot be written."""
         if path == "-":
             self.out(text, language)
+        elif language == "ir" and self.types != "full":
+            raise UsageError(f"--types={self.types} is for readers: irtool could not read {path} again", code="E0801")
         else:
             write_whole(path, encoded(text))
 
@@ -247,7 +255,7 @@ class Console:
 
     def show_ir(self, text: str) -> None:
         """Write IR to the message stream, highlighted if it is a terminal."""
-        text = clean(text)
+        text = clean(self.with_types(text))
         if self.color and is_terminal(self.stderr):
             from irtool.cli.show.highlight import painted
 
@@ -262,8 +270,20 @@ class Console:
         """Write a unified diff to standard output, in colours on a terminal."""
         self.out("".join([f"{line}\n" for line in self.coloured(lines, self.color and self.is_terminal())]))
 
+    def with_types(self, text: str) -> str:
+        """IR with the types that `--types` asks for."""
+        if self.types == "full":
+            return text
+        from irtool.text.shown_types import with_types
+
+        return with_types(text, self.types)
+
     def coloured(self, lines: Iterable[str], is_wanted: bool) -> list[str]:
-        """Lines of a unified diff."""
+        """Lines of a unified diff of IR."""
+        if self.types != "full":
+            from irtool.text.shown_types import diff_with_types
+
+            lines = diff_with_types(lines, self.types)
         lines = map(clean, lines)
         return [f"\x1b[{COLORS[line[0]]}m{line}\x1b[0m" if is_wanted and line[:1] in ("+", "-", "@") else line for line in lines]
 

@@ -26,6 +26,8 @@ graph_argument = argument("file", metavar="GRAPH.ir", default="-", help="IR text
 output_option = option("-o", "--output", metavar="FILE", default="-", group=OUTPUT, help="where the result goes (-: standard output)")
 syntax_option = option("--syntax", metavar="DIALECT", type=Converted(converters.dialect_name), group=OUTPUT,
                        help="print in this dialect (G, F1, D, C2, C1, ... or 2.13, 2020-04, 2019-02, 2018-06)")
+types_option = option("--types", metavar="FORM", type=Choice("short", "full", "none"), default="full", group=OUTPUT,
+                      help="types in printed IR: f32[4,8] (short), as they can be read again (full, the default), or none")
 
 # -- what graphs are run on
 inputs_argument = argument("inputs", metavar="INPUTS.npz", required=False,
@@ -93,6 +95,7 @@ result_options = together(
     option("--atol", metavar="X", type=Converted(converters.tolerance), group=OUTPUT, help="absolute tolerance"),
 )
 traced_options = together(
+    types_option,
     option("--save-constants", metavar="FILE.npz", group=OUTPUT, help="the file for arrays that are constants of the graph"),
     option("-o", "--output", metavar="FILE", default="-", group=OUTPUT, help="where the graph goes (-: standard output)"),
 )

@@ -15,7 +15,8 @@ HEAD = 'digraph irtool {\n' \
 class Writer:
     """Writes the graphs of a module."""
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Module, types: str) -> None:
+        self.types = types
         self.keys = Keys(module)
         self.literals = labels.Literals()
         self.lines: list[str] = []
@@ -28,7 +29,7 @@ class Writer:
         self.clusters += 1
         self.lines += [f"{indent}subgraph cluster_{self.clusters} {{", f'{indent}  label="{dot_text(title)}"']
         for value in block.inputs:
-            self.box(self.keys.value(value), labels.results((value,)), level + 1, "#e5f3ea")
+            self.box(self.keys.value(value), labels.results((value,), self.types), level + 1, "#e5f3ea")
         for node in block:
             if not self.literals.is_folded(node):
                 self.node(node, level + 1)
@@ -41,7 +42,7 @@ class Writer:
         """A node, and the clusters of its blocks."""
         key = self.keys.nodes[node]
         words = labels.arguments(node, self.literals)
-        self.box(key, [labels.title(node), *labels.results(node.outputs), *[words] * bool(words)], level)
+        self.box(key, [labels.title(node), *labels.results(node.outputs, self.types), *[words] * bool(words)], level)
         self.read(node.inputs, key)
         for i, block in enumerate(node.blocks):
             self.graph(block, f"{labels.title(node)} block{i}", level, f"{key} block{i}")
@@ -60,9 +61,9 @@ class Writer:
                 self.edges.append(f'  "{dot_text(source)}" -> "{dot_text(key)}" [tooltip="%{dot_text(value.name)}"]')
 
 
-def dot(module: Module) -> str:
-    """The text for `dot -Tsvg`. Graphs of nodes (`prim::FusionGroup`) are clusters beside the graph."""
-    writer = Writer(module)
+def dot(module: Module, types: str = "short") -> str:
+    """The text for `dot -Tsvg`. types: their form. Graphs of nodes (`prim::FusionGroup`) are clusters beside the graph."""
+    writer = Writer(module, types)
     for graph, name in writer.keys.graphs.items():
         writer.graph(graph.block, name, 1, name)
     return HEAD + "\n".join(writer.lines + writer.edges) + "\n}\n"

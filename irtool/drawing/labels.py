@@ -70,9 +70,14 @@ def title(node: Node) -> str:
     return cut(node.kind.removeprefix("aten::"), LONGEST)
 
 
-def results(values: tuple[Value, ...]) -> list[str]:
-    """A line per value: `%5: f32[4,8]`."""
-    rows = [cut(f"%{value.name}: {short_type(value.type)}", LONGEST) for value in values[:4]]
+def declared(value: Value, types: str) -> str:
+    """A value with its type: `%5: f32[4,8]`. types: short, full or none."""
+    return f"%{value.name}" + (f": {short_type(value.type) if types == 'short' else value.type}" if types != "none" else "")
+
+
+def results(values: tuple[Value, ...], types: str) -> list[str]:
+    """A line per value."""
+    rows = [cut(declared(value, types), LONGEST) for value in values[:4]]
     return rows if len(values) <= 4 else [*rows, f"and {len(values) - 4} more"]
 
 

@@ -15,6 +15,7 @@ from irtool.drawing.lines import Row, compared, rows_of
 from irtool.drawing.scenes import Scenes
 from irtool.drawing.svg import picture
 from irtool.ir.module import Module
+from irtool.text.shown_types import with_types
 
 STATUSES = ("", "new", "changed", "moved", "gone")
 
@@ -33,8 +34,10 @@ class Table:
 class Page:
     """The versions of a module, and the page of them."""
 
-    def __init__(self, title: str) -> None:
+    def __init__(self, title: str, types: str | None = None) -> None:
         self.title = title
+        self.types = types
+        """The form of types; None: short in the picture, full in the text."""
         self.texts = Table()
         self.pictures = Table()
         self.steps: list[dict[str, Any]] = []
@@ -42,14 +45,14 @@ class Page:
 
     def add(self, name: str, module: Module, values: dict[str, Any] | None = None) -> None:
         """Add the module as it is now, after the pass `name`. values: by key (`irtool/drawing/run_values.py`)."""
-        scenes = Scenes(module)
+        scenes = Scenes(module, self.types or "short")
         rows = rows_of(module, scenes.keys)
         shown = compared(self.rows, rows) if self.steps else rows
         self.rows = rows
         number = self.texts.number
         self.steps.append({
             "name": name, "changed": True,
-            "rows": [[number(row.text), number(row.graph), number(row.key), STATUSES.index(row.status),
+            "rows": [[number(with_types(row.text, self.types or "full")), number(row.graph), number(row.key), STATUSES.index(row.status),
                       *[number(row.origin)] * bool(row.origin)] for row in shown],
             "scenes": {key: self.pictures.number(picture(scene, False)) for key, scene in scenes.scenes.items()},
             "parents": {key: parent for key, parent in scenes.parents.items() if key in scenes.scenes},

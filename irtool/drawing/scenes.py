@@ -135,8 +135,10 @@ class Keys:
 class Scenes:
     """All scenes of a module by name: that of a graph has the graph's name, that of a pair the names of both."""
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Module, types: str = "short") -> None:
         self.keys = Keys(module)
+        self.types = types
+        """Their form in boxes: short, full or none."""
         self.literals = labels.Literals()
         self.scenes: dict[str, Scene] = {}
         self.parents: dict[str, str] = {}
@@ -172,7 +174,7 @@ class Scenes:
         count = len(inputs) if len(inputs) <= INPUTS else FIRST
         for value in inputs[:count]:
             sources[value] = len(scene.boxes)
-            scene.boxes.append(Box(self.keys.value(value), "input", labels.results((value,))))
+            scene.boxes.append(Box(self.keys.value(value), "input", labels.results((value,), self.types)))
             reads.append([])
         if len(inputs) > count:
             scene.boxes.append(Box(self.keys.value(inputs[count]), "input", [f"{len(inputs) - count} more inputs"]))
@@ -249,7 +251,7 @@ class Scenes:
     # -- boxes
     def box(self, name: str, node: Node, depth: int, room: int) -> Box:
         """The box of a node, with its blocks if they are small."""
-        rows = [labels.title(node), *labels.results(node.outputs)]
+        rows = [labels.title(node), *labels.results(node.outputs, self.types)]
         words = labels.arguments(node, self.literals)
         key = self.keys.nodes[node]
         parts = [(f"block{i}", block) for i, block in enumerate(node.blocks)]

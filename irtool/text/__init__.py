@@ -10,6 +10,7 @@ Reading
 Printing
     printer             graphs -> text
     layout              what a text spells differently from the canonical form; tidy: the same graph without that
+    shown_types         printed text with short types, or none
 Other periods
     dialect_conversion  a graph as another period would have printed it
     argument_form       arguments as attributes (early 2018) and as operands

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from irtool.cli.command import Arguments, argument, command, option
 from irtool.cli.exit_errors import UsageError
+from irtool.cli.options import types_option
 from irtool.cli.validating import gradients_option, tolerance_options
 
 TYPE_CHECKING = False
@@ -29,6 +30,7 @@ cannot be told).
 @option("--test", metavar="CMD", help="a command that says whether a file is bad")
 @gradients_option
 @tolerance_options
+@types_option
 @option("--json", is_flag=True, help="a JSON object")
 def bisect(arguments: Arguments, console: Console) -> int:
     """Name the first pass that is wrong, and the fewest of its changes that are."""

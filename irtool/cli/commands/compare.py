@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from irtool.cli.command import Arguments, Converted, argument, command, option
 from irtool.cli.converters import seed, tolerance
+from irtool.cli.options import types_option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ Nodes are aligned by what they do. Exit code 0: all values that stand for one an
 @option("--rtol", metavar="X", type=Converted(tolerance), help="relative tolerance (default: by dtype)")
 @option("--atol", metavar="X", type=Converted(tolerance), help="absolute tolerance")
 @option("--seed", metavar="N", type=Converted(seed), default=0, help="seed of inputs that are made, and of random operators (0)")
+@types_option
 @option("--json", is_flag=True, help="a JSON object")
 def compare(arguments: Arguments, console: Console) -> int:
     """Run both, name the first value that diverges, with what it is computed from."""
@@ -50,7 +52,7 @@ def compare(arguments: Arguments, console: Console) -> int:
         console.out(f"{compared} values agree\n")
     else:
         console.out(f"%{divergence.other.name} of {arguments.b} is not %{divergence.value.name} of {arguments.a}: {divergence.reason}\n")
-        console.out("computed there by\n" + history([divergence.other.node]) + "computed here from\n" + history(divergence.history))
+        console.out("computed there by\n" + history([divergence.other.node]) + "computed here from\n" + history(divergence.history), "ir")
     return int(divergence is not None)
 
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from irtool.cli.command import Arguments, argument, command, option
-from irtool.cli.options import output_option
+from irtool.cli.options import output_option, types_option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 @option("--locations/--no-locations", help="comments with the source line of each node", default=True)
 @option("--pair", is_flag=True,
         help="compile each function that returns (results..., backward) to a forward and a backward graph")
+@types_option
 @output_option
 def compile(arguments: Arguments, console: Console) -> int:
     """Compile the functions of a file, or one of them."""

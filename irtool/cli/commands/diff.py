@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from irtool.cli.command import Arguments, argument, command, option
 from irtool.cli.exit_errors import UsageError
+from irtool.cli.options import types_option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ Names of values, and comments about sources, do not count. Graphs of several are
 @argument("b", metavar="B", help="the same; of two folders files of one name are compared")
 @option("--full", is_flag=True, help="all lines, not only those around changes")
 @option("-q", "--quiet", is_flag=True, help="the exit code alone")
+@types_option
 @option("--json", is_flag=True, help="a JSON object")
 def diff(arguments: Arguments, console: Console) -> int:
     """Compare two files, or two folders file by file."""

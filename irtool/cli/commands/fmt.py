@@ -6,7 +6,7 @@ from irtool.cli.constants_file import keep, keep_constants, take, take_constants
 from irtool.cli.exit_errors import UsageError
 from irtool.cli.inputs import state_loaded
 from irtool.cli.many import each_file, is_asked, json_option, many_options
-from irtool.cli.options import OUTPUT, files_argument, output_option, state_option, syntax_option
+from irtool.cli.options import OUTPUT, files_argument, output_option, state_option, syntax_option, types_option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 @command("fmt")
 @files_argument
 @syntax_option
+@types_option
 @option("--renumber", is_flag=True, group=OUTPUT, help="rename values without a name to %0, %1, ... in order of definition")
 @option("--check", is_flag=True, group=OUTPUT, help="write nothing; exit with 1 and show a diff if a file would change")
 @option("-i", "--in-place", is_flag=True, group=OUTPUT, help="write each file back")
@@ -47,7 +48,7 @@ def fmt(arguments: Arguments, console: Console) -> int:
         if arguments.check:
             tell_difference(source, text, console)
             return 1
-        console.save(path, text)
+        console.save(path, text, "ir")
     return 0
 
 

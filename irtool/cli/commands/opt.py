@@ -11,7 +11,7 @@ from irtool.cli.interrupt import raise_interrupt
 from irtool.cli.many import each_file, is_asked, json_option, many_options
 from irtool.cli.opener import ArchiveSource, is_archive_name
 from irtool.cli.opt import HEADER
-from irtool.cli.options import files_argument, output_option, state_option, syntax_option
+from irtool.cli.options import files_argument, output_option, state_option, syntax_option, types_option
 from irtool.cli.show.progress import Progress
 from irtool.cli.validating import MADE, VALIDATION, gradients_option, tolerance_options
 from irtool.ir.errors import Error, VerifyError
@@ -33,10 +33,9 @@ PASSES, PRINTING, DEBUGGING = "Passes", "Printing", "Debugging"
 
 
 @command("opt", epilog="""
-The graphs are printed to standard output, everything about passes to standard error.
+The graphs are printed to standard output, everything about passes to standard error. `irtool passes` lists them.
 
   irtool opt --passes='lower-tuples{all},cse,dce' graph.ir
-  irtool passes        lists the passes, irtool passes NAME explains one
 """)
 @files_argument
 @option("-p", "--passes", metavar="PIPELINE", multiple=True, group=PASSES,
@@ -73,6 +72,7 @@ The graphs are printed to standard output, everything about passes to standard e
 @option("--run-reproducer", is_flag=True, group=DEBUGGING, help="run FILE with the command line saved in it (irtool-crash-*.ir)")
 @state_option
 @syntax_option
+@types_option
 @output_option
 @many_options
 @json_option
@@ -211,7 +211,7 @@ class Job:
             from irtool.cli.show.alias_report import alias_report
 
             for name, graph in zip(module.names(), module.graphs, strict=True):
-                self.console.err(alias_report(graph, name))
+                self.console.err(alias_report(graph, name, arguments.types))
         if arguments.syntax:
             from irtool.text.dialect_conversion import convert
 

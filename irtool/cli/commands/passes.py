@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from irtool.cli.command import Arguments, argument, command, option
 from irtool.cli.exit_errors import UsageError
+from irtool.cli.options import types_option
 from irtool.ir.errors import did_you_mean
 
 TYPE_CHECKING = False
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 @command("passes")
 @argument("name", metavar="NAME", required=False, help="a pass or a preset; without it all are listed")
+@types_option
 @option("--json", is_flag=True, help="a JSON object")
 def passes(arguments: Arguments, console: Console) -> int:
     """List all passes and presets, or explain one."""
@@ -36,7 +38,7 @@ def passes(arguments: Arguments, console: Console) -> int:
         show_list([(entry.name, entry.summary) for entry in chosen],
                   [(key, [line for line, _ in lines]) for key, lines in presets.items()], console)
     elif chosen:
-        console.out(explained(chosen[0]))
+        console.out(explained(chosen[0]), "ir")
     else:
         console.out(f"{name}, a preset:\n\n" + "".join(two_columns(line, why) + "\n" for line, why in presets[name]))
     return 0

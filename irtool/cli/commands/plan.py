@@ -6,7 +6,7 @@ from irtool.cli.command import Arguments, Choice, Converted, command, option
 from irtool.cli.converters import positions
 from irtool.cli.execution import options_of, requiring
 from irtool.cli.exit_errors import UsageError
-from irtool.cli.options import INPUTS, graph_argument, input_options, inputs_argument, plan_options
+from irtool.cli.options import INPUTS, graph_argument, input_options, inputs_argument, plan_options, types_option
 from irtool.ir.errors import Error
 
 TYPE_CHECKING = False
@@ -45,6 +45,7 @@ Inputs of equal dtypes and ranks share a plan: sizes and values are not in the s
 @option("--time", metavar="FORM", type=Choice("text", "json"), bare="text", group=PRINTING,
         help="run the plan, and print how long each instruction took")
 @option("--state", is_flag=True, group=PRINTING, help="print all plans, recursively, as JSON")
+@types_option
 @plan_options
 def plan(arguments: Arguments, console: Console) -> int:
     """Make the plan, then print the parts of it that the options name."""

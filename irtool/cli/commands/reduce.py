@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from irtool.cli.command import Arguments, argument, command, option
 from irtool.cli.exit_errors import UsageError
-from irtool.cli.options import output_option
+from irtool.cli.options import output_option, types_option
 from irtool.cli.validating import gradients_option, tolerance_options
 
 TYPE_CHECKING = False
@@ -27,6 +27,7 @@ input itself is not bad.
 @option("-p", "--passes", metavar="PIPELINE", multiple=True, help="passes that change results of the graph; repeat to add")
 @gradients_option
 @tolerance_options
+@types_option
 @output_option
 def reduce(arguments: Arguments, console: Console) -> int:
     """Take away what the fault does not need."""

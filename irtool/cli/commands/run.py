@@ -7,7 +7,16 @@ from irtool.cli.converters import non_finite
 from irtool.cli.execution import Execution
 from irtool.cli.exit_errors import UsageError
 from irtool.cli.many import each_case, is_folder, many_options
-from irtool.cli.options import EXECUTION, cases_argument, input_options, inputs_argument, pair_options, result_options, run_options
+from irtool.cli.options import (
+    EXECUTION,
+    cases_argument,
+    input_options,
+    inputs_argument,
+    pair_options,
+    result_options,
+    run_options,
+    types_option,
+)
 from irtool.cli.show import results
 from irtool.ir.errors import Error
 
@@ -33,6 +42,7 @@ DEBUGGING = "Debugging"
 @input_options
 @pair_options
 @run_options
+@types_option
 @result_options
 @option("--check", metavar="WHAT", type=Converted(non_finite), default=(), group=DEBUGGING,
         help="stop at the first value that contains one of these: nan, inf or nan,inf")
@@ -164,7 +174,7 @@ def make_watchers(arguments: Arguments, console: Console) -> list[Watcher]:
 
     watchers: list[Watcher] = []
     if arguments.trace:
-        watchers.append(Tracer(console.err))
+        watchers.append(Tracer(console.show_ir))
     if arguments.trace_memory:
         watchers.append(MemoryTracer(console.err))
     if arguments.save_intermediates:

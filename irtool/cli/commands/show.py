@@ -36,7 +36,7 @@ FORMS = {".html": "page", ".svg": "svg", ".dot": "dot"}
 @option("--dot", is_flag=True, group=OUTPUT, help="DOT, for Graphviz")
 @option("--scene", metavar="NAME", group=OUTPUT, help="what a picture shows: a graph, or 'f | df' of a pair (default: the first)")
 @option("--types", metavar="FORM", type=Choice("short", "full", "none"), default="short", group=OUTPUT,
-        help="types in the tree: f32[4,8], as in the text, or none")
+        help="types: f32[4,8] (short, the default), as IR has them (full), or none; without it the text of a page has full ones")
 @output_option
 def show(arguments: Arguments, console: Console) -> int:
     """Show the graphs: as a tree on the terminal, or as FILE.html, FILE.svg or FILE.dot (`-o`)."""
@@ -61,7 +61,7 @@ def show(arguments: Arguments, console: Console) -> int:
     if form == "tree":
         tree(module, arguments, console)
     else:
-        console.save(arguments.output, picture(module, form, arguments.scene))
+        console.save(arguments.output, picture(module, form, arguments))
     return 0
 
 
@@ -78,18 +78,18 @@ def form_of(arguments: Arguments) -> str:
     return by_name or (asked[0] if asked else "tree")
 
 
-def picture(module: Module, form: str, scene: str | None) -> str:
+def picture(module: Module, form: str, arguments: Arguments) -> str:
     """The module as SVG or DOT. Raises UsageError for an unknown scene."""
     if form == "dot":
         from irtool.drawing.dot import dot
 
-        return dot(module)
+        return dot(module, arguments.types)
     from irtool.drawing.scenes import Scenes
     from irtool.drawing.svg import picture as svg
     from irtool.ir.errors import did_you_mean
 
-    scenes = Scenes(module)
-    name = scene or scenes.roots[0]
+    scenes = Scenes(module, arguments.types)
+    name = arguments.scene or scenes.roots[0]
     if name not in scenes.scenes:
         raise UsageError(f"--scene: there is no '{name}'{did_you_mean(name, scenes.scenes)}; expected one of: {', '.join(scenes.roots)}",
                          code="E0805")
@@ -114,7 +114,7 @@ def paged(module: Module, manager: PassManager, arguments: Arguments, console: C
     from irtool.drawing.page import Page
     from irtool.passmanager import Observer
 
-    page = Page(module.filename)
+    page = Page(module.filename, arguments.types if "types" in arguments.given else None)
 
     class Pages(Observer):
         """Adds the module after each pass."""

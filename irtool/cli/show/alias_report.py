@@ -6,20 +6,21 @@ from typing import TYPE_CHECKING
 
 from irtool.analysis.alias import Aliases
 from irtool.analysis.memory_classes import is_mutable
+from irtool.text.shown_types import with_types
 
 if TYPE_CHECKING:
     from irtool.ir.graph import Graph, Node, Value
 
 
-def alias_report(graph: Graph, name: str) -> str:
-    """A line per value that has memory, then a line per node that writes, comments all of them."""
+def alias_report(graph: Graph, name: str, types: str = "full") -> str:
+    """A line per value that has memory, then a line per node that writes, comments all of them. types: their form."""
     aliases = Aliases(graph)
     values = [value for value in graph.values() if is_mutable(value.type)]
     sharing: dict[Value, dict[Value, int]] = {}
     for place, value in enumerate(values):
         for root in aliases.roots(value):
             sharing.setdefault(root, {})[value] = place
-    rows = [(f"%{value.name} : {value.type}", memory(value, aliases, sharing)) for value in values]
+    rows = [(with_types(f"%{value.name} : {value.type}", types), memory(value, aliases, sharing)) for value in values]
     width = max((len(left) for left, _ in rows), default=0)
     lines = [f"# aliases of {name}", *(f"#   {left:<{width}}  {right}" for left, right in rows)]
     writers = [node for node in graph.walk() if aliases.writes(node) or aliases.writes_wild(node)]

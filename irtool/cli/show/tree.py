@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from irtool.drawing import labels
 from irtool.ir.graph import Block, Node, Value
 from irtool.ir.module import Module
-from irtool.ir.short_types import short_type
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ class Rows:
 
     def __init__(self, module: Module, types: str) -> None:
         self.module = module
-        self.types = types
+        self.declared = partial(labels.declared, types=types)
         self.literals = labels.Literals()
 
     def __iter__(self) -> Iterator[tuple[int, str]]:
@@ -47,10 +47,6 @@ class Rows:
         words = [self.used(value) for value in node.inputs]
         words += [f"{name}={attribute.text}" for name, attribute in node.attributes.items() if attribute.text != "<Graph>"]
         return f"{results}{' = ' if results else ''}{labels.title(node)}({', '.join(words)})"
-
-    def declared(self, value: Value) -> str:
-        """A value with its type."""
-        return f"%{value.name}" + (f": {short_type(value.type) if self.types == 'short' else value.type}" if self.types != "none" else "")
 
     def used(self, value: Value) -> str:
         """A value, or the constant that it is."""
