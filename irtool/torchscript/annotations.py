@@ -20,7 +20,7 @@ SIMPLE: dict[str, Type] = {
 BARE = {"List": "a contained type", "Tuple": "a contained type", "Optional": "a contained type", "Dict": "contained types",
         "list": "a contained type", "tuple": "a contained type", "dict": "contained types", "Union": "contained types",
         "Future": "a contained type"}
-"""Types that say nothing without those inside them."""
+"""Types that need the types of their elements."""
 PREFIXES = ("torch.", "typing.", "t.", "T.")
 
 
@@ -30,7 +30,7 @@ def annotation(node: ast.expr, place: Place) -> Type:
         if node.value is None:
             return types.NONE
         if isinstance(node.value, str):
-            if "|" in node.value:       # torch reads `int | None` as code only
+            if "|" in node.value:       # torch reads `int | None` in code only, not in strings
                 fail(place, node, f"Unknown type name '{node.value[:80]}'", code="E0610")
             return _from_text(node.value, node, place)
     name = dotted(node)
@@ -57,7 +57,7 @@ def annotation(node: ast.expr, place: Place) -> Type:
 
 
 def named_type(name: str, place: Place) -> Type | None:
-    """The type that a class of the file is, or that a name of its top level stands for."""
+    """The type that a class of the file is, or that a name of the file's top level stands for."""
     from irtool.torchscript.classes import class_called
 
     definition = class_called(name, place)
@@ -94,14 +94,14 @@ def _from_text(text: str, at: ast.expr, place: Place) -> Type:
 
 
 def _moved(node: ast.expr, at: ast.AST) -> ast.expr:
-    """The tree as if it all stood where `at` stands, for messages."""
+    """A copy of the tree in which every part has the position of `at`, for messages."""
     for each in ast.walk(node):
         ast.copy_location(each, at)
     return node
 
 
 def check_key(key: Type, place: Place, node: ast.AST) -> None:
-    """Refuse what is no type of a dictionary's keys."""
+    """Raises ParseError for a type that dictionary keys cannot have."""
     if key.key not in ("int", "float", "bool", "complex", "str", "Tensor", "Device"):
         fail(place, node, f"Cannot create dict for key type '{key}', only int, float, complex, Tensor, device and string keys are "
                           "supported")
@@ -130,7 +130,7 @@ def _subscripted(node: ast.Subscript, place: Place) -> Type:
 
 
 def union(parts: list[Type]) -> Type:
-    """The union of types; with None and one other it is an optional."""
+    """The union of types; the optional of a type and None."""
     flat: list[Type] = []
     for part in parts:
         inner = part.elements if isinstance(part, UnionType) else (part.element, types.NONE) if isinstance(part, OptionalType) else (part,)
@@ -145,7 +145,7 @@ def union(parts: list[Type]) -> Type:
 
 
 def repeats(node: ast.expr | None) -> int:
-    """N of `BroadcastingListN[T]`, where a lone T stands for N of them; else 0."""
+    """N for `BroadcastingListN[T]`, for which one T may stand instead of N; else 0."""
     while isinstance(node, ast.Subscript):
         name = (dotted(node.value) or "").rpartition(".")[2]
         if name.startswith("BroadcastingList") and name[16:].isdecimal():
@@ -155,7 +155,7 @@ def repeats(node: ast.expr | None) -> int:
 
 
 class Signature:
-    """Parameters in order: name, type, default (None: none), whether the type was left out; the declared result, if any."""
+    """The parameters in order: name, type, default (None: none), whether the type was omitted; and the declared result, if any."""
 
     __slots__ = ("names", "types", "inferred", "defaults", "repeats", "result")
 
@@ -172,7 +172,7 @@ VARARGS = ("Compiled functions can't take variable number of arguments or use ke
 
 
 def signature(function: Function) -> Signature:
-    """Read the parameters of a definition, annotations or type comments. Raises ParseError."""
+    """Read the parameters of a definition from annotations or type comments. Raises ParseError."""
     definition, place = function.definition, function.place
     arguments = definition.args
     for starred in (arguments.kwarg, arguments.vararg):
@@ -211,7 +211,7 @@ MUTABLE = ("Mutable default parameters are not supported because Python binds th
 
 
 def _check_default(parameters: Signature, index: int, function: Function) -> None:
-    """Refuse a default that is no value of its parameter's type, as far as it is a literal."""
+    """Raises ParseError for a default that is a literal, but not of its parameter's type."""
     name, type, default = parameters.names[index], parameters.types[index], parameters.defaults[index]
     assert default is not None
     if isinstance(default, ast.List | ast.Dict | ast.Set | ast.ListComp | ast.DictComp):
@@ -219,7 +219,7 @@ def _check_default(parameters: Signature, index: int, function: Function) -> Non
     try:
         value = literal(default)
     except ValueError:
-        return          # a name: of a dtype, say
+        return          # a name, such as that of a dtype
     if not _takes_default(type, value) and not parameters.repeats[index]:
         message = f'Expected a default value of type {type_name(type)}{" (inferred)" * parameters.inferred[index]} on parameter "{name}".'
         if parameters.inferred[index]:
@@ -261,9 +261,9 @@ COUNTS = "Number of type annotations ({}) did not match the number of function p
 
 
 def _type_line(definition: ast.FunctionDef, place: Place) -> str | None:
-    """What stands behind `# type:` of a function: one comment line, or one per parameter and a last line `# type: (...) -> T`.
+    """The text after `# type:` in a function: of one comment, or of one per parameter and a last one `# type: (...) -> T`.
 
-    torch takes any line of the function with such a comment for one of these, wherever it stands.
+    As in torch, such a comment counts on any line of the function.
     """
     start = min([definition.lineno, *[each.lineno for each in definition.decorator_list]])
     numbers = range(start + place.first_line - 1, (definition.end_lineno or start) + place.first_line)
@@ -287,7 +287,7 @@ def _type_line(definition: ast.FunctionDef, place: Place) -> str | None:
 
 
 def _type_comment(definition: ast.FunctionDef, count: int, place: Place) -> tuple[list[Type] | None, Type | None]:
-    """`# type: (Tensor, int) -> Tensor`: parameter types (None when there is no comment) and the result."""
+    """Parameter types (None without a comment) and result of `# type: (Tensor, int) -> Tensor`."""
     comment = _type_line(definition, place)
     if not comment:
         return None, None

@@ -1,4 +1,4 @@
-"""What only the code of archives and `irtool decompile` says: `unchecked_cast(T, x)`, `uninitialized(T)`."""
+"""Functions that occur only in the code of archives and of `irtool decompile`: `unchecked_cast(T, x)`, `uninitialized(T)`."""
 from __future__ import annotations
 
 import ast
@@ -11,7 +11,7 @@ from irtool.torchscript.meanings import Special
 
 
 def unchecked_cast(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
-    """`unchecked_cast(T, x)`: x, which is known to be a T."""
+    """`unchecked_cast(T, x)`: x as a T, which it is known to be."""
     from irtool.torchscript.expressions import value_of
 
     if len(node.args) != 2 or node.keywords:
@@ -23,7 +23,7 @@ def unchecked_cast(e: Emitter, node: ast.Call, callee: Special, hint: Type | Non
 
 
 def uninitialized(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
-    """`uninitialized(T)`: a value nobody reads."""
+    """`uninitialized(T)`: a value that is never read."""
     if len(node.args) != 1 or node.keywords:
         e.fail(node, "uninitialized expected exactly 1 argument")
     wanted = annotation(node.args[0], e.place)

@@ -17,7 +17,7 @@ from irtool.torchscript.subscripts import add_in_place, delete_item, store_item
 
 
 def assign(e: Emitter, target: ast.expr, meaning: Meaning, statement: ast.AST, declared: Type | None = None) -> None:
-    """Give a target its value."""
+    """Assign a value to a target."""
     if isinstance(target, ast.Name):
         set_variable(e, target.id, meaning, target, declared)
     elif isinstance(target, ast.Tuple):
@@ -40,7 +40,7 @@ def assign(e: Emitter, target: ast.expr, meaning: Meaning, statement: ast.AST, d
 
 
 def set_variable(e: Emitter, name: str, meaning: Meaning, node: ast.AST, declared: Type | None = None) -> None:
-    """Assign a variable. What is known outside of the frame keeps its type: `Variable 'y' previously had type int but ...`."""
+    """Assign to a variable. A variable of an outer frame keeps its type, else: `Variable 'y' previously had type int but ...`."""
     if name.startswith("__jit"):
         e.fail(node, "names of variables used in JIT-ed functions can't start with __jit")
     outside = e.env.find_outside(name)
@@ -64,7 +64,7 @@ def set_variable(e: Emitter, name: str, meaning: Meaning, node: ast.AST, declare
 
 
 def checked(e: Emitter, name: str, value: Value, outside: Value, node: ast.AST) -> Value:
-    """The value as the type of the variable outside. Raises ParseError where it is of another."""
+    """The value, converted to the type that the variable has outside. Raises ParseError if it has another type."""
     wanted = e.env.frame_parent.declared_type(name) if e.env.frame_parent is not None else None
     wanted = wanted or outside.type
     value = e.converted(value, wanted)
@@ -79,7 +79,7 @@ def checked(e: Emitter, name: str, value: Value, outside: Value, node: ast.AST) 
 
 
 def as_declared(e: Emitter, name: str, value: Value, declared: Type, node: ast.AST) -> Value:
-    """The value under the type that the annotation gives the variable."""
+    """The value with the type that the variable's annotation declares."""
     value = e.converted(value, declared, implicit=False)
     if not types.is_subtype(value.type, declared):
         e.fail(node, f"Variable '{name}' is annotated with type {type_name(declared)} but is being assigned to a value of type "
@@ -89,14 +89,14 @@ def as_declared(e: Emitter, name: str, value: Value, declared: Type, node: ast.A
 
 
 def widened(e: Emitter, value: Value, type: Type) -> Value:
-    """The value under a wider type."""
+    """The value with a wider type."""
     if value.type.key == "None":
         return e.constant(None, type)
     return e.cast(value, type)
 
 
 def unpack(e: Emitter, targets: Sequence[ast.expr], value: Value, node: ast.AST) -> None:
-    """`a, (b, *c) = value`; a list is unpacked by its length."""
+    """`a, (b, *c) = value`; a list must have as many elements as there are targets."""
     starred = [i for i, target in enumerate(targets) if isinstance(target, ast.Starred)]
     if starred and len(targets) == 1:
         e.fail(node, "A Starred expression may only appear on the lhs within the presence of another non-starred expression")
@@ -146,7 +146,7 @@ def augmented(e: Emitter, statement: ast.AugAssign) -> None:
 
 
 def add_to_attribute(e: Emitter, target: ast.Attribute, statement: ast.AugAssign) -> None:
-    """`instance.x += v`: what it holds is read, changed, and stored."""
+    """`instance.x += v`: the attribute is read, changed, and assigned."""
     holder = value_of(e, target.value)
     definition = definition_of(e, holder.type)
     if definition is None:
@@ -161,7 +161,7 @@ def add_to_attribute(e: Emitter, target: ast.Attribute, statement: ast.AugAssign
 
 
 def combined(e: Emitter, statement: ast.AugAssign, held: Value, value: Value) -> Value:
-    """What an augmented assignment makes of the held value."""
+    """The result of an augmented assignment to a variable that has the value `held`."""
     op = type(statement.op)
     in_place = isinstance(held.type, types.TensorType) or isinstance(held.type, ListType) and op in (ast.Add, ast.Mult)
     changed = augmented_instance(e, statement, held, value)
@@ -173,13 +173,13 @@ def combined(e: Emitter, statement: ast.AugAssign, held: Value, value: Value) ->
 
 
 def in_place_kind(op: type[ast.operator]) -> str:
-    """What an augmented assignment does to tensors and lists."""
+    """The kind of an augmented assignment of tensors and lists."""
     kind = BY_SYNTAX[op].kind
     return kind.replace("::__", "::__i") if kind[-1] == "_" else f"{kind}_"
 
 
 def augmented_instance(e: Emitter, statement: ast.AugAssign, held: Value, value: Value) -> Value | None:
-    """What `__iadd__` and its kin give, where a class has them."""
+    """The result of `__iadd__` and its kin, if the class has such a method."""
     definition = definition_of(e, held.type)
     name = f"__i{BY_SYNTAX[type(statement.op)].name}__"
     return special_method(e, statement, name, held, [value]) if definition is not None and name in definition.methods else None

@@ -1,4 +1,4 @@
-"""Classes that archives name and torch has built in: their methods, which are operators, as source by module."""
+"""Classes of torch that archives name: their methods are operators; here they are source text by module."""
 from __future__ import annotations
 
 _UNPACKED = "Tuple[Tensor, Optional[Tensor]]"
@@ -6,7 +6,7 @@ _PLACES = ("stride", "padding", "output_padding", "dilation", "groups", "transpo
 
 
 def _class(name: str, methods: dict[str, tuple[str, str]]) -> str:
-    """The source of a class: methods by name, each with its result's type and its operator."""
+    """The source of a class: methods by name, each with the type of its result and its operator."""
     lines = [f"class {name}:"]
     for method, (result, operator) in methods.items():
         lines += [f"  def {method}(self: __torch__.torch.classes.quantized.{name}) -> {result}:",
@@ -25,12 +25,12 @@ SOURCES: dict[str, str] = {
         _class("EmbeddingPackedParamsBase", {"unpack": ("Tensor", "embedding_bag_unpack")}), ""]),
     "__torch__.torch.classes.rnn": "class CellParamsBase:\n  pass\n",
 }
-"""Module -> its source."""
+"""Module -> its source text."""
 PACKED = {"Linear": "Linear", "LinearPackedParams": "Linear", "LinearReLU": "Linear", "Conv2d": "Conv2d", "ConvReLU2d": "Conv2d",
           "Conv3d": "Conv3d", "ConvReLU3d": "Conv3d", "Conv1d": "Conv2d", "ConvReLU1d": "Conv2d"}
-"""Modules of torch.nn.quantized -> which class their `_packed_params` are of, where an old archive calls these a tensor."""
+"""Modules of torch.nn.quantized -> the class of their `_packed_params`, for old archives, which declare these as tensors."""
 
 
 def packed_class(module: str, name: str) -> str | None:
-    """The class of the attribute `_packed_params` of a module of torch.nn.quantized, by its full name; None for another."""
+    """The class of the attribute `_packed_params` of a module of torch.nn.quantized, by the module's full name; None for other modules."""
     return f"__torch__.torch.classes.quantized.{PACKED[name]}PackedParamsBase" if ".quantized." in f"{module}." and name in PACKED else None

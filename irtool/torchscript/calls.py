@@ -1,4 +1,4 @@
-"""Calls: operators, methods, functions of the source (inlined), Python's functions, exceptions."""
+"""Calls: of operators, methods, functions of the source (inlined), Python's functions, and classes of exceptions."""
 from __future__ import annotations
 
 import ast
@@ -101,7 +101,7 @@ Callee = Builtin | Called | ClassDefinition | Method | Overloads | Structure
 
 
 def call_meaning(e: Emitter, node: ast.AST, callee: Callee, positional: list[Value], named: Mapping[str, Value]) -> Value:
-    """Call an operator, a function of the source, a method, or a class with values."""
+    """Call an operator, a function of the source, a method, or a class on values."""
     e.at(node)
     if isinstance(callee, Builtin):
         if callee.receiver is not None:
@@ -119,7 +119,7 @@ def call_meaning(e: Emitter, node: ast.AST, callee: Callee, positional: list[Val
         functions = [each for each in callee.functions if isinstance(each, Function)]
         candidates = [schema_of_function(each, e.compilation.graph_of(each).outputs[0].type) for each in functions]
         match, _ = e.resolver.choose(candidates, positional, named)
-        if match is None:       # the operator's arguments, as formulas and the code of archives have them
+        if match is None:       # arguments in the operator's form, as in formulas and in the code of archives
             return e.operator(node, f"aten::{callee.name}", positional, named)
         return call_function(e, node, functions[[each is match.schema for each in candidates].index(True)], positional, named)
     assert isinstance(callee.function, Function)
@@ -127,7 +127,7 @@ def call_meaning(e: Emitter, node: ast.AST, callee: Callee, positional: list[Val
 
 
 def structure(e: Emitter, node: ast.AST, callee: Structure, positional: Sequence[Value], named: Mapping[str, Value]) -> Value:
-    """A named tuple of its fields."""
+    """A named tuple, from its fields."""
     parts = zip(callee.type.names, callee.type.elements, callee.defaults, strict=True)
     fields = tuple([Argument(name, type, type.text, 0, MISSING if value is None else value, False, None) for name, type, value in parts])
     text = f"{callee.name}({', '.join(f'{field.type.text} {field.name}' for field in fields)})"
@@ -140,7 +140,7 @@ def structure(e: Emitter, node: ast.AST, callee: Structure, positional: Sequence
 
 
 def chosen(e: Emitter, node: ast.Call, choice: Choice) -> Sugared:
-    """Which of two functions a call means. The argument that decides has to be a constant bool."""
+    """The function that a call means, of two between which an argument decides. That argument must be a constant bool."""
     argument: ast.expr | None = node.args[choice.position] if len(node.args) > choice.position else None
     argument = next((keyword.value for keyword in node.keywords if keyword.arg == choice.argument), argument)
     if argument is None:
@@ -169,7 +169,7 @@ def arguments(e: Emitter, node: ast.Call) -> Arguments:
 
 # ---------------------------------------------------------------- functions of the source
 def schema_of_function(function: Function, result: Type) -> Schema:
-    """A function's parameters as a schema, so that one matcher serves all calls."""
+    """The parameters of a function as a schema, so that calls of functions and operators are matched alike."""
     declared = signature(function)
     parameters = []
     for name, type, default, count in zip(declared.names, declared.types, declared.defaults, declared.repeats, strict=True):
@@ -202,7 +202,7 @@ def call_function(e: Emitter, node: ast.AST, function: Function, positional: Seq
 
 
 def call_by_name(e: Emitter, node: ast.AST, function: Function, positional: Sequence[Value], named: Mapping[str, Value]) -> Value:
-    """A call of a function or method of an archive's code, which is compiled when it is needed."""
+    """Call a function or method of an archive's code, which is compiled on first use."""
     declared = signature(function)
     result = declared.result or e.compilation.graph_of(function).outputs[0].type
     schema = schema_of_function(function, result)
@@ -220,7 +220,7 @@ def call_by_name(e: Emitter, node: ast.AST, function: Function, positional: Sequ
 
 
 def default(e: Emitter, argument: object) -> Value:
-    """A parameter's default, as its type."""
+    """The default of a parameter, with the parameter's type."""
     from irtool.torchscript.expressions import value_of
 
     assert isinstance(argument, Argument) and isinstance(argument.default, ast.expr)
@@ -234,7 +234,7 @@ def default(e: Emitter, argument: object) -> Value:
 
 
 def inline(e: Emitter, graph: Graph, inputs: Sequence[Value]) -> Value:
-    """Copies of a graph's nodes at the present place; its constants join those of this graph."""
+    """Copy the nodes of a graph to the present place; its constants become constants of this graph."""
     mapping = dict(zip(graph.inputs, inputs, strict=True))
     for node in graph.block:
         if node.kind in CONSTANT_KINDS:
@@ -245,7 +245,7 @@ def inline(e: Emitter, graph: Graph, inputs: Sequence[Value]) -> Value:
 
 
 def entered(e: Emitter, name: str, positional: Sequence[Value]) -> Context:
-    """A new context manager, its constructor inlined."""
+    """A new instance of a context manager, with its constructor inlined."""
     manager = e.one("prim::CreateObject", (), types.parse_type(f"__torch__.{name}"))
     attribute = "prev" if not positional else "name" if name.endswith("record_function") else "mode"
     e.node("prim::SetAttr", (manager, positional[0] if positional else e.constant(False)), (), {"name": Attribute.of(attribute)})
@@ -262,7 +262,7 @@ def _one(e: Emitter, node: ast.Call, name: str) -> Value:
 
 
 def special_call(e: Emitter, node: ast.Call, name: str, positional: Sequence[Value]) -> Value | None:
-    """What a function of Python gives of an instance (`len(x)` calls `x.__len__()`); None for other values."""
+    """The result of a Python function on an instance (`len(x)` calls `x.__len__()`); None for other values."""
     method = CALLED_METHODS.get(name)
     return special_method(e, node, method, positional[0]) if method is not None and len(positional) == 1 else None
 
@@ -290,7 +290,7 @@ def cast(kind: str, target: str) -> Callable[[Emitter, ast.Call, Special, Type |
 
 
 def operator(kind: str) -> Callable[[Emitter, ast.Call, Special, Type | None], Value]:
-    """A Python function that is an operator."""
+    """A function that compiles a Python function that is an operator."""
     def compile_operator(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
         positional, named = arguments(e, node)
         e.at(node)
@@ -336,7 +336,7 @@ def absolute(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> 
 
 
 def rounded(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
-    """`round(x)`: of a number a float, as torch has it."""
+    """`round(x)`: a number becomes a float, as in torch."""
     positional, named = arguments(e, node)
     e.at(node)
     if len(positional) == 1 and positional[0].type.key in ("int", "float"):
@@ -418,7 +418,7 @@ def unwrap_optional(e: Emitter, node: ast.Call, callee: Special, hint: Type | No
 
 
 def has_attribute(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
-    """`hasattr(x, "name")`: known here."""
+    """`hasattr(x, "name")`: a constant, since the compiler knows the attributes."""
     from irtool.torchscript.expressions import meaning_of, value_attribute
 
     if len(node.args) != 2 or not isinstance(node.args[1], ast.Constant) or not isinstance(node.args[1].value, str):
@@ -443,17 +443,17 @@ def get_attribute(e: Emitter, node: ast.Call, callee: Special, hint: Type | None
 
 
 def known(answer: bool) -> Callable[[Emitter, ast.Call, Special, Type | None], Value]:
-    """A question about how the program runs."""
+    """A function that compiles a question about the running program to a constant answer."""
     return lambda e, node, callee, hint: e.constant(answer)
 
 
 def refused(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
-    """Python functions TorchScript has not."""
+    """Refuse Python functions that TorchScript does not have."""
     e.fail(node, f"Python builtin <built-in function {callee.name}> is currently not supported in Torchscript")
 
 
 def tensor_cast(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
-    """`x.float()`: aten::to."""
+    """`x.float()` and its kin: aten::to."""
     from irtool.torchscript.expressions import CASTS
 
     assert callee.receiver is not None
@@ -474,11 +474,11 @@ def tensor_size(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) 
 
 
 LIST_ELEMENTS = {"int": 0, "float": 1, "bool": 3, "complex": 2}
-"""prim::tolist's numbers for the elements."""
+"""Types of elements -> their numbers in prim::tolist."""
 
 
 def tensor_tolist(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
-    """`x: List[int] = t.tolist()`: the annotation says how deep the list is."""
+    """`x: List[int] = t.tolist()`: the annotation determines how deep the list is."""
     assert callee.receiver is not None
     if hint is None:
         e.fail(node, "Expected type hint for result of tolist()")

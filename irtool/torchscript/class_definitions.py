@@ -1,6 +1,6 @@
 """Classes of the source whose instances a graph makes: their methods, properties and static methods, read from the text.
 
-Nothing of them is executed. Which attributes an instance has, `__init__` says when it is compiled (`instances.py`).
+Nothing in a class is executed. Compiling `__init__` determines the attributes of instances (`instances.py`).
 """
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from irtool.torchscript.meanings import Sugared
 from irtool.torchscript.source_text import Function, Place, Unit, fail
 
 MAX_BASES = 20
-"""No class inherits from that many in a row."""
+"""The most classes in a chain of inheritance."""
 
 
 class ClassDefinition(Sugared):
-    """A class: called, it makes an instance."""
+    """A class whose instances a graph makes."""
 
     __slots__ = ("definition", "place", "type", "methods", "statics", "getters", "setters", "attributes", "is_begun", "declared",
                  "constants", "lists")
@@ -32,15 +32,15 @@ class ClassDefinition(Sugared):
         self.getters: dict[str, Function] = {}
         self.setters: dict[str, Function] = {}
         self.attributes: dict[str, Type] = {}
-        """Types of the attributes by name. `__init__` declares them: its first assignment to each."""
+        """The types of the attributes by name, each declared by the first assignment in `__init__`."""
         self.is_begun = False
-        """Is `__init__` compiled, or being compiled?"""
+        """Has compiling `__init__` begun?"""
         self.declared: dict[str, ast.expr] = {}
-        """In an archive: annotations of the attributes, all of which the class body declares."""
+        """Of an archive's class: the annotations of the attributes, all of which its body declares."""
         self.constants: dict[str, ast.expr] = {}
-        """In an archive: what the class body gives a value."""
+        """Of an archive's class: names that its body assigns."""
         self.lists: dict[str, list[str]] = {}
-        """In an archive: `__parameters__`, `__buffers__`, `__forward_hooks__`, `__forward_pre_hooks__`."""
+        """Of an archive's class: `__parameters__`, `__buffers__`, `__forward_hooks__`, `__forward_pre_hooks__`."""
 
     @property
     def name(self) -> str:
@@ -48,19 +48,19 @@ class ClassDefinition(Sugared):
 
     @property
     def is_module(self) -> bool:
-        """In an archive: is it a class of modules?"""
+        """Is it a class of modules? (of an archive)"""
         return any((dotted(base) or "") == "Module" for base in self.definition.bases)
 
     @property
     def is_interface(self) -> bool:
-        """In an archive: does it only say which methods others have?"""
+        """Is it an interface, which only declares methods that other classes have? (of an archive)"""
         return any((dotted(base) or "").endswith("Interface") for base in self.definition.bases)
 
 
 def class_definition(definition: ast.ClassDef, place: Place, depth: int = 0) -> ClassDefinition | None:
-    """What a class of the file defines; None where it inherits from something that only Python knows.
+    """The definition of a class of the file; None if it inherits from a class that the compiler does not know.
 
-    What its bases define is no part of it, as in torch.
+    Members that its bases define are not part of it, as in torch.
     """
     bases = [dotted(base) or "" for base in definition.bases]
     if place.unit is None or definition.keywords or is_interface(definition):
@@ -83,24 +83,24 @@ def class_definition(definition: ast.ClassDef, place: Place, depth: int = 0) -> 
 
 
 def is_interface(definition: ast.ClassDef) -> bool:
-    """Is it decorated with `torch.jit.interface`?"""
+    """Is the class decorated with `torch.jit.interface`?"""
     return "interface" in decorators(definition)
 
 
 def parameters_of(definition: ast.FunctionDef) -> list[ast.arg]:
-    """All parameters that are declared, in order."""
+    """All declared parameters, in order."""
     return [*definition.args.posonlyargs, *definition.args.args, *definition.args.kwonlyargs]
 
 
 def interfaces_of(function: Function) -> dict[int, ast.ClassDef]:
-    """Position of a parameter -> the interface that it is declared as."""
+    """The position of each parameter whose type is an interface -> the interface."""
     named = {index: function.place.classes.get(dotted(each.annotation) or "")
              for index, each in enumerate(parameters_of(function.definition)) if each.annotation is not None}
     return {index: definition for index, definition in named.items() if definition is not None and is_interface(definition)}
 
 
 def decorators(definition: ast.ClassDef | ast.FunctionDef) -> list[str]:
-    """The last words of the decorators: `unused` of `@torch.jit.unused`."""
+    """The last word of each decorator: `unused` of `@torch.jit.unused`."""
     return [(dotted(each.func if isinstance(each, ast.Call) else each) or "").rpartition(".")[2] for each in definition.decorator_list]
 
 

@@ -1,6 +1,6 @@
-"""Classes of the source that are types of a graph: named tuples and enumerations, and other names for types.
+"""Classes of the source that are types of a graph (named tuples and enumerations), and other names for types.
 
-Nothing of them is executed: fields are read from the annotations, members from their literals.
+Nothing in them is executed: fields are read from annotations, members from their literals.
 """
 from __future__ import annotations
 
@@ -20,22 +20,23 @@ from irtool.torchscript.python_names import EXCEPTIONS
 from irtool.torchscript.source_text import Place, fail, literal
 
 MAX_BASES = 20
-"""No class of exceptions is that many away from Python's."""
+"""The most classes between a class of exceptions and Python's own."""
 ENUMERATIONS = ("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag")
 
 
 def class_of(type: ClassType | EnumType, place: Place) -> Structure | Enumeration | ClassDefinition | None:
-    """The class that a type is, of the file or of the archive that the file is part of."""
+    """The class of a type, in the file or the archive that the file is part of."""
     return class_called(type.name if place.library is not None else type.name.rpartition(".")[2], place)
 
 
 def class_called(name: str, place: Place) -> Structure | Enumeration | ClassDefinition | None:
-    """The class of a name: of the file, or, a full name, of the archive that the file is part of."""
+    """The class of a name: in the file, or, for a full name, in the archive that the file is part of."""
     return class_of_unit(name, place) if place.library is None else place.library.class_called(name)
 
 
 def class_of_unit(name: str, place: Place) -> Structure | Enumeration | ClassDefinition | None:
-    """The class that the file calls so: a named tuple, an enumeration, or one whose instances a graph makes; None for other things."""
+    """The class that has this name in the file: a named tuple, an enumeration, or a class whose instances a graph makes; None for
+    anything else."""
     if name in place.known_types:
         known = place.known_types[name]
         return known if isinstance(known, Structure | Enumeration | ClassDefinition) else None
@@ -74,7 +75,7 @@ def _named_tuple(name: str, names: Sequence[str], parts: Sequence[Type], default
 
 
 def _called(call: ast.Call, place: Place) -> Structure | None:
-    """`namedtuple("P", ["a", "b"])`, whose fields are tensors, and `NamedTuple("P", [("a", int)])`."""
+    """The named tuple of `namedtuple("P", ["a", "b"])`, whose fields are tensors, or `NamedTuple("P", [("a", int)])`."""
     kind = (dotted(call.func) or "").rpartition(".")[2]
     if kind not in ("namedtuple", "NamedTuple") or len(call.args) != 2 or not isinstance(call.args[0], ast.Constant):
         return None
@@ -94,12 +95,12 @@ def _called(call: ast.Call, place: Place) -> Structure | None:
 
 
 def _enumeration(definition: ast.ClassDef, place: Place) -> Enumeration:
-    """`class Color(Enum):` with a literal per member. Raises ParseError for members of several types."""
+    """The enumeration of `class Color(Enum):` with a literal per member. Raises ParseError for members of several types."""
     members: dict[str, object] = {}
     for each in definition.body:
         if isinstance(each, ast.Assign) and len(each.targets) == 1 and isinstance(each.targets[0], ast.Name):
             value = _member(each.value, members, place)
-            if value not in members.values():       # another name for a member is no member
+            if value not in members.values():       # a second name for a member is no member
                 members[each.targets[0].id] = value
     kinds = {type(value) for value in members.values()}
     if len(kinds) > 1:
@@ -124,14 +125,14 @@ def _member(value: ast.expr, members: dict[str, object], place: Place) -> object
 
 
 def is_exception(name: str, place: Place, depth: int = 0) -> bool:
-    """Is a class of the file one of exceptions?"""
+    """Is a class of the file an exception?"""
     definition = place.classes.get(name)
     bases = [dotted(base) or "" for base in definition.bases] if definition is not None and depth < MAX_BASES else []
     return any(base in EXCEPTIONS or is_exception(base, place, depth + 1) for base in bases)
 
 
 def meaning_of_name(name: str, place: Place) -> Meaning | None:
-    """What a name of the file's top level means, where it is a class or another name for a type."""
+    """The meaning of a name at the file's top level, if it is a class or another name for a type."""
     definition = class_called(name, place)
     if definition is None and is_exception(name, place):
         return ExceptionClass(name)
@@ -145,19 +146,19 @@ def meaning_of_name(name: str, place: Place) -> Meaning | None:
 
 # ---------------------------------------------------------------- members
 def member_constant(e: Emitter, enumeration: Enumeration, name: str) -> Value:
-    """A constant for a member: one of its own each time, since for `is` torch takes each mention as another object."""
+    """A constant for a member, a new one at each mention, since for torch's `is` each mention is another object."""
     text = Attribute(f"{enumeration.type.name}.{name}")
     return e.one("prim::Constant", (), enumeration.type, {"value": text})
 
 
 def enumeration_of(e: Emitter, type: EnumType) -> Enumeration | None:
-    """The class of a value, where the source has it."""
+    """The class of a value that is a member of an enumeration of the source; None for other values."""
     definition = class_of(type, e.place)
     return definition if isinstance(definition, Enumeration) else None
 
 
 def member_field(e: Emitter, node: ast.Attribute, value: Value) -> Value | None:
-    """`member.name`, `member.value`. The text of a graph holds no values: they are looked up by the name."""
+    """`member.name`, `member.value`. Graphs do not contain the values, so they are looked up by name."""
     type = value.type
     assert isinstance(type, EnumType)
     if node.attr not in ("name", "value"):
@@ -178,5 +179,5 @@ def member_field(e: Emitter, node: ast.Attribute, value: Value) -> Value | None:
 
 
 def members_listed(e: Emitter, enumeration: Enumeration) -> Value:
-    """All members, as a list."""
+    """All members of an enumeration, as a list."""
     return e.list_value([member_constant(e, enumeration, name) for name in enumeration.members], enumeration.type)

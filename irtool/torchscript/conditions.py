@@ -1,6 +1,6 @@
-"""Conditions: short circuits, `is None`, `isinstance`, and what they say about the types of variables.
+"""Conditions: short circuits, `is None`, `isinstance`, and what they imply for the types of variables.
 
-A condition that is known while compiling (`x is None` of an int) takes its dead branch with it: that is never compiled.
+If a condition is known while compiling (`x is None` of an int), the branch that it excludes is not compiled.
 """
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Refinements = dict[str, Type]
 
 
 class Condition:
-    """A bool with what follows for variables if it is true, and if it is false."""
+    """A bool, with the types that variables have if it is true, and if it is false."""
 
     __slots__ = ("value", "known", "when_true", "when_false")
 
@@ -34,7 +34,7 @@ class Condition:
         self.when_false = when_false or {}
 
     def as_value(self, e: Emitter) -> Value:
-        """A value of the graph."""
+        """The condition as a value of the graph."""
         return self.value if self.value is not None else e.constant(bool(self.known))
 
 
@@ -55,7 +55,7 @@ def condition(e: Emitter, node: ast.expr) -> Condition:
 
 
 def means_isinstance(e: Emitter, node: ast.expr) -> bool:
-    """Is it `isinstance`, or `torch.jit.isinstance`?"""
+    """Is the function `isinstance`, or `torch.jit.isinstance`?"""
     from irtool.torchscript.expressions import meaning_of
 
     path = dotted(node)
@@ -66,7 +66,7 @@ def means_isinstance(e: Emitter, node: ast.expr) -> bool:
 
 
 def as_bool(e: Emitter, node: ast.expr) -> tuple[Value, bool | None]:
-    """The truth of any value, and what it is where a constant says so."""
+    """The truth of any value, as a value and, if it is constant, as a bool."""
     from irtool.torchscript.expressions import value_of
 
     value = value_of(e, node)
@@ -104,7 +104,7 @@ def chain(node: ast.Compare) -> list[ast.expr]:
 
 
 def short_circuit(e: Emitter, parts: list[ast.expr], is_and: bool, node: ast.expr) -> Condition:
-    """`a and b`: If(a) {b} {False}; `a or b`: If(a) {True} {b}. What a known first operand decides is not compiled."""
+    """`a and b`: If(a) {b} {False}; `a or b`: If(a) {True} {b}. An operand that a known first operand makes irrelevant is not compiled."""
     first = condition(e, parts[0])
     if len(parts) == 1:
         return first
@@ -137,7 +137,7 @@ def in_block(e: Emitter, block: Block, refinements: Refinements, compile_part: C
 
 # ---------------------------------------------------------------- types
 def refine(e: Emitter, refinements: Refinements) -> None:
-    """From here on these variables have these types."""
+    """Give variables these types from here on."""
     for name, type in refinements.items():
         value = e.local(name)
         if isinstance(value, Value) and not types.same(value.type, type) and types.is_subtype(type, value.type):
@@ -163,7 +163,7 @@ def none_check(e: Emitter, node: ast.Compare) -> Condition:
             return Condition(e.constant(not negative), not negative)
         if not may_be_none(left.type):
             return Condition(e.constant(negative), negative)
-    if left is right and left.type.key == "str" and isinstance(name, ast.Constant):     # each literal is a string of its own
+    if left is right and left.type.key == "str" and isinstance(name, ast.Constant):     # each string literal is an object of its own
         return Condition(e.constant(negative), negative)
     value = e.operator(node, "aten::__isnot__" if negative else "aten::__is__", [left, right])
     is_none: Refinements = {}
@@ -189,13 +189,13 @@ def parts_of(type: Type) -> list[Type]:
 
 
 def without(type: Type, gone: list[Type]) -> Type | None:
-    """What a type is when it is none of these."""
+    """The type without these alternatives."""
     remaining = [part for part in parts_of(type) if not any(types.is_subtype(part, each) for each in gone)]
     return union(remaining) if remaining else None
 
 
 def instance_check(e: Emitter, node: ast.Call) -> Condition:
-    """`isinstance(x, T)`, `isinstance(x, (A, B))`: decided here where the type of x says, else when the graph runs."""
+    """`isinstance(x, T)`, `isinstance(x, (A, B))`: decided here if the type of x determines it, else when the graph runs."""
     from irtool.torchscript.expressions import value_of
 
     if len(node.args) != 2 or node.keywords:

@@ -1,4 +1,4 @@
-"""`list(...)`, `dict(...)`, `OrderedDict(...)`, `tuple(...)`: new containers of what others hold."""
+"""`list(...)`, `dict(...)`, `OrderedDict(...)`, `tuple(...)`: new containers made from other values."""
 from __future__ import annotations
 
 import ast
@@ -11,7 +11,8 @@ from irtool.torchscript.meanings import Special, Sugared
 
 
 def container_hint(hint: Type | None, kind: type[Type]) -> Type | None:
-    """The list (or dict, or tuple) type that a place expects: its own, that of an optional, the only one of a union."""
+    """The list (or dict, or tuple) type that a place expects: the type itself, the element of an optional, or the only such type of a
+    union."""
     if isinstance(hint, OptionalType):
         return container_hint(hint.element, kind)
     if isinstance(hint, UnionType):
@@ -21,7 +22,7 @@ def container_hint(hint: Type | None, kind: type[Type]) -> Type | None:
 
 
 def iterable(e: Emitter, node: ast.expr) -> Value | Sugared:
-    """What an argument walks through."""
+    """The iterable that an argument means."""
     from irtool.torchscript.expressions import meaning_of
     from irtool.torchscript.loop_statements import walkable
 
@@ -29,7 +30,7 @@ def iterable(e: Emitter, node: ast.expr) -> Value | Sugared:
 
 
 def list_(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
-    """`list()`, `list(x)`: a new list of what x gives."""
+    """`list()`, `list(x)`: a new list of the elements of x."""
     wanted = container_hint(hint, ListType)
     if len(node.args) > 1 or node.keywords:
         e.fail(node, f"list expected at most 1 argument but found {len(node.args) + len(node.keywords)}")
@@ -54,7 +55,7 @@ def list_(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Val
 
 
 def dict_(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
-    """`dict()`, `dict(d)`, `dict(pairs)`, each with further pairs by keyword."""
+    """`dict()`, `dict(d)`, `dict(pairs)`, each with further pairs as keyword arguments."""
     from irtool.torchscript.expressions import dict_display, value_of
 
     wanted = container_hint(hint, DictType)
@@ -74,7 +75,7 @@ def dict_(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Val
 
 
 def copied(e: Emitter, node: ast.Call, source: ast.expr, wanted: Type | None) -> Value:
-    """A new dict of what another one, or pairs that are walked through, give."""
+    """A new dict with the pairs of another dict, or of an iterable of pairs."""
     from irtool.torchscript.comprehensions import comprehension
     from irtool.torchscript.expressions import meaning_of
 

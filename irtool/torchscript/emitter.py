@@ -1,7 +1,7 @@
-"""One function being compiled: its graph, where nodes go, what names mean, and the calls of operators.
+"""One function being compiled: its graph, the place of new nodes, the meanings of names, and calls of operators.
 
-What a statement or an expression becomes stands in `statements.py`, `expressions.py` and their neighbours; they all work on an
-`Emitter`. Constants stand at the start of the graph, each once.
+`statements.py`, `expressions.py` and other modules compile the parts of a function; their parameter `e` is the `Emitter`. Constants are at
+the start of the graph, each once.
 """
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MAX_SHOWN_VARIANTS = 40
 
 
 class Emitter:
-    """Compiles one function, or one closure inside of `outer`."""
+    """Compiles one function, or a closure in the function that `outer` compiles."""
 
     def __init__(self, function: Function, compilation: Compilation, outer: Emitter | None = None) -> None:
         self.function = function
@@ -45,16 +45,16 @@ class Emitter:
         self.env = Environment()
         self.inferred: set[Value] = set()
         self.empty: set[Value] = set()
-        """Lists written `[]` that no variable holds yet: where one is taken, it is of the type that is wanted."""
+        """Lists written `[]` that no variable has yet; the use of such a list determines its type."""
         self.resolver = Resolver(self.inferred, self.empty)
         self.declared_return: Type | None = None
         self.merged_return: Type | None = None
         self.loops = 0
-        """Loops around the code being compiled."""
+        """How many loops surround the code being compiled."""
         self.captures: dict[Value, Value] = {}
-        """Of a closure: value outside -> value inside."""
+        """In a closure: value of the surrounding function -> value in the closure."""
         self.unpack: Node | None = None
-        """Of a closure: the node that takes the context apart."""
+        """In a closure: the node that unpacks the context."""
         self._constant_builder = Builder(self.graph)
         self._last_constant: Node | None = None
         self._constants: dict[tuple[str, Hashable], Value] = {}
@@ -62,17 +62,17 @@ class Emitter:
 
     # -- where
     def at(self, node: ast.AST) -> None:
-        """Nodes made from here on come from this place of the source."""
+        """Give nodes from here on this place in the source."""
         if hasattr(node, "lineno"):
             self.build.tail = " # " + self.place.where(node)
 
     def fail(self, node: ast.AST, message: str, width: int = 0, code: str = "E0601") -> NoReturn:
-        """Refuse the program."""
+        """Raise a ParseError about the program."""
         fail(self.place, node, message, width, code)
 
     @contextmanager
     def inside(self, block: Block, env: Environment) -> Iterator[None]:
-        """Nodes go to the end of `block`, names are looked up in `env`."""
+        """A context in which nodes are added to the end of `block`, and names are looked up in `env`."""
         before = self.block, self.env
         self.block, self.env = block, env
         self.build.at_end(block)
@@ -84,7 +84,7 @@ class Emitter:
 
     # -- making nodes
     def constant(self, value: object, type: Type | None = None) -> Value:
-        """The constant, made once per graph, at its start."""
+        """A constant, made once per graph, at its start."""
         key = (type.text if type is not None else "", f"{value.__class__.__name__} {value!r}")
         cached = self._constants.get(key)
         if cached is None:
@@ -99,7 +99,7 @@ class Emitter:
         return cached
 
     def shared_constant(self, key: Hashable, node: Node, type: Type | None = None) -> Value:
-        """The constant of another graph's node (or of one without a result, of this type), made once per graph."""
+        """The constant of another graph's node (or, for a node without a result, of this type), made once per graph."""
         cached = self._constants.get(("", key))
         if cached is None:
             copy = Node(node.kind, (), node.attributes)
@@ -119,11 +119,11 @@ class Emitter:
 
     def node(self, kind: str, inputs: Sequence[Value], output_types: Sequence[Type],
              attributes: Mapping[str, Attribute] = NO_ATTRIBUTES) -> Node:
-        """A node at the present place."""
+        """Make a node at the present place."""
         return self.build.node(kind, inputs, attributes, output_types)
 
     def one(self, kind: str, inputs: Sequence[Value], type: Type, attributes: Mapping[str, Attribute] = NO_ATTRIBUTES) -> Value:
-        """A node with one result."""
+        """Make a node with one result; returns the result."""
         return self.build.node(kind, inputs, attributes, (type,)).outputs[0]
 
     def list_value(self, values: Sequence[Value], element: Type) -> Value:
@@ -135,7 +135,7 @@ class Emitter:
         return self.one("prim::TupleConstruct", values, types.tuple_of([value.type for value in values]))
 
     def unpacked(self, value: Value) -> list[Value]:
-        """The elements of a tuple; those it was made of where that is known."""
+        """The elements of a tuple: those of which it was made, if known."""
         if value.node.kind == "prim::TupleConstruct":
             return list(value.node.inputs)
         return list(self.node("prim::TupleUnpack", (value,), value.type.elements).outputs)
@@ -145,17 +145,17 @@ class Emitter:
         return self.one("prim::unchecked_cast", (value,), type)
 
     def uninitialized(self, type: Type) -> Value:
-        """A value nobody reads."""
+        """A value that is never read."""
         return self.one("prim::Uninitialized", (), type)
 
     # -- names
     def lookup(self, name: str) -> Meaning | None:
-        """What a name means: in this function, around a closure, in the file, in Python."""
+        """The meaning of a name: in this function, around a closure, in the file, or in Python."""
         meaning = self.local(name)
         return meaning if meaning is not None else self.compilation.global_name(name, self.function.unit)
 
     def local(self, name: str) -> Meaning | None:
-        """What a name means in this function; what a closure names outside of itself is captured."""
+        """The meaning of a name in this function; values of the surrounding function are captured."""
         meaning = self.env.find(name)
         if meaning is not None or self.outer is None:
             return meaning
@@ -165,7 +165,7 @@ class Emitter:
         return self.capture(outside) if isinstance(outside, Value) else outside
 
     def capture(self, outside: Value) -> Value:
-        """A value of the function around this closure, taken out of the context."""
+        """A value of the surrounding function in this closure, taken out of the context."""
         inside = self.captures.get(outside)
         if inside is None:
             assert self.unpack is not None and self.outer is not None
@@ -177,11 +177,11 @@ class Emitter:
 
     # -- types
     def type_name(self, value: Value) -> str:
-        """A value's type in messages."""
+        """The type of a value, for messages."""
         return self.resolver.name_of(value)
 
     def converted(self, value: Value, wanted: Type, implicit: bool = True) -> Value:
-        """The value made nearer to the wanted type where torch converts; look at its type to see whether it fits."""
+        """The value, converted towards the wanted type where torch converts implicitly; the caller checks whether it fits."""
         recipe, _ = self.resolver.convert(wanted, value, implicit)
         return self.make(recipe)
 
@@ -202,7 +202,7 @@ class Emitter:
         raise TypeError(f"no such recipe: {recipe[0]}")
 
     def build_place(self) -> ast.AST:
-        """A node without a place: messages name the function."""
+        """A syntax node without a place, so that messages name the function instead."""
         return self.function.definition
 
     def default(self, argument: Argument) -> Value:
@@ -223,7 +223,8 @@ class Emitter:
 
     def operator(self, node: ast.AST, kind: str, positional: Sequence[Value], named: Mapping[str, Value] | None = None,
                  is_method: bool = False) -> Value:
-        """Call an operator: the overload torch would choose, all arguments explicit. Raises ParseError listing the variants."""
+        """Call an operator: the overload that torch would choose, with all arguments explicit. Raises ParseError, which lists the
+        overloads."""
         if self.place.library is not None:
             from irtool.torchscript.upgraders import upgraded
 
@@ -231,7 +232,7 @@ class Emitter:
             if before is not None:
                 return before
         candidates = schemas(kind)
-        if not candidates and not kind.startswith(("aten::", "prim::")) and not named:      # of a library nobody declares here
+        if not candidates and not kind.startswith(("aten::", "prim::")) and not named:      # an operator of an unknown library
             return self.one(kind, positional, types.TENSOR)
         match, reasons = self.resolver.choose(candidates, positional, named or {}, is_method)
         if match is None:
@@ -239,7 +240,7 @@ class Emitter:
         return self.apply(match)
 
     def apply(self, match: Match) -> Value:
-        """The node of a chosen overload; several results are one tuple, none are None."""
+        """Make the node of a chosen overload. Several results become a tuple, none become None."""
         inputs = [self.make(recipe) for recipe in match.recipes]
         results = match.results
         node = self.node(match.schema.kind, inputs, results)
@@ -248,7 +249,7 @@ class Emitter:
         return self.packed(node, match.schema)
 
     def packed(self, node: Node, schema: Schema) -> Value:
-        """Several results as one value."""
+        """The results of a node as one value."""
         if not node.outputs:
             return self.none()
         names = [result.name for result in schema.returns]
@@ -258,7 +259,7 @@ class Emitter:
         return self.tuple_value(node.outputs)
 
     def refuse_call(self, node: ast.AST, kind: str, candidates: Sequence[Schema], reasons: Sequence[str]) -> NoReturn:
-        """No overload takes the arguments."""
+        """Raise the error that no overload accepts the arguments."""
         name = kind.partition("::")[2]
         if not candidates:
             near = [each.partition("::")[2] for each in declared_kinds() if each.startswith("aten::")]
@@ -270,7 +271,7 @@ class Emitter:
 
     # -- meanings
     def as_value(self, meaning: Meaning, node: ast.AST) -> Value:
-        """The value of a meaning. Raises ParseError for what has none."""
+        """The value of a meaning. Raises ParseError for a meaning that is no value."""
         if isinstance(meaning, Value):
             return meaning
         if isinstance(meaning, ClosureValue):
@@ -289,6 +290,6 @@ class Emitter:
         return self.graph.fresh_name(f"{name}.{count}")
 
     def name_value(self, value: Value, name: str) -> None:
-        """Call a temporary by the variable it is assigned to."""
+        """Name a temporary after the variable it is assigned to."""
         if value.has_id_name and value.node.graph is self.graph and value.node.kind != "prim::Constant":
             value.name = self.numbered(name)

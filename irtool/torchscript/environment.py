@@ -1,8 +1,8 @@
-"""What names mean where: nested environments, and how control leaves a block.
+"""Meanings of names in nested environments, and how control leaves a block.
 
-An environment belongs to a block of the graph. Statements after an `if` one of whose branches leaves (returns, breaks, continues) are
-compiled into the other branch; the environment they get *continues* the one around the `if`: for torch they stand in that frame, and
-its rules about assigning another type apply as if they stood there.
+An environment belongs to a block of the graph. If a branch of an `if` leaves (returns, breaks, continues), the statements after the `if`
+are compiled into the other branch. Their environment *continues* the one around the `if`: they are in that frame, as in torch, also for the
+rules about assigning a value of another type.
 """
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from irtool.ir.types import Type
 from irtool.torchscript.meanings import Sugared
 
 Meaning = Value | Sugared
-"""What a name or an expression means: a value of the graph, or something that only the compiler knows."""
+"""The meaning of a name or an expression: a value of the graph, or an object that only the compiler knows."""
 
 
 class Environment:
@@ -25,12 +25,12 @@ class Environment:
     def __init__(self, parent: Environment | None = None, continues: Environment | None = None) -> None:
         self.names: dict[str, Meaning] = {}
         self.errors: dict[str, tuple[str, ast.AST]] = {}
-        """Names that have no value after an `if`: why, and the `if`."""
+        """Names without a value after an `if`: the reason, and the `if`."""
         self.declared: dict[str, Type] = {}
         """Types given by annotations."""
         self.parent = parent
         self.frame_parent: Environment | None = continues.frame_parent if continues is not None else parent
-        """The frame outside of this one in the program: assignments are checked against it."""
+        """The surrounding frame in the program, against which assignments are checked."""
 
     def frames(self) -> Iterator[Environment]:
         """From this environment outwards."""
@@ -40,7 +40,7 @@ class Environment:
             frame = frame.parent
 
     def find(self, name: str) -> Meaning | None:
-        """What the name means here."""
+        """The meaning of the name here; None if it has none."""
         for frame in self.frames():
             meaning = frame.names.get(name)
             if meaning is not None:
@@ -50,11 +50,11 @@ class Environment:
         return None
 
     def find_outside(self, name: str) -> Meaning | None:
-        """What the name means in the frames outside of this one."""
+        """The meaning of the name in the surrounding frames."""
         return self.frame_parent.find(name) if self.frame_parent is not None else None
 
     def error_of(self, name: str) -> tuple[str, ast.AST] | None:
-        """Why the name has no value, where an `if` took it."""
+        """The reason why the name has no value, if an `if` is the reason."""
         for frame in self.frames():
             if name in frame.names:
                 return None
@@ -63,14 +63,14 @@ class Environment:
         return None
 
     def declared_type(self, name: str) -> Type | None:
-        """The type an annotation gave the name."""
+        """The type that an annotation declares for the name."""
         for frame in self.frames():
             if name in frame.declared:
                 return frame.declared[name]
         return None
 
     def all_names(self) -> set[str]:
-        """Every name that means something here."""
+        """All names that have a meaning here."""
         return {name for frame in self.frames() for name in frame.names if name[:1] != "$"}
 
     def set(self, name: str, meaning: Meaning) -> None:
@@ -80,9 +80,9 @@ class Environment:
 
 
 class Flow:
-    """How control leaves a piece of code. Each part is known (a bool), computed (a Value), or of no importance (None).
+    """How control leaves a piece of code. Each part is known (a bool), computed (a Value), or irrelevant (None).
 
-    `skip`: does it leave before its end? `go`: if inside a loop, is there another round? `returned`: did it leave by `return`?
+    `skip`: does control leave before the end? `go`: in a loop, is there another round? `returned`: does control leave by `return`?
     """
 
     __slots__ = ("skip", "go", "returned")
@@ -104,7 +104,7 @@ class Flow:
 
     @property
     def throws(self) -> bool:
-        """Does it always raise?"""
+        """Does the code always raise?"""
         return self.skip is None
 
 
@@ -116,7 +116,7 @@ THROWS = Flow(None, None, None)
 
 
 class Branch:
-    """A block being compiled: where, with which names, and how it is left."""
+    """A block being compiled: its place, its names, and how control leaves it."""
 
     __slots__ = ("block", "env", "outer", "flow")
 
@@ -128,14 +128,14 @@ class Branch:
         self.flow = FALLS
 
     def assigned(self) -> list[str]:
-        """Names given a value in the branch, in order."""
+        """The names assigned in the branch, in order."""
         names: dict[str, None] = {}
         for frame in reversed([frame for frame in self._own_frames()]):
             names.update(dict.fromkeys(frame.names))
         return list(names)
 
     def undefined(self) -> dict[str, tuple[str, ast.AST]]:
-        """Names without a value, and why."""
+        """The names without a value, each with the reason."""
         reasons: dict[str, tuple[str, ast.AST]] = {}
         for frame in self._own_frames():
             for name, why in frame.errors.items():

@@ -1,4 +1,4 @@
-"""`raise`: prim::RaiseException with the message and the class's name."""
+"""`raise`: prim::RaiseException with the message and the name of the class."""
 from __future__ import annotations
 
 import ast

@@ -1,4 +1,5 @@
-"""Expressions: `meaning_of` gives what an expression means (a value, or something only the compiler knows), `value_of` a value."""
+"""Expressions: `meaning_of` compiles an expression to its meaning (a value, or an object that only the compiler knows), `value_of` to a
+value."""
 from __future__ import annotations
 
 import ast
@@ -26,7 +27,7 @@ from irtool.torchscript.source_text import unsupported
 from irtool.torchscript.subscripts import load_item
 
 SWAPPED = {"aten::add": "aten::add", "aten::mul": "aten::mul", **{each.kind: f"aten::{each.swapped}" for each in COMPARISONS}}
-"""Number on the left, tensor on the right."""
+"""Kinds for a number on the left and a tensor on the right, whose operands are swapped."""
 PROPERTIES = {      # of a tensor
     **{name: f"prim::{name}" for name in (
         "dtype device grad data is_cuda is_cpu is_xla is_xpu is_sparse is_sparse_csr is_mkldnn is_mps is_quantized is_vulkan is_ipu "
@@ -39,12 +40,12 @@ NUMBERS = ("int", "float", "complex", "Scalar", "bool")
 
 
 def value_of(e: Emitter, node: ast.expr, hint: Type | None = None) -> Value:
-    """Compile an expression to a value. Raises ParseError for what is none."""
+    """Compile an expression to a value. Raises ParseError if it is no value."""
     return e.as_value(meaning_of(e, node, hint), node)
 
 
 def meaning_of(e: Emitter, node: ast.expr, hint: Type | None = None) -> Meaning:
-    """Compile an expression; `hint` is the type its place expects, for displays that do not tell."""
+    """Compile an expression; `hint` is the expected type, for displays that do not determine their type."""
     compiler = EXPRESSIONS.get(type(node))
     if compiler is None:
         unsupported(e.place, node)
@@ -70,7 +71,7 @@ def name(e: Emitter, node: ast.expr, hint: Type | None) -> Meaning:
 
 
 def error_of(e: Emitter, name: str) -> tuple[str, ast.AST] | None:
-    """Why a name has no value here."""
+    """The reason why a name has no value here."""
     emitter: Emitter | None = e
     while emitter is not None:
         why = emitter.env.error_of(name)
@@ -81,7 +82,7 @@ def error_of(e: Emitter, name: str) -> tuple[str, ast.AST] | None:
 
 
 def literal(e: Emitter, meaning: Meaning, node: ast.expr) -> Meaning:
-    """What is known to the compiler becomes a constant where it can."""
+    """An object that only the compiler knows, as a constant if it can be one."""
     if isinstance(meaning, Alias):
         return aliased(e, meaning)
     if isinstance(meaning, Known):
@@ -93,7 +94,7 @@ def literal(e: Emitter, meaning: Meaning, node: ast.expr) -> Meaning:
 
 
 def aliased(e: Emitter, alias: Alias) -> Meaning:
-    """What another name of the file's top level means: a module, a function, a member of an enumeration; numbers it may not hand in."""
+    """The meaning of an alias at the file's top level: a module, a function, a member of an enumeration. Aliases of numbers are refused."""
     before, e.env = e.env, Environment()
     try:
         meaning = meaning_of(e, alias.node)
@@ -150,7 +151,7 @@ def value_attribute(e: Emitter, node: ast.Attribute, value: Value) -> Meaning | 
     if isinstance(type, types.TensorType):
         if attr in PROPERTIES:
             return e.operator(node, PROPERTIES[attr], [value])
-        if attr in CASTS and attr not in ("bool", "bfloat16"):      # which torch has not as methods
+        if attr in CASTS and attr not in ("bool", "bfloat16"):      # torch has no such methods
             return Special("tensor." + attr, value)
         if attr in ("tolist", "size", "type"):
             return Special("tensor." + attr, value)
@@ -175,7 +176,7 @@ def accepts_receiver(kind: str, type: Type) -> bool:
 # ---------------------------------------------------------------- operators
 def binary_operation(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
     assert isinstance(node, ast.BinOp)
-    spine: list[ast.BinOp] = [node]         # a + b + c + ... leans to the left, possibly for very long
+    spine: list[ast.BinOp] = [node]         # a + b + c + ... nests on the left, possibly very deep
     while isinstance(spine[-1].left, ast.BinOp):
         spine.append(spine[-1].left)
     left = value_of(e, spine[-1].left)
@@ -204,7 +205,7 @@ def binary(e: Emitter, node: ast.AST, op: type[ast.operator], left: Value, right
 
 
 def mixed(e: Emitter, node: ast.AST, kind: str, left: Value, right: Value) -> Value:
-    """An operator between a number and a tensor: torch turns it round."""
+    """An operator between a number and a tensor; if the number is on the left, the operands are swapped, as in torch."""
     if left.type.key in ("int", "float", "complex") and isinstance(right.type, types.TensorType):
         if kind in SWAPPED:
             return e.operator(node, SWAPPED[kind], [right, left])
@@ -248,7 +249,7 @@ def comparison(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
 
 
 def contains(e: Emitter, node: ast.expr, container: Value, item: Value) -> Value:
-    """`item in container`; a string is searched."""
+    """`item in container`, also for strings."""
     of_instance = special_method(e, node, "__contains__", container, [item])
     if of_instance is not None:
         return of_instance
@@ -308,7 +309,7 @@ def constant_literal(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
 
 
 def element_hint(hint: Type | None) -> Type | None:
-    """The type a list's elements should have."""
+    """The type that the elements of a list should have."""
     hint = container_hint(hint, ListType)
     return hint.element if isinstance(hint, ListType) else None
 
@@ -326,7 +327,7 @@ def list_display(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
 
 
 def listed(e: Emitter, elements: Sequence[ast.expr], wanted: Type | None) -> list[Value]:
-    """The values of a display; `*t` of a tuple stands for its elements."""
+    """The values of a display; the elements of a tuple t for `*t`."""
     values: list[Value] = []
     for element in elements:
         if isinstance(element, ast.Starred):
@@ -340,9 +341,10 @@ def listed(e: Emitter, elements: Sequence[ast.expr], wanted: Type | None) -> lis
 
 
 def unified_elements(e: Emitter, node: ast.expr, values: list[Value], wanted: Type | None, what: str) -> tuple[list[Value], Type]:
-    """Values of one type, and the type: what is wanted, else what all have in common, else their union."""
+    """Values of one type, and the type: the wanted one, else one that fits all, else their union."""
     if wanted is not None:
-        values = [value if value in e.empty else e.converted(value, wanted) for value in values]    # `[]` in a display is of tensors
+        # an empty `[]` in a display is a list of tensors
+        values = [value if value in e.empty else e.converted(value, wanted) for value in values]
         wrong = next((value for value in values if not types.is_subtype(value.type, wanted)), None)
         if wrong is not None:
             unified = calls.type_name(calls.union([value.type for value in values]))
@@ -383,7 +385,7 @@ def dict_display(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
     keys: list[Value] = []
     held: list[Value] = []
     for key, value in zip(node.keys, node.values, strict=True):
-        assert key is not None      # `{**d}` is refused before
+        assert key is not None      # `{**d}` was refused before
         keys.append(value_of(e, key))
         held.append(value_of(e, value))
     e.at(node)
@@ -421,7 +423,7 @@ def joined_string(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
 def comprehension(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
     from irtool.torchscript.comprehensions import comprehension as compile_comprehension
 
-    if isinstance(node, ast.GeneratorExp):      # is walked at once, as a list
+    if isinstance(node, ast.GeneratorExp):      # evaluated at once, as a list
         node = ast.copy_location(ast.ListComp(node.elt, node.generators), node)
     return compile_comprehension(e, node, hint)
 

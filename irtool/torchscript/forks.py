@@ -1,4 +1,4 @@
-"""`torch.jit.fork` and `wait`, `torch.jit._awaitable` and what waits for it: each is a graph of its own that its node owns."""
+"""`torch.jit.fork` and `wait`, `torch.jit._awaitable` and its kin: nodes that own the graph of the function."""
 from __future__ import annotations
 
 import ast
@@ -13,7 +13,7 @@ from irtool.torchscript.meanings import Builtin, Called, ClosureValue, Overloads
 
 
 def fork(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
-    """`torch.jit.fork(function, arguments...)`: `prim::fork`, whose result is a Future of the function's. Awaitables are Awaits."""
+    """`torch.jit.fork(function, arguments...)`: `prim::fork`, whose result is a Future of the function's result. Awaitables are Awaits."""
     from irtool.torchscript.calls import arguments, call_meaning
     from irtool.torchscript.expressions import meaning_of
     from irtool.torchscript.front import finish
@@ -41,7 +41,7 @@ def fork(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Valu
 
 
 def fork_closure(e: Emitter, node: ast.Call, closure: ClosureValue) -> Value:
-    """`fork(__forked_function)`, as the code of archives has it: the nested function takes what it names."""
+    """`fork(__forked_function)` in the code of archives: the nested function captures the values that it names."""
     pair, context = closure.pair.node.inputs
     graph = pair.node.subgraph
     assert graph is not None

@@ -1,4 +1,4 @@
-"""The front door: whole files, and single functions whose text somebody else has read."""
+"""The interface of the compiler: whole files, and single functions whose text is given."""
 from __future__ import annotations
 
 import ast
@@ -24,7 +24,7 @@ from irtool.torchscript.statements import function_body
 
 
 def refuse_modules(unit: Unit) -> None:
-    """Raises ParseError, with the way out, for a file that defines modules of torch.nn: their weights are in no source."""
+    """Raises ParseError, which names alternatives, for a file that defines modules of torch.nn: their weights are not in the source."""
     for definition in unit.place.classes.values():
         if any((dotted(base) or "").rpartition(".")[2] in ("Module", "Sequential", "ScriptModule") for base in definition.bases):
             fail(unit.place, definition, f"'{definition.name}' is a module of torch.nn, whose weights the source does not hold: write "
@@ -34,10 +34,10 @@ def refuse_modules(unit: Unit) -> None:
 
 def compile_source(source: str, name: str | None = None, filename: str = "<string>", *, first_line: int = 1,
                    literals: bool = False) -> Module:
-    """Compile TorchScript source, without executing any of it; gives a Module with a graph per function, or only the one called `name`.
+    """Compile TorchScript source, without executing any of it. Returns a Module with a graph per function, or only the one called `name`.
 
     Calls of other functions of the source are inlined. With `literals`, functions may read literals of the file's top level. Raises
-    ParseError with the place of what torch would refuse.
+    ParseError, with the place, for what torch would refuse.
     """
     for what, value in (("source", source), ("name", name)):
         if not isinstance(value, str) and (value is not None or what == "source"):
@@ -55,7 +55,7 @@ def compile_source(source: str, name: str | None = None, filename: str = "<strin
     graphs: list[Graph] = []
     errors: list[Error] = []
     for function in unit.functions.values():
-        if function.name == name or name is None and not interfaces_of(function):      # which a call alone says the classes of
+        if function.name == name or name is None and not interfaces_of(function):      # only a call determines the classes of interfaces
             try:
                 graphs.append(compilation.graph_of(function))
                 keep_defaults(graphs[-1], function)
@@ -85,23 +85,23 @@ def compile_function_source(text: str, filename: str = "<string>", first_line: i
 
 
 CONSTRUCTORS = ("Dict", "Tuple", "Optional", "Union", "dict", "tuple")
-"""Types that take types."""
+"""Types that take types as arguments."""
 
 
 class Compilation:
-    """Functions compiled together: each once, none while it is being compiled."""
+    """Functions compiled together, each once; it also refuses recursion."""
 
     def __init__(self, helpers: Mapping[str, tuple[str, str, int]] | None = None) -> None:
         self.graphs: dict[int, Graph] = {}
         self.active: list[ast.FunctionDef] = []
         self.compiled: list[Function] = []
-        """The functions compiled so far. They stay here since `graphs` looks up a definition by its id, which a freed object would lose."""
+        """The functions compiled so far, kept alive because `graphs` has the ids of their definitions as keys."""
         self.for_instances: dict[tuple[object, ...], Function] = {}
-        """Functions that take interfaces, for the classes of arguments, by definition and classes."""
+        """Functions whose parameters are interfaces, compiled for the classes of arguments; by definition and classes."""
         self.unchecked: list[Function] = []
-        """Methods that no call compiled yet: torch compiles them all."""
+        """Methods that no call has compiled yet; torch compiles them all."""
         self.literals = False
-        """May a function read literals of the file's top level? torch says no."""
+        """May functions read literals of the file's top level? torch refuses it."""
         self.helpers = dict(helpers or {})
         self._declared: dict[str, Overloads] = {}
         self._helper_functions: dict[str, Function] = {}
@@ -131,11 +131,11 @@ class Compilation:
         return emitter.graph
 
     def is_active(self, function: Function) -> bool:
-        """Is it being compiled just now?"""
+        """Is the function being compiled?"""
         return any(function.definition is each for each in self.active)
 
     def global_name(self, name: str, unit: Unit) -> Meaning | None:
-        """What a name means outside of all functions."""
+        """The meaning of a name outside of all functions."""
         if unit.place.library is not None and name in ("__torch__", "CONSTANTS"):
             return Packaged(name, unit.place.library)
         if name in unit.overloads and name in unit.functions:
@@ -159,7 +159,7 @@ class Compilation:
         return None
 
     def _overloads(self, name: str, unit: Unit) -> Overloads:
-        """A function under each of its declarations; defaults that one leaves out are the function's own."""
+        """A function under each of its declared overloads; defaults that an overload omits are those of the function."""
         if name not in self._declared:
             body = unit.functions[name].definition
             declared = [copy(each) for each in unit.overloads[name]]
@@ -178,7 +178,7 @@ class Compilation:
 
 
 def default_value(node: ast.expr, unit: Unit) -> object:
-    """What a default stands for. Raises ValueError for what is neither a literal nor a number of a module."""
+    """The value of a default. Raises ValueError if it is neither a literal nor a number of a module."""
     if isinstance(node, ast.Call) and dotted(node.func) == "float" and len(node.args) == 1 and isinstance(node.args[0], ast.Constant):
         return float(str(node.args[0].value))
     root, _, rest = (dotted(node) or "").partition(".")
@@ -187,7 +187,7 @@ def default_value(node: ast.expr, unit: Unit) -> object:
 
 
 def declared_default(node: ast.expr, unit: Unit) -> object:
-    """The same. Raises ParseError."""
+    """As `default_value`, but raises ParseError."""
     try:
         return default_value(node, unit)
     except ValueError:
@@ -195,7 +195,7 @@ def declared_default(node: ast.expr, unit: Unit) -> object:
 
 
 def keep_defaults(graph: Graph, function: Function) -> None:
-    """Note the parameters' defaults with the graph, where they are literals or numbers of torch (`torch.float32`)."""
+    """Store the parameters' defaults in the graph's metadata, if they are literals or numbers of torch (`torch.float32`)."""
     parameters = signature(function)
     values: dict[str, object] = {}
     for value, node, count in zip(graph.inputs, parameters.defaults, parameters.repeats, strict=True):
@@ -222,7 +222,7 @@ def declare_parameters(emitter: Emitter, function: Function) -> None:
 
 
 def finish(graph: Graph) -> None:
-    """Nothing unused stays."""
+    """Remove unused nodes."""
     remove_dead_nodes(graph)
     graph.forget_names()
 

@@ -1,7 +1,7 @@
-"""Instances of the source's classes: making them, their attributes, their methods, and what operators mean for them.
+"""Instances of the source's classes: making them, their attributes and methods, and operators on them.
 
-A call of a method is inlined as that of any function. An attribute exists from its first assignment in `__init__` on, which has to
-stand outside of all control flow, and keeps the type it gets there.
+A call of a method is inlined like that of a function. An attribute exists from its first assignment in `__init__` on, which must be outside
+of control flow, and keeps the type that it has there.
 """
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 UNARY_METHODS: dict[type[ast.AST], str] = {ast.USub: "__neg__", ast.Invert: "__invert__"}
 CALLED_METHODS = {"len": "__len__", "int": "__int__", "float": "__float__", "bool": "__bool__", "str": "__str__", "complex": "__complex__",
                   "abs": "__abs__", "hash": "__hash__"}
-"""The method of an instance that each of these Python functions calls."""
+"""Python function -> the method of an instance that it calls."""
 
 
 def definition_of(e: Emitter, type: Type) -> ClassDefinition | None:
-    """The class of the source that a type is."""
+    """The class of the source that a type names."""
     if not isinstance(type, ClassType):
         return None
     definition = class_of(type, e.place)
@@ -40,13 +40,13 @@ def definition_of(e: Emitter, type: Type) -> ClassDefinition | None:
 
 
 def is_module_list(e: Emitter, value: Value) -> bool:
-    """Is it a list or dict of modules of an archive, whose elements are attributes?"""
+    """Is the value a list or dict of modules of an archive, whose elements are attributes?"""
     definition = definition_of(e, value.type)
     return definition is not None and definition.is_module and "__getitem__" not in definition.methods
 
 
 def prepared(e: Emitter, node: ast.AST, definition: ClassDefinition) -> None:
-    """Compile `__init__`, which says what attributes there are; the other methods when the functions at work are done."""
+    """Compile `__init__`, which determines the attributes; the other methods are compiled after the functions being compiled."""
     if definition.is_begun:
         return
     if "__init__" not in definition.methods:
@@ -59,7 +59,7 @@ def prepared(e: Emitter, node: ast.AST, definition: ClassDefinition) -> None:
 
 
 def new_instance(e: Emitter, node: ast.AST, definition: ClassDefinition, positional: Sequence[Value], named: Mapping[str, Value]) -> Value:
-    """A new instance, its constructor inlined."""
+    """A new instance, with its constructor inlined."""
     prepared(e, node, definition)
     if "__init__" not in definition.methods:
         e.fail(node, f"Class {definition.name} does not have an __init__ function defined")
@@ -70,8 +70,8 @@ def new_instance(e: Emitter, node: ast.AST, definition: ClassDefinition, positio
 
 
 def for_instances(e: Emitter, node: ast.AST, function: Function, positional: Sequence[Value], named: Mapping[str, Value]) -> Function:
-    """The function with the classes of its arguments in place of interfaces (`torch.jit.interface`): a call is inlined, so that each is
-    known. Raises ParseError for what is no instance, or of a class that does not conform."""
+    """The function with interfaces (`torch.jit.interface`) replaced by the classes of its arguments, which each inlined call knows.
+    Raises ParseError for an argument that is no instance, or whose class does not conform."""
     definition, place, classes = function.definition, function.place, dict[int, str]()
     for index, interface in interfaces_of(function).items():
         name = parameters_of(definition)[index].arg
@@ -96,7 +96,7 @@ def for_instances(e: Emitter, node: ast.AST, function: Function, positional: Seq
 
 
 def conforms(actual: ClassDefinition, interface: ast.ClassDef, function: Function) -> bool:
-    """Has a class all methods of an interface, of the same parameters and results?"""
+    """Has a class all methods of an interface, with the same parameters and results?"""
     for each in interface.body:
         if not isinstance(each, ast.FunctionDef):
             continue
@@ -127,7 +127,7 @@ def static_member(e: Emitter, node: ast.Attribute, definition: ClassDefinition) 
 
 
 def load_attribute(e: Emitter, node: ast.Attribute, value: Value, definition: ClassDefinition) -> Meaning | None:
-    """`value.attr`: an attribute, a property, or a method bound to the value; None where there is none."""
+    """`value.attr`: an attribute, a property, or a method bound to the value; None if there is none."""
     prepared(e, node, definition)
     e.at(node)
     attr = node.attr
@@ -139,12 +139,12 @@ def load_attribute(e: Emitter, node: ast.Attribute, value: Value, definition: Cl
 
 
 def missing_attribute(e: Emitter, node: ast.AST, name: str, type: Type) -> NoReturn:
-    """Refuse to read what no assignment of `__init__` declares."""
+    """Raises ParseError for reading an attribute that no assignment of `__init__` declares."""
     e.fail(node, f"'{type}' object has no attribute or method '{name}'. Did you forget to initialize an attribute in __init__()?")
 
 
 def store_attribute(e: Emitter, node: ast.Attribute, holder: Value, value: Value, definition: ClassDefinition) -> None:
-    """`holder.attr = value`; in `__init__`, the first one declares the attribute."""
+    """`holder.attr = value`; the first assignment in `__init__` declares the attribute."""
     from irtool.torchscript.calls import call_function
 
     prepared(e, node, definition)
@@ -170,7 +170,7 @@ def store_attribute(e: Emitter, node: ast.Attribute, holder: Value, value: Value
 
 # ---------------------------------------------------------------- operators
 def special_method(e: Emitter, node: ast.AST, name: str, value: Value, positional: Sequence[Value] = ()) -> Value | None:
-    """What `name` of an instance gives (`__add__`, `__len__`); None for values that are no instances."""
+    """The result of the method `name` of an instance (`__add__`, `__len__`); None for values that are no instances."""
     definition = definition_of(e, value.type)
     if definition is None:
         return None
@@ -182,7 +182,7 @@ def special_method(e: Emitter, node: ast.AST, name: str, value: Value, positiona
 
 
 def are_ordered(e: Emitter, value: Value) -> bool:
-    """Is it a list of instances that `__lt__` compares?"""
+    """Is the value a list of instances that have `__lt__`?"""
     definition = definition_of(e, value.type.element) if isinstance(value.type, ListType) else None
     return definition is not None and "__lt__" in definition.methods
 
@@ -197,11 +197,11 @@ def sort(items: List[{name}], reverse: bool = False):
             place -= 1
         items[place] = item
 """
-"""Operators cannot call methods: so the calls stand in the graph."""
+"""Operators cannot call methods, so the calls are in the graph."""
 
 
 def sorting(e: Emitter, node: ast.AST, value: Value) -> Function:
-    """A function that sorts a list of instances in place, all of it at the place of the call."""
+    """A function that sorts a list of instances in place; all its nodes have the place of the call."""
     assert isinstance(value.type, ListType)
     definition = definition_of(e, value.type.element)
     assert definition is not None
@@ -214,7 +214,7 @@ def sorting(e: Emitter, node: ast.AST, value: Value) -> Function:
 
 
 def entered(e: Emitter, node: ast.expr, value: Value) -> Value:
-    """`with value:` what `__enter__` gives."""
+    """`with value:` calls `__enter__`."""
     definition = definition_of(e, value.type)
     if definition is None or not {"__enter__", "__exit__"} <= definition.methods.keys():
         e.fail(node, "With item expression must return an object: an instance of a class that has __enter__ and __exit__, or a context "
@@ -225,7 +225,7 @@ def entered(e: Emitter, node: ast.expr, value: Value) -> Value:
 
 
 def left(e: Emitter, node: ast.AST, value: Value) -> None:
-    """The end of `with value:`."""
+    """The end of `with value:` calls `__exit__`."""
     definition = definition_of(e, value.type)
     assert definition is not None
     count = len(definition.methods["__exit__"].definition.args.args)

@@ -1,6 +1,6 @@
-"""The code of an archive: files of classes and functions under `__torch__`, read and compiled when a name of theirs is first used.
+"""The code of an archive: files of classes and functions under `__torch__`, each read and compiled on first use.
 
-`__torch__.a.b.C` is the class or function `C` of the file `code/__torch__/a/b.py`; names are full wherever they are mentioned.
+`__torch__.a.b.C` is the class or function `C` of the file `code/__torch__/a/b.py`; all references are full names.
 """
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ CONSTANTS = "CONSTANTS"
 
 
 class Library:
-    """Classes and functions of one archive by their full names."""
+    """The classes and functions of one archive, by full name."""
 
     def __init__(self, code: Callable[[str], str | None], filename: str, constants: Callable[[], Sequence[Any]], version: int,
                  source: SourceFile | None = None) -> None:
-        """code: gives the text of a file (`__torch__/a/b`), or None; constants: what the code calls `CONSTANTS.c0` and so on;
-        version: of the file's format, which says what its operators mean; source: says for messages where nodes stand."""
+        """code: returns the text of a file (`__torch__/a/b`), or None; constants: the values of `CONSTANTS.c0` and so on; version: that
+        of the file's format, which determines what operators mean; source: of messages, the place of a node."""
         self.code = code
         self.filename = filename
         self.constants = constants
@@ -65,17 +65,17 @@ class Library:
         return self._classes[name]
 
     def structure_named(self, type: NamedTupleType) -> str | None:
-        """The full name of a named tuple's class, if it was mentioned so far."""
+        """The full name of a named tuple's class, if the code has mentioned it so far."""
         return next((name for name, known in self._classes.items() if isinstance(known, Structure) and known.type.key == type.key), None)
 
     def title_of(self, type: NamedTupleType) -> str:
-        """The name of a named tuple's class without its module; empty where classes of several names have the same fields."""
+        """The name of a named tuple's class without its module; empty if several classes have the same fields."""
         titles = {name.rpartition(".")[2] for name, known in self._classes.items()
                   if isinstance(known, Structure) and known.type.key == type.key}
         return titles.pop() if len(titles) == 1 else ""
 
     def _declare(self, definition: ClassDefinition) -> None:
-        """Take the attributes from the class body, which declares them all."""
+        """Read the attributes, all of which the class body declares."""
         definition.is_begun = True
         place = definition.place
         for each in definition.definition.body:
@@ -95,7 +95,7 @@ class Library:
                 elif isinstance(target, ast.Name) and isinstance(each.value, ast.List):
                     definition.lists[target.id] = [str(item.value) for item in each.value.elts if isinstance(item, ast.Constant)]
         if not definition.declared and not definition.is_module and "__init__" in definition.methods:
-            definition.is_begun = False     # before torch 1.5, `__init__` said what attributes there are
+            definition.is_begun = False     # before torch 1.5, `__init__` declared the attributes
             return
         missing = next((name for name in definition.lists.get("__parameters__", ()) if name not in definition.declared), None)
         if missing is not None:
@@ -103,7 +103,7 @@ class Library:
         definition.attributes = _Attributes(definition, lambda node: annotation(node, place))
 
     def member(self, path: str) -> Meaning:
-        """What a dotted name under `__torch__` means: a class, a function, or a module of the code."""
+        """The meaning of a dotted name under `__torch__`: a class, a function, or a module of the code."""
         known = self.class_called(path)
         if known is not None:
             return known
@@ -131,14 +131,14 @@ class Library:
         return e.shared_constant(("archive", number), Node("prim::Constant", (), {"value": Attribute("<Tensor>", literal)}), types.TENSOR)
 
     def method(self, type: Type, name: str) -> Graph:
-        """The graph of a method, with calls as calls. Raises Error."""
+        """The graph of a method, in which calls are not inlined. Raises Error."""
         methods = self.definition(type).methods
         if name not in methods:
             raise Error(f"'{type}' has no method '{name}'{did_you_mean(name, methods)}", code="E0604")
         return self._graph(methods[name])
 
     def function(self, name: str) -> Graph | None:
-        """The graph of the function of a full name, with calls as calls; None where there is none. Raises ParseError."""
+        """The graph of the function of a full name, in which calls are not inlined; None if there is none. Raises ParseError."""
         module, _, last = name.rpartition(".")
         unit = self.unit(module) if module.partition(".")[0] == ROOT else None
         return self._graph(unit.functions[last]) if unit is not None and last in unit.functions else None
@@ -157,7 +157,7 @@ class Library:
 
 
 class _Attributes(dict[str, Type]):
-    """Types of attributes, worked out when one is first asked for: classes name each other, and themselves."""
+    """The types of attributes, read from annotations on first use, since classes refer to each other and to themselves."""
 
     def __init__(self, definition: ClassDefinition, read: Callable[[ast.expr], Type]) -> None:
         super().__init__()
@@ -172,13 +172,13 @@ class _Attributes(dict[str, Type]):
         return type
 
     def _declared(self, name: str) -> ast.expr:
-        """The annotation in the class body. Before torch 1.6, packed parameters of quantized modules were tensors."""
+        """The annotation in the class body. Before torch 1.6, packed parameters of quantized modules were declared as tensors."""
         declared = self.definition.declared[name]
         packed = packed_class(self.definition.place.module, self.definition.name) if name == "_packed_params" else None
         return declared if packed is None or dotted(declared) != "Tensor" else ast.copy_location(ast.Constant(packed), declared)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """As of a dict."""
+        """As dict.get."""
         return self[name] if name in self else default
 
 

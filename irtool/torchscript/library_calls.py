@@ -1,7 +1,7 @@
-"""Calls of torch's own functions that a printed graph holds by name only: `%f : Function = prim::Constant[name="relu"]()`.
+"""Calls of torch's own functions that a printed graph contains by name only: `%f : Function = prim::Constant[name="relu"]()`.
 
-Their bodies are TorchScript of our own (`functional.py`). A call in a printed graph gives every parameter its argument, in order, so a
-function is taken for torch's only where the number of arguments, their types and the type of the result are those of torch's.
+irtool has its own bodies for them, in TorchScript. A call in a printed graph has an argument for every parameter, in order. So a function
+is taken for torch's only if the number of arguments, their types and the type of the result are those of torch's function.
 """
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ NAMES = {
     "_consecutive_return_output": "consecutive_alone", "_consecutive_return_inverse": "consecutive_with_inverse",
     "_consecutive_return_counts": "consecutive_with_counts", "_threshold": "threshold",
 }
-"""What torch calls functions of which a flag chooses one -> what they are called here."""
+"""torch's names of functions of which a flag chooses one -> their names here."""
 OUT = {"norm": 4, "tensordot": 3, "normalize": 4}
-"""Functions with a parameter `out`, which is None: where it stands."""
+"""Functions with a parameter `out`, which is None -> its position."""
 _bodies: dict[tuple[str, tuple[str, ...], str], Graph | None] = {}
 
 
 class LibraryWarning(UserWarning):
-    """A function of which a graph holds the name only is taken for torch's function of that name."""
+    """A graph contains only the name of a function, and it is taken for torch's function of that name."""
 
 
 def called_name(node: Node) -> str | None:
-    """Which function a `prim::CallFunction` calls."""
+    """The name of the function that a `prim::CallFunction` calls."""
     source = node.inputs[0].node if node.inputs else None
     name = source.attributes.get("name") if source is not None and source.kind in CONSTANT_KINDS else None
     return str(name.value) if name is not None else None
 
 
 def library_body(node: Node) -> Graph | None:
-    """The graph of the function of torch that a node calls; None where it is none, or takes other arguments."""
+    """The graph of torch's function that a node calls; None if it calls another one, or with other arguments."""
     name = called_name(node) if node.kind == CALL and len(node.outputs) == 1 else None
     if name is None:
         return None
@@ -90,9 +90,7 @@ def _body(name: str, operand_types: Sequence[Type], result: Type) -> Graph | Non
 
 
 def opened(graph: Graph) -> Graph:
-    """A copy in which calls of torch's functions are replaced by their bodies, with a warning that names them; the graph itself where
-    there are none.
-    """
+    """A copy in which calls of torch's functions are inlined, with a warning that names them; the graph itself if there are none."""
     if not any(library_body(node) is not None for node in graph.walk() if node.kind == CALL):
         return graph
     copy = clone_graph(graph)

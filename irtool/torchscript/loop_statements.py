@@ -1,6 +1,6 @@
-"""`while` and `for`: prim::Loop with the variables that the body assigns carried along.
+"""`while` and `for`: prim::Loop, in which the variables that the body assigns are loop-carried.
 
-`for` walks what torch walks: `range`, lists, tuples (unrolled), dicts (their keys), strings, tensors, `enumerate`, `zip`.
+As in torch, `for` iterates over `range`, lists, tuples (unrolled), dicts (their keys), strings, tensors, `enumerate`, `zip`.
 """
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def while_loop(e: Emitter, statement: ast.While) -> Flow:
 
 
 def for_loop(e: Emitter, statement: ast.For) -> Flow:
-    """`for`; over a tuple it is unrolled."""
+    """`for`; a loop over a tuple is unrolled."""
     if statement.orelse:
         e.fail(statement, ELSE.format("for"), len("for"))
     from irtool.torchscript.expressions import meaning_of
@@ -77,9 +77,9 @@ def next_element(e: Emitter, statement: ast.For, iterated: Meaning, index: int) 
     assign(e, statement.target, element(e, iterated, e.constant(index), statement.iter, index), statement)
 
 
-# ---------------------------------------------------------------- what is walked
+# ---------------------------------------------------------------- iterables
 def static_length(iterated: Meaning) -> int | None:
-    """The number of rounds where it is known and the elements may differ in type: a tuple, or a zip with one."""
+    """The number of rounds, if it is known and elements may differ in type: of a tuple, or of a zip with a tuple."""
     if isinstance(iterated, Value):
         return len(iterated.type.elements) if isinstance(iterated.type, TupleType) else None
     if isinstance(iterated, Zip):
@@ -89,7 +89,7 @@ def static_length(iterated: Meaning) -> int | None:
 
 
 def length(e: Emitter, iterated: Meaning, node: ast.expr) -> Value:
-    """How many rounds there are at most."""
+    """The largest number of rounds."""
     if isinstance(iterated, Range):
         if iterated.start is None:
             return iterated.stop
@@ -107,7 +107,7 @@ def length(e: Emitter, iterated: Meaning, node: ast.expr) -> Value:
 
 
 def element(e: Emitter, iterated: Meaning, index: Value, node: ast.expr, known: int | None = None) -> Meaning:
-    """What round number `index` sees."""
+    """The element of round number `index`."""
     if isinstance(iterated, Range):
         if iterated.start is None:
             return index
@@ -127,12 +127,12 @@ def element(e: Emitter, iterated: Meaning, index: Value, node: ast.expr, known: 
 
 
 def counter(e: Emitter, iterated: Zip, index: Value, node: ast.expr) -> Value:
-    """The number that enumerate gives."""
+    """The number that enumerate adds to an element."""
     return index if iterated.start is None else e.operator(node, "aten::__derive_index", [index, iterated.start, e.constant(1)])
 
 
 def walkable(e: Emitter, iterated: Meaning, node: ast.expr) -> Meaning:
-    """What a `for` can walk by number: a dict's keys are a list."""
+    """The value over whose positions a `for` iterates: for a dict, the list of its keys."""
     if isinstance(iterated, Enumeration):
         from irtool.torchscript.classes import members_listed
 
@@ -145,7 +145,7 @@ def walkable(e: Emitter, iterated: Meaning, node: ast.expr) -> Meaning:
 # ---------------------------------------------------------------- the loop itself
 def loop(e: Emitter, statement: ast.stmt, trips: Value, first: Value, start: Callable[[Value], None], body: Sequence[ast.stmt],
          again: Callable[[], Value] | None, index_name: str) -> Flow:
-    """prim::Loop around statements; `start` gives the loop's variables their values, `again` compiles the condition of the next round."""
+    """prim::Loop around statements; `start` assigns the loop's variables, `again` compiles the condition of the next round."""
     from irtool.torchscript.statements import RESULT, statements
 
     carried = [name for name in assigned_names(statement) if isinstance(e.local(name), Value)]
@@ -160,7 +160,7 @@ def loop(e: Emitter, statement: ast.stmt, trips: Value, first: Value, start: Cal
             if value in e.inferred:
                 e.inferred.add(seen)
             inner.env.set(name, seen)
-        inner.env = Environment(inner.env)      # what the body assigns is checked against what is carried
+        inner.env = Environment(inner.env)      # assignments of the body are checked against loop-carried values
         e.env = inner.env
         start(index)
         e.loops += 1
@@ -186,7 +186,7 @@ def loop(e: Emitter, statement: ast.stmt, trips: Value, first: Value, start: Cal
 
 
 def uninitialized_before(e: Emitter, node: Node, type: Type) -> Value:
-    """A value nobody reads, in front of the loop."""
+    """A value that is never read, in front of the loop."""
     e.build.before(node)
     try:
         return e.uninitialized(type)
@@ -195,7 +195,7 @@ def uninitialized_before(e: Emitter, node: Node, type: Type) -> Value:
 
 
 def carry(e: Emitter, node: Node, initial: Value, final: Value, type: Type) -> Value:
-    """One more value carried through a finished loop."""
+    """Add a loop-carried value to a finished loop."""
     node.add_input(initial)
     node.blocks[0].add_input(e.graph.fresh_id(), type)
     node.blocks[0].add_output(final)
@@ -219,7 +219,7 @@ def next_condition(e: Emitter, flow: Flow, again: Callable[[], Value] | None) ->
 
 
 def assigned_names(statement: ast.stmt) -> list[str]:
-    """Names that a loop's body (and its target) may assign, in order; nested functions and comprehensions keep theirs."""
+    """The names that a loop's body (and its target) may assign, in order; those of nested functions and comprehensions are theirs."""
     names: dict[str, None] = {}
     stack: list[ast.AST] = [statement]
     while stack:

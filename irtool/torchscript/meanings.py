@@ -1,4 +1,4 @@
-"""What only the compiler knows: modules, functions, methods bound to a value, iterables that are never values."""
+"""Objects that only the compiler knows: modules, functions, methods bound to a value, iterables that are never values."""
 from __future__ import annotations
 
 import ast
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Sugared:
-    """Something an expression may mean that is no value of the graph. `what` is torch's name for it in messages."""
+    """A meaning of an expression that is no value of the graph. `what` is torch's name for it in messages."""
 
     __slots__ = ()
     what = "value"
@@ -41,7 +41,7 @@ class Packaged(Namespace):
 
 
 class NewObject(Sugared):
-    """`Class.__new__`: called, it makes an instance without attributes."""
+    """`Class.__new__`: a call makes an instance without attributes."""
 
     __slots__ = ("type",)
     what = "class"
@@ -51,7 +51,7 @@ class NewObject(Sugared):
 
 
 class Builtin(Sugared):
-    """An operator, possibly bound to the value it is a method of."""
+    """An operator, perhaps bound to a value as its method."""
 
     __slots__ = ("kind", "receiver")
     what = "builtin"
@@ -62,7 +62,7 @@ class Builtin(Sugared):
 
 
 class Special(Sugared):
-    """`range`, `len`, `isinstance`, `annotate`: compiled by a function of its own, found by name."""
+    """`range`, `len`, `isinstance`, `annotate`: each is compiled by a function of its own, which is looked up by name."""
 
     __slots__ = ("name", "receiver")
     what = "builtin"
@@ -73,7 +73,7 @@ class Special(Sugared):
 
 
 class Called(Sugared):
-    """A function of the source (or of irtool's own templates) by name."""
+    """A function of the source (or of irtool's own templates), by name."""
 
     __slots__ = ("function",)
     what = "function"
@@ -83,14 +83,14 @@ class Called(Sugared):
 
 
 class Nothing(Sugared):
-    """What a function without a result gives."""
+    """The result of a function without a result."""
 
     __slots__ = ()
     what = "None"
 
 
 class Method(Sugared):
-    """A method of the source's class, bound to an instance."""
+    """A method of a class of the source, bound to an instance."""
 
     __slots__ = ("function", "receiver")
     what = "method"
@@ -101,7 +101,7 @@ class Method(Sugared):
 
 
 class ClosureValue(Sugared):
-    """A nested function: `pair` is `(closure, context)`, its value where one is needed."""
+    """A nested function. `pair` is the value `(closure, context)`."""
 
     __slots__ = ("pair",)
     what = "closure"
@@ -111,7 +111,7 @@ class ClosureValue(Sugared):
 
 
 class ExceptionClass(Sugared):
-    """`ValueError`, and with a message the exception itself."""
+    """`ValueError`; together with a message, the exception itself."""
 
     __slots__ = ("name", "message")
     what = "exception"
@@ -122,7 +122,7 @@ class ExceptionClass(Sugared):
 
 
 class Context(Sugared):
-    """`torch.no_grad`, and called the object that `with` enters."""
+    """`torch.no_grad`; together with arguments, the object that `with` enters."""
 
     __slots__ = ("name", "object")
     what = "context manager"
@@ -143,7 +143,7 @@ class TypeValue(Sugared):
 
 
 class Structure(Sugared):
-    """A named tuple's class: called, it makes one. `defaults` are those of its last fields, None where one has none."""
+    """The class of a named tuple; a call makes a tuple. `defaults` are those of its last fields, None for a field without one."""
 
     __slots__ = ("name", "type", "defaults")
     what = "type"
@@ -155,7 +155,7 @@ class Structure(Sugared):
 
 
 class Enumeration(Sugared):
-    """An enumeration's class: its type, and what each member stands for."""
+    """The class of an enumeration: its type, and the value of each member."""
 
     __slots__ = ("name", "type", "members")
     what = "enum class"
@@ -167,7 +167,7 @@ class Enumeration(Sugared):
 
 
 class SliceValue(Sugared):
-    """`slice(...)`: start, stop, step; None where one was left out."""
+    """`slice(...)`: start, stop, step; None for an omitted one."""
 
     __slots__ = ("bounds",)
     what = "slice"
@@ -177,7 +177,7 @@ class SliceValue(Sugared):
 
 
 class Choice(Sugared):
-    """A function that is one of two: which one, an argument says that is True or False where it is called (`return_indices`)."""
+    """Two functions, between which a bool argument of the call decides (`return_indices`)."""
 
     __slots__ = ("position", "argument", "if_true", "if_false")
     what = "function"
@@ -190,7 +190,7 @@ class Choice(Sugared):
 
 
 class Overloads(Sugared):
-    """Functions of one name, told apart by the types of their arguments; the first that takes them is called."""
+    """Functions of one name that differ by the types of their arguments; the first that accepts the arguments is called."""
 
     __slots__ = ("name", "functions")
     what = "function"
@@ -201,7 +201,7 @@ class Overloads(Sugared):
 
 
 class Range(Sugared):
-    """`range(...)`: start, stop, step; None where it was left out."""
+    """`range(...)`: start, stop, step; None for an omitted one."""
 
     __slots__ = ("start", "stop", "step")
     what = "range"
@@ -213,7 +213,7 @@ class Range(Sugared):
 
 
 class Zip(Sugared):
-    """`zip(...)` and `enumerate(...)`: several iterables walked together. A counter is an element that is None, with its start."""
+    """`zip(...)` and `enumerate(...)`: several iterables. For a counter, the iterable is None, with the first number."""
 
     __slots__ = ("parts", "start")
     what = "zip"
@@ -224,7 +224,7 @@ class Zip(Sugared):
 
 
 class Python(Sugared):
-    """A name of the file that no function can use."""
+    """A name of the file that functions cannot use."""
 
     __slots__ = ("kind",)
     what = "python value"
@@ -243,7 +243,7 @@ class Literal(Sugared):
 
 
 class Alias(Sugared):
-    """Another name of the source for what `node` says: `red = Color.RED`."""
+    """Another name in the source for the meaning of `node`: `red = Color.RED`."""
 
     __slots__ = ("node",)
 

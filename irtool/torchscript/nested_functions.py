@@ -1,4 +1,4 @@
-"""Nested functions: lifted to a graph of their own that takes `(context, parameters...)`."""
+"""Nested functions: each becomes a graph that takes `(context, parameters...)`."""
 from __future__ import annotations
 
 import ast
@@ -11,7 +11,7 @@ from irtool.torchscript.source_text import Function, fail
 
 
 def closure(e: Emitter, definition: ast.FunctionDef) -> ClosureValue:
-    """The pair `(prim::Closure, context)` of a nested `def`. The context holds what it names, in order of first use."""
+    """The pair `(prim::Closure, context)` of a nested `def`. The context contains the captured values, in order of first use."""
     from irtool.torchscript.front import declare_parameters, finish
     from irtool.torchscript.statements import function_body
 

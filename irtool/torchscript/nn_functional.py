@@ -1,7 +1,7 @@
-"""torch.nn.functional: its functions as TorchScript of our own (`irtool.ops.composed`), inlined where they are called, and operators.
+"""torch.nn.functional: its functions as irtool's own TorchScript (`irtool.ops.composed`), inlined in calls, and operators.
 
-What is in no table is looked for among the operators (`F.conv2d` is `aten::conv2d`). Functions of torch that have several forms are here
-too: where an argument says which of two is meant (`return_indices`), or its type does (`dims` of tensordot).
+A name that is in no table is looked up among the operators (`F.conv2d` is `aten::conv2d`). Functions of torch that have several forms are
+here too: an argument (`return_indices`) or its type (`dims` of tensordot) chooses the form.
 """
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from irtool.torchscript.meanings import Builtin, Called, Choice, Overloads, Suga
 from irtool.torchscript.source_text import Function, read
 
 OPERATORS = {"logsigmoid": "aten::log_sigmoid"}
-"""Functions that are operators under another name."""
+"""Functions that are operators with another name."""
 MODULES = ("functional", "functional_nets", "several_forms")
-"""Modules of `irtool.ops.composed` with functions of torch."""
+"""The modules of `irtool.ops.composed` that define functions of torch."""
 HELPERS = ("legacy_", "reduction_number", "tensordot_", "norm_", "unique_", "consecutive_", "stft", "cdist_", "sizes_of", "size_of_scales",
            "power_of", "pooled_power", "unpooled_size", "dropped", "mask_of_numbers", "check_attention")
-"""How names begin that torch.nn.functional has not."""
+"""Prefixes of names that torch.nn.functional does not have."""
 INDICES = {**{f"max_pool{n}d": (6, f"max_pool{n}d_with_indices") for n in (1, 2, 3)},
            **{f"adaptive_max_pool{n}d": (2, f"adaptive_max_pool{n}d_with_indices") for n in (1, 2, 3)}}
-"""Functions with `return_indices`: where that stands, and what they are when it is True."""
+"""Functions with `return_indices` -> its position, and the function for True."""
 OVERLOADS = {
     "tensordot": ("tensordot_of_int", "tensordot_of_tuple", "tensordot_of_lists", "tensordot_of_tensor"),
     "stft": ("stft",), "cdist": ("cdist_of_mode",),
     "norm": ("norm_of_word", "norm_over_one_by_name", "norm_of_word_over_one", "norm_over_one", "norm_of_number"),
 }
-"""Functions of torch that are told apart by the types of their arguments."""
+"""Functions of torch that differ by the types of their arguments."""
 WRITTEN_IN_PYTHON = frozenset((*OVERLOADS, "unique", "unique_consecutive"))
-"""Names of torch that mean other things than the operators called so."""
+"""Names of torch whose meaning is not the operator of the same name."""
 FLAGS = {"unique": ("unique", 2), "unique_consecutive": ("consecutive", 1)}
-"""Functions of torch whose number of results two flags say: how theirs here begin, and where the first flag stands."""
+"""Functions of torch whose number of results depends on two flags -> the prefix of their names here, and the position of the first flag."""
 FOLDER = Path(__file__).parent.parent / "ops" / "composed"
 PACKAGE = "irtool.ops.composed."
 
 
 def function(name: str) -> Sugared | None:
-    """What `F.name` means, where it is no plain operator."""
+    """The meaning of `F.name`, unless it is a plain operator."""
     if name in OPERATORS:
         return Builtin(OPERATORS[name])
     definition = None if name.startswith(HELPERS) else defined(name)
@@ -47,7 +47,7 @@ def function(name: str) -> Sugared | None:
 
 
 def torch_function(name: str) -> Sugared | None:
-    """What `torch.name` means, where Python stands between it and the operators."""
+    """The meaning of `torch.name`, if a function in Python wraps the operators."""
     if name in OVERLOADS:
         return Overloads(name, [form(each) for each in OVERLOADS[name]])
     if name not in FLAGS:
@@ -59,7 +59,7 @@ def torch_function(name: str) -> Sugared | None:
 
 
 def form(name: str) -> Function:
-    """One of the functions of several forms."""
+    """One form of a function with several forms."""
     return functions_of("several_forms")[name]
 
 
@@ -70,14 +70,13 @@ def defined(name: str) -> Function | None:
 
 @cache
 def text_of(module: str) -> str:
-    """The text of a module of `irtool.ops.composed`; read on first use."""
+    """The text of a module of `irtool.ops.composed`, read on first use."""
     return (FOLDER / f"{module}.py").read_text(encoding="utf-8")
 
 
 @cache
 def functions_of(module: str) -> dict[str, Function]:
-    """The functions of a module of `irtool.ops.composed`, from its text: it is not executed. Its imports are Python's affair, except those
-    of functions."""
+    """The functions of a module of `irtool.ops.composed`, from its text, which is not executed. Only its imports of functions count."""
     unit = read(text_of(module), f"irtool/ops/composed/{module}.py")
     for name, source in list(unit.modules.items()):
         if source == f"{PACKAGE}script_types.is_scripting":

@@ -1,4 +1,4 @@
-"""What names of Python and of torch mean: modules, functions, constants."""
+"""The meanings of names of Python and of torch: modules, functions, constants."""
 from __future__ import annotations
 
 import math
@@ -13,9 +13,9 @@ SPECIALS = frozenset((
     "all", "isinstance", "ord", "chr", "hex", "oct", "bin", "hash", "pow", "divmod", "list", "dict", "tuple", "getattr", "hasattr",
     "print", "annotate", "unchecked_cast", "uninitialized", "reversed", "type", "super", "iter", "super", "next", "slice",
 ))
-"""Python's functions, and torch's that are no operators."""
+"""Python's functions, and functions of torch that are no operators."""
 ARCHIVE: dict[str, Meaning] = {"ops": Namespace("torch.ops"), "fork": Special("fork"), "inf": Known(math.inf), "nan": Known(math.nan)}
-"""Names that the code of archives, and what `irtool decompile` prints, has besides Python's."""
+"""Names that only the code of archives and of `irtool decompile` has."""
 EXCEPTIONS = frozenset((
     "Exception", "AssertionError", "AttributeError", "ArithmeticError", "FloatingPointError", "IndexError", "KeyError", "LookupError",
     "NameError", "NotImplementedError", "OSError", "OverflowError", "RuntimeError", "StopIteration", "TypeError", "ValueError",
@@ -31,7 +31,7 @@ CONTEXTS = {
     "torch.autograd.profiler.record_function": "torch.autograd.profiler.record_function",
     "torch.profiler.record_function": "torch.autograd.profiler.record_function",
 }
-"""Context managers of torch that `with` takes -> their classes."""
+"""Context managers of torch for `with` -> their classes."""
 PREFIXES = {"torch.linalg": "linalg_", "torch.special": "special_", "torch.fft": "fft_"}
 JIT_SPECIALS = {
     "torch.jit.annotate": "annotate", "torch.jit.isinstance": "isinstance", "torch.jit._unwrap_optional": "unwrap_optional",
@@ -50,7 +50,7 @@ TORCH_CONSTANTS: dict[str, object] = {
 """Attributes of `torch` that are numbers in a graph."""
 CONSTRUCTORS = {"BoolTensor": "bool", "ByteTensor": "uint8", "CharTensor": "int8", "ShortTensor": "int16", "IntTensor": "int32",
                 "LongTensor": "int64", "HalfTensor": "float16", "FloatTensor": "float32", "DoubleTensor": "float64"}
-"""Constructors of torch's first years -> the dtype of what they make."""
+"""Constructors of torch's first years -> the dtype of their tensors."""
 MATH_CONSTANTS = {"pi": math.pi, "e": math.e, "tau": math.tau, "inf": math.inf, "nan": math.nan}
 
 
@@ -59,11 +59,11 @@ RENAMED: dict[str, Meaning] = {
     "cmath.rect": Builtin("aten::polar"), "math.remainder": Builtin("aten::mathremainder"), "warnings.warn": Builtin("aten::warn"),
     "torch.ops.prim.shape": Builtin("aten::size"),      # in archives before torch 1.6
 }
-"""What is an operator, or a constant, under another name."""
+"""Names that mean an operator or a constant with another name."""
 
 
 def python_name(path: str) -> Meaning:
-    """What a dotted name means: `torch`, `math.sqrt`, `range`."""
+    """The meaning of a dotted name: `torch`, `math.sqrt`, `range`."""
     head, dot, last = path.rpartition(".")
     if path in MODULES:
         return Namespace(path)
@@ -83,7 +83,7 @@ def python_name(path: str) -> Meaning:
 
 
 def member(module: str, name: str, is_archive: bool = False) -> Meaning | None:
-    """What `module.name` means; None when there is no such thing. In the code of archives, `torch.name` is always an operator."""
+    """The meaning of `module.name`; None if it has none. In the code of archives, `torch.name` is always an operator."""
     path = f"{module}.{name}"
     if path in MODULES:
         return Namespace(path)
@@ -97,7 +97,7 @@ def member(module: str, name: str, is_archive: bool = False) -> Meaning | None:
 
 
 def _member(module: str, name: str, path: str) -> Meaning | None:
-    """The same of what is no function of torch written in Python."""
+    """As `member`, for names that are no function of torch written in Python."""
     if path in CONTEXTS:
         return Context(CONTEXTS[path])
     if path in JIT_SPECIALS or module == "torch" and name in CONSTRUCTORS:
@@ -113,7 +113,7 @@ def _member(module: str, name: str, path: str) -> Meaning | None:
     if module == "torch.ops":
         return Namespace(path)
     if module.startswith("torch.ops."):
-        if module == "torch.ops.python":        # `^name` of the text
+        if module == "torch.ops.python":        # `^name` in the text
             return Builtin("^" + name)
         kind = f"{module.removeprefix('torch.ops.')}::{name}"
         return Builtin(kind) if schemas(kind) or module not in ("torch.ops.aten", "torch.ops.prim") else None
@@ -124,7 +124,7 @@ def _member(module: str, name: str, path: str) -> Meaning | None:
 
 
 def members(module: str) -> list[str]:
-    """Names to suggest for a misspelt one."""
+    """Names to suggest for a misspelt name."""
     from irtool.ir.schema import declared_kinds
 
     if module in ("math", "cmath"):

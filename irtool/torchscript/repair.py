@@ -1,6 +1,5 @@
 """Code of archives that torch reads and Python does not: attributes named `lambda`, 120 levels of blocks, parameters without a default
-behind some with one. The text is changed until `ast` takes it, lines staying lines, and what was changed is put back in the tree.
-"""
+after others with one. The text is changed until `ast` accepts it, without changing lines; then the tree is changed back."""
 from __future__ import annotations
 
 import ast
@@ -8,11 +7,11 @@ import re
 from keyword import kwlist
 
 MARK = "\ua66e"
-"""A letter that stands for the last one of a Python word."""
+"""A letter that replaces the last letter of a Python keyword."""
 NO_DEFAULT = "__no_default__"
-"""The default of a parameter that has none, behind one that has."""
+"""The default given to a parameter that has none, after one that has."""
 LEVELS = 60
-"""Blocks in blocks that are parsed as one text; deeper ones are parsed by themselves. Python takes 100."""
+"""Blocks nested deeper than this are parsed separately. Python accepts 100 levels."""
 WORDS = [word for word in kwlist if word not in ("None", "True", "False")]
 USED_AS_NAME = re.compile(rf"(?<=\.)(?:{'|'.join(WORDS)})\b(?=[^\w'\"]|$)|^(?P<indent>[ ]*)(?P<word>{'|'.join(WORDS)})(?=[ ]:[ ])"
                           rf"|(?<=def )(?:{'|'.join(WORDS)})(?=\()", re.MULTILINE)
@@ -43,7 +42,7 @@ def _marked(match: re.Match[str]) -> str:
 
 
 def _with_defaults(match: re.Match[str]) -> str:
-    """A function's head where no parameter without a default stands behind one that has one."""
+    """The head of a function, changed so that no parameter without a default follows one with a default."""
     head = match[0]
     parameters = match["parameters"].split(",\n")
     if not any("=" in each for each in parameters):
@@ -57,7 +56,7 @@ def _with_defaults(match: re.Match[str]) -> str:
 
 
 def _in_pieces(text: str, filename: str) -> ast.Module:
-    """The tree of a text of many levels: what stands deeper than LEVELS is parsed by itself and put in its place."""
+    """The tree of a text of many levels: blocks deeper than LEVELS are parsed separately and then inserted."""
     lines = text.split("\n")
     width = 2 * LEVELS
     suites: dict[str, ast.Module] = {}
@@ -80,7 +79,7 @@ def _in_pieces(text: str, filename: str) -> ast.Module:
 
 
 class _Filled(ast.NodeTransformer):
-    """Puts blocks where their names stand."""
+    """Replaces names by the blocks that they stand for."""
 
     def __init__(self, suites: dict[str, ast.Module]) -> None:
         self.suites = suites
@@ -92,7 +91,7 @@ class _Filled(ast.NodeTransformer):
 
 
 def _restored(tree: ast.Module) -> ast.Module:
-    """The tree with the words that stood in the text."""
+    """The tree with the original words of the text."""
     words = {word[:-1] + MARK: word for word in WORDS}
     todo: list[ast.AST] = [tree]
     while todo:

@@ -1,7 +1,7 @@
-"""Which overload a call means: torch's candidates in torch's order, first without implicit conversions, then with.
+"""The overload that a call means: candidates in torch's order, first without implicit conversions, then with them.
 
-A match is worked out without touching the graph: what an argument needs (a list made of numbers, a tensor read as a number) is kept
-as a recipe and made only for the overload that is chosen.
+Matching does not touch the graph: the conversion that an argument needs (a list made of numbers, a tensor read as a number) is kept as a
+recipe, which is executed only for the chosen overload.
 """
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from irtool.torchscript.annotations import type_name
 
 TENSOR_KEY = types.TENSOR.key
 Recipe = tuple[object, ...]
-"""How an operand is made: ("value", v), ("list", element type, [recipes]), ("call", kind, recipe), ("tuple", [recipes]),
-("element", tuple value, index), ("default", argument)."""
+"""How to make an operand: ("value", v), ("list", element type, [recipes]), ("call", kind, recipe), ("tuple", [recipes]), ("element",
+tuple value, index), ("default", argument)."""
 
 
 class Mismatch(Exception):
-    """A candidate does not take the arguments; the message says why."""
+    """A candidate does not accept the arguments; the message is the reason."""
 
 
 class Match:
-    """The chosen overload, a recipe per operand, and what its type variables stand for."""
+    """The chosen overload, a recipe per operand, and the types that its type variables stand for."""
 
     __slots__ = ("schema", "recipes", "variables")
 
@@ -35,14 +35,13 @@ class Match:
 
     @property
     def results(self) -> list[Type]:
-        """Types of the results."""
+        """The types of the results."""
         return [substitute(result.type, self.variables) for result in self.schema.returns]
 
 
 class Resolver:
-    """Matches arguments; `inferred` are the values whose type was assumed (parameters without annotation), `empty` are lists written `[]`,
-    which become lists of what is wanted.
-    """
+    """Matches arguments with schemas. `inferred`: values whose type was assumed (parameters without annotation); `empty`: lists written
+    `[]`, which get the wanted element type."""
 
     def __init__(self, inferred: set[Value], empty: set[Value]) -> None:
         self.inferred = inferred
@@ -54,9 +53,9 @@ class Resolver:
 
     def choose(self, candidates: Sequence[Schema], positional: Sequence[Value], named: Mapping[str, Value],
                is_method: bool = False) -> tuple[Match | None, list[str]]:
-        """The first candidate that takes the arguments, or None and a reason per candidate.
+        """The first candidate that accepts the arguments; or None, with a reason per candidate.
 
-        What a method is called on is given first; it is the argument called self, wherever that stands.
+        The object of a method call is the first of `positional`; it is the argument called self, wherever the schema has it.
         """
         if len(candidates) == 1:
             try:
@@ -116,7 +115,7 @@ class Resolver:
         return Match(schema, recipes, variables)
 
     def operand(self, argument: Argument, value: Value, convert: bool, variables: dict[str, Type]) -> Recipe:
-        """What the operand for one argument is made of. Raises Mismatch."""
+        """The recipe for the operand of one argument. Raises Mismatch."""
         if argument.fixed_size:
             formal = argument.type.element if isinstance(argument.type, OptionalType) else argument.type
             if isinstance(formal, ListType) and value.type.key in ("int", "float") and formal.element.key == value.type.key:
@@ -137,7 +136,7 @@ class Resolver:
         return recipe
 
     def convert(self, wanted: Type, value: Value, implicit: bool) -> tuple[Recipe, Type]:
-        """torch's tryConvertToType: the value, or a recipe that makes one nearer to the wanted type, and its type."""
+        """torch's tryConvertToType: the value, or a recipe for one that is nearer to the wanted type, and its type."""
         plain: Recipe = ("value", value)
         if isinstance(wanted, OptionalType) and not isinstance(value.type, OptionalType) and value.type.key != "None":
             return self.convert(wanted.element, value, implicit)
@@ -169,7 +168,7 @@ class Resolver:
         return ("value", value), value.type
 
     def _takes_rest(self, schema: Schema, index: int, first: Value) -> bool:
-        """Is this the last positional argument, a list that takes all remaining positionals (`x.view(2, 3)`)?"""
+        """Is this the last positional argument, a list that takes all remaining arguments (`x.view(2, 3)`)?"""
         arguments = schema.arguments
         argument = arguments[index]
         formal = argument.type.element if isinstance(argument.type, OptionalType) else argument.type
@@ -190,7 +189,7 @@ class Resolver:
 
 
 def keyword_of(argument: Argument, schema: Schema, named: Mapping[str, Value]) -> str | None:
-    """The keyword that gives an argument; functions of torch call `input` what their operators call self."""
+    """The keyword of an argument; functions of torch call `input` what their operators call self."""
     if argument.name in named:
         return argument.name
     return "input" if argument.name == "self" and "input" in named and schema.kind.startswith("aten::") else None
@@ -201,7 +200,7 @@ def _fits_element(actual: Type, element: Type) -> bool:
 
 
 def bind(formal: Type, actual: Type, variables: dict[str, Type]) -> str:
-    """Bind the type variables of a declared type; gives why it cannot be, or nothing."""
+    """Bind the type variables of a declared type. Returns the reason if it is impossible, else an empty text."""
     if not _has_variables(formal):
         return ""
     if isinstance(formal, TypeVar):

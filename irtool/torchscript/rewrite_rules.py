@@ -1,10 +1,10 @@
-"""Rewrite rules as functions in TorchScript: what is looked for, and what takes its place.
+"""Rewrite rules as functions in TorchScript, which return the pattern and its replacement.
 
     def mul_one(x: Tensor):
-        assert x.is_floating_point()            # of bools, x * 1 is of whole numbers
+        assert x.is_floating_point()            # for bools, x * 1 is an integer
         return x * 1, x
 
-Parameters stand for any value of their type; one that occurs twice for the same value. Asserts are decided by types: of dtypes
+A parameter stands for any value of its type, in all places for the same one. Asserts are decided by types: about dtypes
 (`is_floating_point`, `is_complex`, `dtype`), devices, numbers of dimensions (`dim`) and sizes (`size`). Files of rules are compiled, never
 executed.
 """
@@ -27,11 +27,11 @@ from irtool.torchscript import compile_source
 
 DTYPES = (("float32",), ("float64",), ("float16",), ("int64",), ("int32",), ("bool",), ("complex64",), ("float32", "int64"),
           ("int64", "float32"), ("float32", "float64"), ("float64", "float32"), ("bool", "float32"))
-"""What tensors of a rule are tried in: all of one dtype, or in turns."""
+"""The dtypes of tensors with which a rule is tried: one for all, or several in turn."""
 
 
 class RewriteRule:
-    """One rule: `root`, what is looked for, and `replacement`, both values of `graph`; `conditions` are the asserts."""
+    """One rule: `root`, the pattern, and `replacement`, both values of `graph`; `conditions` are the asserts."""
 
     def __init__(self, graph: Graph, name: str) -> None:
         """Raises Error for a function that is no rule."""
@@ -53,7 +53,7 @@ class RewriteRule:
         self.operators = [node for node in graph.block if node.outputs and node.kind not in ("prim::TupleConstruct", "prim::If")]
 
     def matched(self, value: Value) -> dict[Value, Value] | None:
-        """What each parameter and operator of the pattern stands for, where it ends in a value; None where it does not fit."""
+        """The value for each parameter and operator of the pattern, if the pattern matches at a value; else None."""
         bindings: dict[Value, Value] = {}
         queue = [(self.root, value)]
         while queue:
@@ -81,7 +81,7 @@ class RewriteRule:
         return None if missing or not all(decided(each, bindings) for each in self.conditions) else bindings
 
     def needed(self) -> Iterator[Value]:
-        """What the replacement is computed from."""
+        """The values from which the replacement is computed."""
         seen: set[Value] = set()
         queue = [self.replacement]
         while queue:
@@ -92,12 +92,12 @@ class RewriteRule:
                 queue += value.node.inputs if not value.is_block_input else ()
 
     def steps(self) -> list[Node]:
-        """The nodes that compute the replacement, in order; those that the pattern has too are left out when it is matched."""
+        """The nodes that compute the replacement, in order, including those of the pattern."""
         needed = set(self.needed())
         return [node for node in self.operators if not needed.isdisjoint(node.outputs)]
 
     def problem(self) -> str:
-        """Why the rule is wrong: inputs on which its sides differ, in value, dtype, shape or the sign of a zero; empty where none do."""
+        """Why the rule is wrong: inputs on which its sides differ in value, dtype, shape or the sign of a zero; empty if there are none."""
         from irtool.interpret import run
         from irtool.ops.made_inputs import NoInputs, input_sets
 
@@ -109,7 +109,7 @@ class RewriteRule:
                     try:
                         (expected,) = run(before, inputs)
                     except Error:
-                        continue        # an assert, or operands that do not fit one another
+                        continue        # an assert, or operands of shapes that do not fit
                     count += 1
                     try:
                         (actual,) = run(after, inputs)
@@ -131,14 +131,14 @@ def side(graph: Graph, place: int) -> Graph:
 
 
 def described(graph: Graph, inputs: list[Any]) -> str:
-    """Inputs in words."""
+    """The inputs, for a message."""
     shown = [f"{value.name.partition('.')[0]}: {each.dtype}{list(each.shape)}" if hasattr(each, "dtype")
              else f"{value.name.partition('.')[0]}={each!r}" for value, each in zip(graph.inputs, inputs, strict=True)]
     return ", ".join(shown)
 
 
 def unequal(actual: Any, expected: Any) -> str:
-    """How a result differs; empty where it does not, but for rounding."""
+    """The difference of a result, apart from rounding; empty if there is none."""
     from irtool.ops.array_library import np
 
     if type(actual) is not type(expected):
@@ -160,18 +160,18 @@ def unequal(actual: Any, expected: Any) -> str:
 
 
 def equal_constants(one: Any, other: Any) -> bool:
-    """Are two constants the same, types and signs included?"""
+    """Are two constants equal, including types and signs?"""
     return other is not NOT_CONSTANT and type(one) is type(other) and repr(one) == repr(other)
 
 
 # -- asserts, decided by types
 def decided(condition: Value, bindings: dict[Value, Value]) -> bool:
-    """Do types say that a condition holds?"""
+    """Do types imply that a condition holds?"""
     return fact(condition, bindings) is True
 
 
 def fact(value: Value, bindings: dict[Value, Value]) -> object:
-    """What types say of a value of a rule; NOT_CONSTANT where they do not."""
+    """The value of a rule's value, if types determine it; else NOT_CONSTANT."""
     known = constant(value)
     if known is not NOT_CONSTANT:
         return known
@@ -192,22 +192,22 @@ def fact(value: Value, bindings: dict[Value, Value]) -> object:
 
 # -- files
 STANDARD = str(Path(__file__).parent / "standard_rules.py")
-"""The file of our own rules."""
+"""The file of irtool's own rules."""
 
 
 @lru_cache(maxsize=32)
 def read_rules(text: str, name: str, is_checked: bool) -> tuple[RewriteRule, ...]:
-    """The rules of a text, in order. is_checked: both sides of each are run on inputs made from their types, corner values among them.
+    """The rules of a text, in order. is_checked: both sides of each are run on inputs made from their types, including corner values.
 
     Raises ParseError, or Error for a function that is no rule, and for a rule that is wrong.
     """
     try:
         body = ast.parse(text).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        body = []       # the front end says what is wrong
+        body = []       # the front end reports the error
     lines = text.split("\n")
     for node in body:
-        if isinstance(node, ast.Import | ast.ImportFrom):       # for editors: names are TorchScript's own
+        if isinstance(node, ast.Import | ast.ImportFrom):       # imports for editors; TorchScript knows the names
             lines[node.lineno - 1:node.end_lineno] = [""] * ((node.end_lineno or node.lineno) - node.lineno + 1)
     graphs = compile_source("\n".join(lines), filename=name).graphs
     names = [node.name for node in body if isinstance(node, ast.FunctionDef)]

@@ -1,7 +1,7 @@
-"""Source text -> function definitions: Python's `ast`, nothing executed, every complaint with the user's file, line and column.
+"""Source text -> function definitions, by Python's `ast` and without execution; errors have the user's file, line and column.
 
-`read(text, filename)` parses a whole file and gives a `Unit` of its functions; what TorchScript has no meaning for is refused when
-the statement or expression is compiled, with torch's words.
+`read(text, filename)` parses a whole file and returns a `Unit` with its functions; constructs that TorchScript does not have are refused
+with torch's words when the statement or expression is compiled.
 """
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from irtool.ir.types import Type
     from irtool.torchscript.library import Library
 
-NAMES = {       # how torch's front end calls what it does not take
+NAMES = {       # torch's names for the constructs that it refuses
     ast.FunctionDef: "function definitions", ast.AsyncFunctionDef: "async function definitions", ast.ClassDef: "class definitions",
     ast.For: "for loops", ast.AsyncFor: "async for loops", ast.With: "with statements", ast.AsyncWith: "async with statements",
     ast.Delete: "del statements", ast.Raise: "raise statements", ast.Assert: "assertions", ast.Import: "import statements",
@@ -34,7 +34,7 @@ TOO_DEEP = "statements or expressions are nested too deeply"
 
 
 class Place(SourceFile):
-    """The file a function stands in, or the piece of it that was given."""
+    """The file, or the given part of it, that contains a function."""
 
     __slots__ = ("classes", "aliases", "known_types", "unit", "library", "module")
 
@@ -43,18 +43,18 @@ class Place(SourceFile):
         self.classes: dict[str, ast.ClassDef] = {}
         """Classes of the file's top level, by name."""
         self.aliases: dict[str, ast.expr] = {}
-        """What names of its top level are assigned: `Sizes = List[int]`."""
+        """The expressions assigned to names of the top level: `Sizes = List[int]`."""
         self.known_types: dict[str, object] = {}
-        """What is worked out of the two, by name."""
+        """The types that `classes` and `aliases` define, by name."""
         self.unit: Unit | None = None
-        """What the file defines, where all of it is read."""
+        """The definitions of the file, if all of it was read."""
         self.library: Library | None = None
         """The archive whose code the file is part of, if any."""
         self.module = "__torch__"
-        """What stands in front of the names of its classes."""
+        """The module of its classes, in their full names."""
 
     def diagnostic(self, node: ast.AST, message: str, width: int = 0, severity: str = "error") -> Diagnostic:
-        """A message at an ast node (or its first `width` characters)."""
+        """A diagnostic at a syntax node (or at its first `width` characters)."""
         line = getattr(node, "lineno", 1) + self.first_line - 1
         text = self.line(line)
         column = self._column(text, getattr(node, "col_offset", 0))
@@ -70,14 +70,14 @@ class Place(SourceFile):
         return f"{self.name}:{line}:{self._column(self.line(line), getattr(node, 'col_offset', 0)) - 1}"
 
     def _column(self, text: str, offset: int) -> int:
-        """1-based column in code points of a byte offset of the parsed text."""
+        """The column, from 1 and in code points, of a byte offset of the parsed text."""
         if text.isascii():
             return offset + 1
         return len(text.encode()[:offset].decode("utf-8", "ignore")) + 1
 
 
 class Function:
-    """A function definition and where it stands; of a method, the class whose instance it takes first."""
+    """A function definition and its place; for a method, also the class."""
 
     __slots__ = ("definition", "place", "unit", "owner")
 
@@ -93,7 +93,7 @@ class Function:
 
 
 class Unit:
-    """What a file defines: functions by name, names of imported modules, literal constants."""
+    """The definitions of a file: functions by name, names of imported modules, literal constants."""
 
     __slots__ = ("place", "functions", "modules", "constants", "overloads")
 
@@ -104,27 +104,27 @@ class Unit:
         self.modules: dict[str, str] = {
             "torch": "torch", "math": "math", "cmath": "cmath", "F": "torch.nn.functional", "warnings": "warnings",
             "collections": "collections", "OrderedDict": "collections.OrderedDict"}
-        """Name in the file -> what it stands for (`F` -> `torch.nn.functional`)."""
+        """Name in the file -> full name (`F` -> `torch.nn.functional`)."""
         self.constants: dict[str, ast.expr] = {}
         """Module-level `NAME = literal`."""
         self.overloads: dict[str, list[ast.FunctionDef]] = {}
-        """What `torch.jit._overload` declares: parameters, the body of which is the function's of that name."""
+        """Declarations by `torch.jit._overload`: their parameters, with the body of the function of that name."""
 
 
 def fail(place: Place, node: ast.AST, message: str, width: int = 0, code: str = "E0601") -> NoReturn:
-    """Raise a ParseError at a node."""
+    """Raise a ParseError at a syntax node."""
     raise ParseError(message, [place.diagnostic(node, message, width)], code)
 
 
 def unsupported(place: Place, node: ast.AST, reason: str = "") -> NoReturn:
-    """Refuse a construct as torch does: `try blocks aren't supported`."""
+    """Refuse a construct with torch's words: `try blocks aren't supported`."""
     kind = type(node)
     what = NAMES.get(kind, kind.__name__)
     fail(place, node, f"{what} {reason + ' ' if reason else ''}aren't supported", len(START_TOKENS.get(kind, " ")), "E0603")
 
 
 def read(text: str, filename: str = "<string>", first_line: int = 1, library: Library | None = None) -> Unit:
-    """Parse a file, of an archive where it has a library. Raises ParseError for what is not Python."""
+    """Parse a file (of an archive, if there is a library). Raises ParseError for text that is not Python."""
     place = Place(filename, text, first_line)
     place.library = library
     unit = Unit(place)
@@ -145,7 +145,7 @@ def read(text: str, filename: str = "<string>", first_line: int = 1, library: Li
 
 
 def _check(statement: ast.stmt, unit: Unit) -> None:
-    """Raise a ParseError for what no file of an archive has at its top level."""
+    """Raise a ParseError for statements that no file of an archive has at its top level."""
     if isinstance(statement, ast.ClassDef | ast.FunctionDef):
         if statement.name in (unit.place.classes if isinstance(statement, ast.ClassDef) else unit.functions):
             fail(unit.place, statement, f"'{statement.name}' is defined twice", len("def"))
@@ -156,17 +156,17 @@ def _check(statement: ast.stmt, unit: Unit) -> None:
 
 
 def _is_indented(text: str) -> bool:
-    """Is it a piece of a class or of a function?"""
+    """Is the text a part of a class or of a function?"""
     first = next((line for line in text.split("\n") if line.strip() and not line.lstrip().startswith("#")), "")
     return first[:1] in (" ", "\t")
 
 
 def _parse(text: str, place: Place, added: int = 0, is_archive: bool = False) -> ast.Module:
-    """The tree; `added` lines stand in front of the text."""
+    """The syntax tree; `added` lines precede the text."""
     import warnings
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")         # "\d" in a string is the user's business
+        warnings.simplefilter("ignore")         # a warning about "\\d" in a string is not irtool's to report
         try:
             return parse(text, place.name) if is_archive else ast.parse(text, place.name)
         except SyntaxError as error:
@@ -182,7 +182,7 @@ def _parse(text: str, place: Place, added: int = 0, is_archive: bool = False) ->
 
 
 def _enter(statement: ast.stmt, unit: Unit) -> None:
-    """Learn what one statement of the file's top level defines."""
+    """Record the definition of one statement of the file's top level."""
     if isinstance(statement, ast.FunctionDef):
         if any(ast.unparse(each).endswith("jit._overload") for each in statement.decorator_list):
             unit.overloads.setdefault(statement.name, []).append(statement)
@@ -203,7 +203,7 @@ def _enter(statement: ast.stmt, unit: Unit) -> None:
 
 
 def literal(node: ast.expr) -> object:
-    """The value of a literal. Raises ValueError for what is none."""
+    """The value of a literal. Raises ValueError for other expressions."""
     try:
         return ast.literal_eval(node)
     except (TypeError, SyntaxError, RecursionError, MemoryError) as error:

@@ -1,12 +1,12 @@
 # mypy: ignore-errors
-"""The rules of `rewrite` without a file: TorchScript, compiled and never executed. Each is tried by value in a test."""
+"""The rules of `rewrite` without a file: TorchScript, compiled and never executed. A test checks each on values."""
 from __future__ import annotations
 
 from irtool.ops.tensor import Tensor, torch
 
 
 def mul_one(x: Tensor):
-    assert x.is_floating_point()        # a product of bools is of whole numbers
+    assert x.is_floating_point()        # a product of bools is an integer
     return x * 1, x
 
 
@@ -21,7 +21,7 @@ def div_one(x: Tensor):
 
 
 def sub_zero(x: Tensor):
-    assert x.is_floating_point()        # not x + 0, which is 0 where x is -0
+    assert x.is_floating_point()        # not x + 0, which is 0 if x is -0
     return x - 0, x
 
 

@@ -1,7 +1,8 @@
-"""Statements: assignments, `if`, loops, returns. `statements(e, list) -> Flow` compiles them in order and says how they are left.
+"""Statements: assignments, `if`, loops, returns. `statements(e, list) -> Flow` compiles them in order and returns how control leaves them.
 
-Where an `if` leaves in one branch only, what follows it goes into the other branch; where it may leave in a way only the run tells,
-what follows is guarded by a flag. Values that a leaving branch has none of are `prim::Uninitialized`.
+If only one branch of an `if` leaves (returns, breaks, continues, raises), the statements after the `if` are compiled into the other
+branch; if only the run decides whether it leaves, a flag guards them. Variables without a value in a branch that leaves are
+`prim::Uninitialized` there.
 """
 from __future__ import annotations
 
@@ -25,15 +26,15 @@ from irtool.torchscript.python_names import CONTEXTS
 from irtool.torchscript.source_text import unsupported
 
 RESULT = "$result"
-"""The variable that holds the returned value."""
+"""The variable that contains the returned value."""
 
 
 class FallOff(ast.Return):
-    """The end of a function: returns None where nothing was returned before."""
+    """The end of a function: returns None unless a return came before."""
 
 
 class Step(ast.stmt):
-    """A statement that the compiler makes: runs a function of its own."""
+    """A statement made by the compiler, which runs a function."""
 
     def __init__(self, at: ast.AST, action: Callable[[], None]) -> None:
         super().__init__()
@@ -42,13 +43,13 @@ class Step(ast.stmt):
 
 
 def function_body(e: Emitter, body: Sequence[ast.stmt]) -> None:
-    """Compile a function's statements and make its result the graph's."""
+    """Compile the statements of a function; its result becomes the graph's."""
     check_syntax(e, body)
     end = FallOff(value=None)
     ast.copy_location(end, e.function.definition)
     flow = statements(e, [*body, end])
     result = e.env.find(RESULT)
-    if not isinstance(result, Value):       # it always raises
+    if not isinstance(result, Value):       # the function always raises
         why = e.env.error_of(RESULT)
         if why is not None:
             e.fail(why[1], why[0], len("if"))
@@ -58,11 +59,11 @@ def function_body(e: Emitter, body: Sequence[ast.stmt]) -> None:
 
 
 PARTS = (ast.Starred, ast.Slice, ast.FormattedValue)
-"""What stands in other expressions only."""
+"""Expressions that occur only inside other expressions."""
 
 
 def check_syntax(e: Emitter, body: Sequence[ast.stmt]) -> None:
-    """Refuse what has no meaning in any function, also where it never runs; nested functions look after theirs."""
+    """Refuse constructs that no function can have, also in code that never runs; nested functions check themselves."""
     pending: list[ast.AST] = list(reversed(body))
     while pending:
         node = pending.pop()
@@ -81,7 +82,7 @@ def check_syntax(e: Emitter, body: Sequence[ast.stmt]) -> None:
 
 
 def statements(e: Emitter, body: Sequence[ast.stmt]) -> Flow:
-    """Compile statements in order; those behind one that always leaves are not looked at."""
+    """Compile statements in order; those after a statement that always leaves are skipped."""
     for i, statement in enumerate(body):
         e.at(statement)
         if isinstance(statement, ast.If):
@@ -102,7 +103,7 @@ def statements(e: Emitter, body: Sequence[ast.stmt]) -> Flow:
 
 # ---------------------------------------------------------------- if
 def if_statement(e: Emitter, statement: ast.If, rest: Sequence[ast.stmt]) -> tuple[Flow, bool]:
-    """An `if`; gives how it is left, and whether the statements behind it are done too."""
+    """Compile an `if`. Returns how control leaves it, and whether the statements after it have been compiled too."""
     test = condition(e, statement.test)
     e.at(statement)
     if test.known is not None:      # the dead branch is not compiled
@@ -135,14 +136,14 @@ def branch(e: Emitter, node: Node, body: Sequence[ast.stmt], refinements: dict[s
 
 
 def continue_in(e: Emitter, branch: Branch, rest: Sequence[ast.stmt]) -> None:
-    """Compile what follows an `if` at the end of one of its branches."""
+    """Compile the statements after an `if` at the end of one of its branches."""
     branch.env = Environment(branch.env, continues=branch.outer)
     with e.inside(branch.block, branch.env):
         branch.flow = statements(e, rest)
 
 
 def guarded(e: Emitter, statement: ast.stmt, flow: Flow, rest: Sequence[ast.stmt]) -> Flow:
-    """What follows a statement that may have left: run only if it did not."""
+    """Compile the statements after one that may have left: they run only if it did not."""
     if not rest:
         return flow
     e.at(statement)
@@ -156,7 +157,7 @@ def guarded(e: Emitter, statement: ast.stmt, flow: Flow, rest: Sequence[ast.stmt
 
 
 def join(e: Emitter, at: ast.AST, node: Node, first: Branch, second: Branch) -> Flow:
-    """The results of an `if`: variables that either branch assigned, and how it is left."""
+    """Make the results of an `if`: the variables that either branch assigned, and how control leaves it."""
     names = dict.fromkeys([*first.assigned(), *second.assigned()])
     for name in names:
         join_variable(e, at, node, name, first, second)
@@ -172,7 +173,7 @@ def join(e: Emitter, at: ast.AST, node: Node, first: Branch, second: Branch) -> 
 
 
 def join_flag(e: Emitter, node: Node, a: Value | bool | None, b: Value | bool | None) -> Value | bool | None:
-    """One part of the flow behind an `if`: known where both branches agree."""
+    """One part of the flow after an `if`; known if both branches agree."""
     if a is None or b is None:
         known = b if a is None else a
         if not isinstance(known, Value):
@@ -184,17 +185,17 @@ def join_flag(e: Emitter, node: Node, a: Value | bool | None, b: Value | bool | 
 
 
 def add_result(e: Emitter, node: Node, a: Value, b: Value, type: Type, name: str) -> Value:
-    """A further result of an If."""
+    """Add a result to an If."""
     node.blocks[0].add_output(a)
     node.blocks[1].add_output(b)
     return node.add_output(name, type)
 
 
 def join_variable(e: Emitter, at: ast.AST, node: Node, name: str, first: Branch, second: Branch) -> None:
-    """One variable behind an `if`."""
+    """One variable after an `if`."""
     a, b = first.env.find(name), second.env.find(name)
     if a is b:
-        if isinstance(a, Value) and e.env.find(name) is not a:      # both assign one value from outside: one constant, say
+        if isinstance(a, Value) and e.env.find(name) is not a:      # both branches assign the same value from outside, such as a constant
             e.env.set(name, a)
         return
     if a is None and not first.flow.exits or b is None and not second.flow.exits:
@@ -231,7 +232,7 @@ def join_variable(e: Emitter, at: ast.AST, node: Node, name: str, first: Branch,
 
 
 def matters_outside(e: Emitter, name: str, first: Branch, second: Branch) -> bool:
-    """Where both branches leave, only the result matters, and variables from outside of the loop that goes on or ends."""
+    """If both branches leave, only the result matters, and variables from outside the loop that continues or ends."""
     if name == RESULT:
         return True
     jumps = any(branch.flow.returned is not True and not branch.flow.throws for branch in (first, second))
@@ -239,7 +240,7 @@ def matters_outside(e: Emitter, name: str, first: Branch, second: Branch) -> boo
 
 
 def replaced_where_left(e: Emitter, name: str, first: Branch, second: Branch, a: Value, b: Value) -> tuple[Value, Value]:
-    """A branch that leaves the function or raises gives no value of its own: its types do not matter to the other."""
+    """Replace the value of a branch that leaves the function or raises, so that its type does not constrain the other branch."""
     if name != RESULT:
         for branch, other in ((first, b), (second, a)):
             gone = branch.flow.throws or branch.flow.exits and branch.flow.returned is True
@@ -250,7 +251,7 @@ def replaced_where_left(e: Emitter, name: str, first: Branch, second: Branch, a:
 
 
 def missing(e: Emitter, branch: Branch, like: Value) -> Value:
-    """A value nobody will read, at the end of a branch."""
+    """A value that is never read, at the end of a branch."""
     with e.inside(branch.block, branch.env):
         return e.uninitialized(like.type)
 
@@ -265,7 +266,7 @@ def unified(e: Emitter, name: str, a: Value, b: Value) -> Type | None:
     return types.join(a.type, b.type)
 
 
-# ---------------------------------------------------------------- leaving
+# ---------------------------------------------------------------- return, assert
 def return_statement(e: Emitter, statement: ast.stmt) -> Flow:
     """`return value`; the types of all returns are unified."""
     assert isinstance(statement, ast.Return)
@@ -281,7 +282,7 @@ def return_statement(e: Emitter, statement: ast.stmt) -> Flow:
             e.fail(statement, f"Return value was annotated as having type {type_name(declared)} but is actually of type "
                               f"{e.type_name(value)}")
         if (declared.key == "Any" or isinstance(declared, UnionType)) and not types.same(value.type, declared):
-            value = e.cast(value, declared)     # values of other branches may have nothing in common with it
+            value = e.cast(value, declared)     # values of other branches may have an unrelated type
     else:
         merged = value.type if e.merged_return is None else types.join(e.merged_return, value.type)
         if merged is None:
@@ -312,7 +313,7 @@ def raise_statement(e: Emitter, statement: ast.stmt) -> Flow:
 
 
 def assert_statement(e: Emitter, statement: ast.stmt) -> Flow | None:
-    """`assert c, m`: an If whose other branch raises; what the condition says of types holds from here on."""
+    """`assert c, m`: an If whose other branch raises; types that the condition implies hold from here on."""
     assert isinstance(statement, ast.Assert)
     test = condition(e, statement.test)
     e.at(statement)
@@ -339,10 +340,10 @@ def assertion_message(e: Emitter, message: ast.expr) -> Value:
     return e.operator(message, "aten::add", [e.constant("AssertionError: "), text])
 
 
-# ---------------------------------------------------------------- the rest
+# ---------------------------------------------------------------- other statements
 def expression_statement(e: Emitter, statement: ast.stmt) -> None:
     assert isinstance(statement, ast.Expr)
-    if not isinstance(statement.value, ast.Constant) or statement.value.value is ...:       # a docstring, a number
+    if not isinstance(statement.value, ast.Constant) or statement.value.value is ...:       # neither a docstring nor a number
         meaning_of(e, statement.value)
 
 
@@ -372,7 +373,7 @@ def function_statement(e: Emitter, statement: ast.stmt) -> None:
 
 
 def with_statement(e: Emitter, statement: ast.stmt) -> Flow:
-    """`with torch.no_grad():`; however the body is left, the contexts are left in turn."""
+    """`with torch.no_grad():`; however control leaves the body, the contexts are exited in order."""
     assert isinstance(statement, ast.With)
     objects: list[tuple[Value, bool]] = []
     for item in statement.items:

@@ -14,7 +14,7 @@ from irtool.torchscript.meanings import SliceValue
 
 Reader = Callable[[Emitter, ast.expr], Value]
 LONG = 4
-"""The number of int64."""
+"""torch's number of int64."""
 
 
 def _value(e: Emitter, node: ast.expr) -> Value:
@@ -24,7 +24,7 @@ def _value(e: Emitter, node: ast.expr) -> Value:
 
 
 def load_item(e: Emitter, node: ast.Subscript, held: Value, hint: Type | None = None) -> Value:
-    """`held[...]`; `hint` is the type that its place expects."""
+    """`held[...]`; `hint` is the expected type."""
     type = held.type
     if isinstance(type, types.TensorType):
         return tensor_item(e, node, held)
@@ -65,7 +65,7 @@ def tuple_item(e: Emitter, node: ast.Subscript, held: Value, index: Value) -> Va
 
 
 def bounds(e: Emitter, node: ast.Slice) -> list[Value | None]:
-    """start, stop, step; None where left out."""
+    """start, stop, step; None for omitted ones."""
     return [None if part is None else _value(e, part) for part in (node.lower, node.upper, node.step)]
 
 
@@ -82,7 +82,7 @@ def sliced(e: Emitter, node: ast.Subscript, held: Value, parts: Sequence[Value |
 
 
 def known_bound(e: Emitter, node: ast.Subscript, bound: Value | None) -> int | None:
-    """A bound of a tuple's slice: the graph's types must know it."""
+    """A bound of a tuple's slice, which must be constant."""
     known = constant(bound) if bound is not None and is_constant(bound) else None
     if bound is not None and bound.type.key != "None" and not isinstance(known, int):
         e.fail(node, "tuple slice bounds must be compile time constants")
@@ -91,7 +91,7 @@ def known_bound(e: Emitter, node: ast.Subscript, bound: Value | None) -> int | N
 
 # ---------------------------------------------------------------- tensors
 def tensor_item(e: Emitter, node: ast.Subscript, held: Value) -> Value:
-    """`x[...]`: select, slice, unsqueeze per part; then one aten::index for the tensors among them."""
+    """`x[...]`: select, slice or unsqueeze for each part; then one aten::index for all tensors among them."""
     view, indices = viewed(e, node, held)
     return e.operator(node, "aten::index", [view, index_list(e, indices)]) if indices else view
 
@@ -103,7 +103,7 @@ def index_list(e: Emitter, indices: Sequence[Value | None]) -> Value:
 
 
 def viewed(e: Emitter, node: ast.Subscript, held: Value) -> tuple[Value, list[Value | None]]:
-    """The view that ints, slices, None and `...` make, and a tensor (or None) per remaining dimension up to the last indexed one."""
+    """The view that ints, slices, None and `...` make; and a tensor (or None) per remaining dimension, up to the last indexed one."""
     parts = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
     ellipsis = [i for i, part in enumerate(parts) if isinstance(part, ast.Constant) and part.value is Ellipsis]
     if ellipsis and not isinstance(node.slice, ast.Tuple):
@@ -153,7 +153,7 @@ def compiled_index(e: Emitter, part: ast.expr) -> Value | list[Value | None] | N
 
 
 def slice_or_value(e: Emitter, part: ast.expr) -> Value | list[Value | None]:
-    """An index; the bounds of what is a slice, written or by a variable."""
+    """An index; for a slice, in the source or in a variable, its bounds."""
     from irtool.torchscript.expressions import meaning_of
 
     if isinstance(part, ast.Slice):
@@ -163,17 +163,17 @@ def slice_or_value(e: Emitter, part: ast.expr) -> Value | list[Value | None]:
 
 
 def consumes(index: Value | list[Value | None] | None) -> int:
-    """How many dimensions of the tensor a part stands for."""
+    """The number of dimensions of the tensor that a part indexes."""
     return 0 if isinstance(index, Value) and index.type.key == "None" else 1
 
 
 def as_index_tensor(e: Emitter, part: ast.expr, index: Value) -> Value:
-    """A tensor that indexes: a list of numbers becomes one."""
+    """An index as a tensor; a list of numbers is converted to one."""
     if isinstance(index.type, types.TensorType):
         return index
     if isinstance(index.type, OptionalType) and isinstance(index.type.element, types.TensorType):
         return index
-    if isinstance(index.type, ListType):        # also of bools and floats, as torch has it
+    if isinstance(index.type, ListType):        # also bools and floats, as in torch
         return e.operator(part, "aten::tensor", [index], {"dtype": e.constant(LONG)})
     e.fail(part, f"Unsupported operation: indexing tensor with unsupported index type '{e.type_name(index)}'. Only ints, slices, lists "
                  "and tensors are supported")
@@ -217,7 +217,7 @@ def device_of(e: Emitter, tensor: Value) -> Value:
 
 
 def add_in_place(e: Emitter, target: ast.Subscript, statement: ast.AugAssign) -> None:
-    """`x[i] += v`: on the view of a tensor in place; else read, add, write."""
+    """`x[i] += v`: in place on the view of a tensor; else read, add, write."""
     from irtool.torchscript.assignment import combined, in_place_kind
 
     held = _value(e, target.value)

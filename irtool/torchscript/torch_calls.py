@@ -15,7 +15,7 @@ from irtool.torchscript.python_names import CONSTRUCTORS
 
 
 def constructed(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
-    """`torch.LongTensor([1, 2])`, `torch.FloatTensor(2, 3)`: a list's numbers, or room of a size."""
+    """`torch.LongTensor([1, 2])`, `torch.FloatTensor(2, 3)`: a tensor of the list's numbers, or of a size without values."""
     from irtool.torchscript.calls import arguments
 
     positional, named = arguments(e, node)

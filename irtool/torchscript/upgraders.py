@@ -1,7 +1,7 @@
-"""Operators whose meaning changed, as they were: calls in the code of archives of older versions.
+"""Operators whose meaning changed, with their old meaning: calls in the code of archives of older versions.
 
-Functions of ours say in today's operators what a call meant below a version. Source: the upgraders of PyTorch
-(torch/csrc/jit/operator_upgraders), and what torch makes of such files.
+irtool's own functions express the old meaning in today's operators. Source: the upgraders of PyTorch (torch/csrc/jit/operator_upgraders),
+and what torch does with such files.
 """
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ def logspace_out(start: number, end: number, steps: Optional[int]=None, base: fl
 CHANGED = {
     "aten::div": (4, "div_tensor div_number div_out"), "aten::div_": (4, "div_tensor_ div_number_"), "aten::full": (5, "full"),
 }
-"""Kind -> from which version on it means what it means today, and the functions that say what it meant before."""
+"""Kind -> the version from which on it has today's meaning, and functions that express the meaning before."""
 WIDER = {"aten::linspace": (8, "linspace linspace_out"), "aten::logspace": (9, "logspace logspace_out")}
-"""The same of kinds that took more: the functions are for calls that no overload of today takes."""
+"""The same for kinds that accepted more arguments: the functions are for calls that no overload of today accepts."""
 
 
 def upgraded(e: Emitter, node: ast.AST, kind: str, positional: Sequence[Value], named: Mapping[str, Value],
              is_method: bool) -> Value | None:
-    """What a call meant in the version of the archive that it stands in; None where it means the same today."""
+    """The meaning of a call in the version of the archive that contains it; None if it is today's."""
     from irtool.torchscript.calls import default, inline
 
     version, names = CHANGED.get(kind) or WIDER.get(kind) or (0, "")

@@ -1,4 +1,4 @@
-"""NumPy's functions that are no ufuncs: choices, reductions, joining, views."""
+"""NumPy's functions that are no ufuncs, on arrays without elements: choices, reductions, joining, views."""
 from __future__ import annotations
 
 import math
@@ -30,7 +30,7 @@ def is_mask(value: Any) -> bool:
 
 
 def reduction(function: Any, x: StandIn, axis: Any, dtype: Any, out: Any, keepdims: Any) -> StandIn:
-    """Note a sum, mean or extreme over some dimensions of an array that lies row by row."""
+    """Record a sum, mean or extreme over some dimensions of a row-major array."""
     if out is not None or not isinstance(keepdims, bool):
         raise Untraceable("reduction")
     if not x.meta.is_contiguous:
@@ -55,7 +55,7 @@ def reduction(function: Any, x: StandIn, axis: Any, dtype: Any, out: Any, keepdi
 
 
 def trace_reduction(method: Any) -> Callable[..., StandIn]:
-    """np.sum(x, ...) is x.sum(...)."""
+    """The function for np.sum(x, ...), which is x.sum(...), and for its kin."""
     def rule(recorder: Recorder, function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> StandIn:
         if not is_traced(args[0]):
             raise Untraceable("reduction")
@@ -65,7 +65,7 @@ def trace_reduction(method: Any) -> Callable[..., StandIn]:
 
 
 def trace_concatenate(recorder: Recorder, function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> StandIn:
-    """np.concatenate and np.stack of arrays of one dtype that lie row by row."""
+    """np.concatenate and np.stack of row-major arrays of one dtype."""
     items, axis = list(args[0]), args[1] if len(args) > 1 else named.pop("axis", 0)
     if len(args) > 2 or named:
         raise Untraceable("concatenate")
@@ -86,21 +86,21 @@ def trace_concatenate(recorder: Recorder, function: Any, args: tuple[Any, ...], 
 
 
 def trace_view(recorder: Recorder, function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> StandIn:
-    """transpose, moveaxis, expand_dims, ...: a view."""
+    """A function whose result is a view: transpose, moveaxis, expand_dims, ..."""
     if not is_traced(args[0]) or named.keys() - {"axis", "axes", "source", "destination"}:
         raise Untraceable(function.__name__)
     x = args[0]
     if any(is_traced(each) for each in (*args[1:], *named.values())):
         raise Untraceable(function.__name__)
     result = meta_of(function(dummy(x.meta), *args[1:], **named))
-    if function is np.expand_dims:      # which is this, by a longer way
+    if function is np.expand_dims:      # the same call, but shorter
         function, args, named = np.ndarray.reshape, (x, result.shape), {}
     view: StandIn = x.recorder.note(function, args, named, result, "view", x.root)
     return view
 
 
 def trace_sharing(recorder: Recorder, function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> bool:
-    """np.may_share_memory: what the kernel was given apart is apart."""
+    """np.may_share_memory. Different operands of the kernel count as sharing no memory."""
     return is_traced(args[0]) and is_traced(args[1]) and bool(args[0].root is args[1].root)
 
 
@@ -120,4 +120,4 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.shape: lambda recorder, function, args, named: args[0].shape,
     np.ndim: lambda recorder, function, args, named: args[0].ndim,
 }
-"""NumPy's functions that are understood."""
+"""NumPy's functions that can be recorded."""

@@ -1,4 +1,4 @@
-"""What is known of an array before there is one: dtype, shape, strides; and arrays made to order."""
+"""Facts about arrays that do not exist yet: dtype, shape, strides; and arrays made from such facts."""
 from __future__ import annotations
 
 import math
@@ -10,7 +10,7 @@ from irtool.ops.array_library import np
 
 
 class Meta(NamedTuple):
-    """What is known of an array before there is one. Strides are in bytes."""
+    """Facts about an array that does not exist yet. Strides are in bytes."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -18,7 +18,7 @@ class Meta(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the elements."""
+        """The size of the elements in bytes."""
         count = self.dtype.itemsize
         for extent in self.shape:
             count *= extent
@@ -26,7 +26,7 @@ class Meta(NamedTuple):
 
     @property
     def is_contiguous(self) -> bool:
-        """Row by row without gaps."""
+        """Is the array row-major without gaps?"""
         return self.strides == contiguous_strides(self.shape, self.dtype.itemsize) or dummy(self).flags.c_contiguous
 
 
@@ -36,7 +36,7 @@ def meta_of(array: Any) -> Meta:
 
 
 def fresh_meta(dtype: Any, shape: Sequence[int]) -> Meta:
-    """The Meta of a new array, which lies row by row."""
+    """The facts of a new array, which is row-major."""
     dtype = np.dtype(dtype)
     return Meta(dtype, tuple(shape), contiguous_strides(tuple(shape), dtype.itemsize))
 
@@ -45,16 +45,16 @@ _MEMORY = np.zeros(64, np.uint8)
 
 
 def dummy(meta: Meta) -> Any:
-    """An array with these facts that nobody may read: most of its elements lie nowhere."""
+    """An array with these facts whose elements must not be read: most of them have no memory."""
     base = _MEMORY[:meta.dtype.itemsize].view(meta.dtype)
     return np.lib.stride_tricks.as_strided(base, meta.shape, meta.strides)
 
 
 def reshaped(meta: Meta, shape: tuple[int, ...]) -> Meta | None:
-    """The facts of a view with another shape of as many elements, of which there are some; None when only a copy has it.
+    """The facts of a view with another shape of as many elements (at least one); None if only a copy can have the shape.
 
-    The strides are NumPy's (`_attempt_nocopy_reshape`): dimensions without gaps between them are cut anew together. NumPy itself makes the
-    copy before it complains, so it cannot be asked.
+    The strides are NumPy's (`_attempt_nocopy_reshape`): dimensions without gaps between them are merged and divided anew. NumPy cannot be
+    asked, since it makes the copy before it complains.
     """
     if shape == meta.shape:
         return meta
@@ -90,7 +90,7 @@ def layout_like(meta: Meta, dtype: np.dtype[Any]) -> tuple[int, ...]:
 
 
 def allocated(meta: Meta) -> Any:
-    """A new array of these facts; its elements are anything."""
+    """A new array with these facts and arbitrary elements."""
     if meta.strides == contiguous_strides(meta.shape, meta.dtype.itemsize):
         return np.empty(meta.shape, meta.dtype)
     if 0 in meta.shape:

@@ -1,4 +1,4 @@
-"""An array without elements: every NumPy function, operator and method is noted by the recorder."""
+"""An array without elements, whose recorder records every NumPy function, operator and method."""
 from __future__ import annotations
 
 import math
@@ -16,7 +16,7 @@ from irtool.ops.symbols.ufuncs import tiny_of, trace_ufunc
 
 
 class Traced(np.lib.mixins.NDArrayOperatorsMixin, StandIn):
-    """An array of which only the facts are known: it may be handed to a kernel in the place of an array."""
+    """An array of which only the facts are known. A kernel can take it in place of an array."""
 
     __slots__ = ()
 
@@ -24,7 +24,7 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin, StandIn):
 
     @property
     def real(self) -> StandIn:
-        """The real part, a view; itself when it is real."""
+        """The real part, a view; the array itself if it is real."""
         return self._view(operator.attrgetter("real")) if self.dtype.kind == "c" else self
 
     @property
@@ -34,7 +34,7 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin, StandIn):
             raise Untraceable("imag")
         return self._view(operator.attrgetter("imag"))
 
-    # -- elements are not known
+    # -- elements are unknown
     def _no_elements(self, *args: Any, **named: Any) -> Any:
         raise Untraceable("elements are not known")
 
@@ -89,7 +89,7 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin, StandIn):
 
     # -- methods
     def astype(self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True) -> StandIn:
-        """A copy in another dtype; itself where none is needed and `copy` is off."""
+        """A copy in another dtype; the array itself if it has the dtype and `copy` is off."""
         dtype = np.dtype(dtype)
         if order != "K":
             raise Untraceable("order")
@@ -98,14 +98,14 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin, StandIn):
         return self.recorder.note(np.ndarray.astype, (self, dtype), {}, Meta(dtype, self.shape, layout_like(self.meta, dtype)), "fresh")
 
     def copy(self, order: str = "C") -> StandIn:
-        """A copy, row by row, or (K) laid out as this one."""
+        """A copy, row-major, or (K) with this array's strides."""
         if order not in "CK":
             raise Untraceable("order")
         meta = fresh_meta(self.dtype, self.shape) if order == "C" else Meta(self.dtype, self.shape, layout_like(self.meta, self.dtype))
         return self.recorder.note(np.ndarray.copy, (self, order), {}, meta, "fresh")
 
     def reshape(self, *shape: Any) -> StandIn:
-        """Another shape: a view where the layout allows it, else a copy."""
+        """Another shape: a view if the strides allow it, else a copy."""
         wanted = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
         wanted = tuple([int(extent) for extent in wanted])
         if -1 in wanted:
@@ -135,11 +135,11 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin, StandIn):
         return self._view(np.ndarray.transpose, *(() if order is None else (order,)))
 
     def swapaxes(self, a: int, b: int) -> StandIn:
-        """Two dimensions exchanged, a view."""
+        """The array with two dimensions exchanged, a view."""
         return self._view(np.ndarray.swapaxes, int(a), int(b))
 
     def squeeze(self, axis: Any = None) -> StandIn:
-        """Dimensions of size 1 left out, a view."""
+        """The array without dimensions of size 1, a view."""
         return self._view(np.ndarray.squeeze, axis)
 
     def __getitem__(self, index: Any) -> StandIn:
@@ -160,7 +160,7 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin, StandIn):
                                   self.root)
 
     def _view(self, function: Callable[..., Any], *args: Any) -> StandIn:
-        """A view that NumPy can make without reading."""
+        """A view that NumPy can make without reading elements."""
         return self.recorder.note(function, (self, *args), {}, meta_of(function(dummy(self.meta), *args)), "view", self.root)
 
     def sum(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> StandIn:

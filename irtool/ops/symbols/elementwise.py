@@ -1,9 +1,9 @@
-"""Pointwise operators as short programs of array functions, found by running their kernels on symbols.
+"""Pointwise operators as short programs of array functions, made by running their kernels on symbols.
 
-A kernel is written against an array namespace. Run on symbols instead of arrays it leaves behind the array functions it calls, with the
-dtypes it calls them in: what a block of a large array, a C loop or a GPU kernel then does element by element. So a pointwise operator
-states its expression once, in its kernel, and which operators are pointwise is found out, not listed: those whose kernels ask nothing of
-their operands but dtypes. Whatever else a kernel does (asks for a shape, reduces, indexes) raises NotPointwise.
+A kernel is written against an array namespace. Run on symbols instead of arrays, it records the array functions that it calls, and their
+dtypes: these are what a block of a large array, a C loop or a GPU kernel then computes element by element. So a pointwise operator states
+its expression once, in its kernel. No list says which operators are pointwise: they are those whose kernels ask nothing about their
+operands but dtypes. Whatever else a kernel does (ask for a shape, reduce, index) raises NotPointwise.
 """
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from irtool.ops.promotion import Rule, compute_dtype
 
 DType = np.dtype[Any]
 WHERE, CAST = "where", "cast"
-"""The two array functions among the steps that are no ufuncs."""
+"""The two array functions of steps that are no ufuncs."""
 
 
 class NotPointwise(Exception):
-    """A kernel wants more of its operands than their elements, one by one."""
+    """A kernel asks more of its operands than their dtypes."""
 
 
 class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
-    """An array of which only the dtype is known, and whether it is 0-d; what is done to it is remembered."""
+    """An array of which only the dtype is known, and whether it is 0-d. It remembers the function and operands that it is computed from."""
 
     __slots__ = ("dtype", "is_number", "function", "operands")
 
     def __init__(self, dtype: DType, is_number: bool, function: Any = None, operands: tuple[Any, ...] = ()) -> None:
         self.dtype = dtype
         self.is_number = is_number      # 0-d: counts less in type promotion
-        self.function = function        # None for an operand of the whole; a ufunc, WHERE or CAST
+        self.function = function        # a ufunc, WHERE or CAST; None for an operand of the program
         self.operands = operands        # Symbols and NumPy scalars
 
     def astype(self, dtype: Any, copy: bool = True, **_: Any) -> Symbol:
@@ -44,7 +44,7 @@ class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
         return self if dtype == self.dtype else Symbol(dtype, self.is_number, CAST, (self,))
 
     def copy(self, order: str = "C") -> Symbol:
-        """As numpy.ndarray.copy: nobody writes into a symbol."""
+        """As numpy.ndarray.copy; the symbol itself, since nothing writes into a symbol."""
         return self
 
     def __array__(self, *_: Any, **__: Any) -> Any:
@@ -74,7 +74,7 @@ class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
 
 
 def _weak(value: Any) -> Any:
-    """What type resolution looks at: a dtype, or for a Python number its type, which counts less."""
+    """The argument of NumPy's type resolution: a dtype, or for a Python number its type, which counts less."""
     if isinstance(value, bool):
         return np.dtype(np.bool_)
     if type(value) in (int, float, complex):
@@ -85,7 +85,7 @@ def _weak(value: Any) -> Any:
 
 
 def _operand(value: Any, dtype: DType) -> Any:
-    """A symbol or a NumPy scalar in the dtype in which a function wants it."""
+    """A symbol or a NumPy scalar, converted to the dtype that a function takes."""
     if isinstance(value, Symbol):
         return value.astype(dtype)
     if isinstance(value, np.ndarray) and value.ndim:
@@ -98,9 +98,9 @@ def _is_number(values: Sequence[Any]) -> bool:
 
 
 def symbolic(overload: Overload, args: list[Any]) -> Any:
-    """What an overload gives for symbols in the place of arrays: symbols. As `Overload.__call__`, which see.
+    """Call an overload on symbols instead of arrays, with the arguments of `Overload.__call__`; returns symbols.
 
-    Raises NotPointwise where the result of an element depends on more than the operands' elements at its place.
+    Raises NotPointwise if an element of the result depends on more than the operands' elements at its place.
     """
     if overload.mode != "plain":
         raise NotPointwise
@@ -145,7 +145,7 @@ def symbolic(overload: Overload, args: list[Any]) -> Any:
 
 
 def _stand_in(value: Any) -> Any:
-    """For type promotion: an array of the dtype, 0-d or not."""
+    """An array of the symbol's dtype, 0-d or not, for type promotion."""
     return np.empty(() if value.is_number else (0,), value.dtype) if isinstance(value, Symbol) else value
 
 
@@ -156,7 +156,7 @@ def _promoted(value: Any, dtype: DType) -> Any:
 
 
 class Step:
-    """One array function: `function(*operands)` gives an array of `dtype`. An int among the operands is a register."""
+    """One array function: `function(*operands)` computes an array of `dtype`. Operands that are ints are registers."""
 
     __slots__ = ("function", "operands", "dtype")
 
@@ -175,7 +175,7 @@ class Step:
 
 
 class Program:
-    """A graph of pointwise operators as steps. Registers: the operands come first, then one per step."""
+    """A graph of pointwise operators as steps. Registers are numbered: first the operands, then one per step."""
 
     __slots__ = ("dtypes", "steps", "outputs")
 
@@ -191,14 +191,14 @@ class Program:
 
 
 def number_key(number: Any) -> Any:
-    """Under what a number that steps are made for is looked up: 0.0 is not -0.0, and nan is nan."""
+    """A key for a number in a cache of steps: 0.0 is not -0.0, and nan equals nan."""
     return type(number), repr(number) if isinstance(number, float | complex) else number
 
 
 def program(graph: Graph, operands: Sequence[Any]) -> Program:
-    """The steps of a graph whose nodes are all pointwise, for these operands: (dtype, is it 0-d?) of an array, or a number that is known.
+    """The steps of a graph whose nodes are all pointwise. operands: per input (dtype, is it 0-d?) of an array, or a known number.
 
-    Steps that come out equal are there once. Raises NotPointwise.
+    Equal steps occur once. Raises NotPointwise.
     """
     env: dict[Value, Any] = {}
     symbols: list[Symbol] = []
@@ -216,7 +216,7 @@ def program(graph: Graph, operands: Sequence[Any]) -> Program:
 
 
 def results_of(node: Node, values: list[Any]) -> Sequence[Any]:
-    """What a node gives for symbols and numbers. Raises NotPointwise."""
+    """The results of a node on symbols and numbers. Raises NotPointwise."""
     if node.blocks or node.subgraph is not None:
         raise NotPointwise
     if not any(isinstance(value, Symbol) for value in values):
@@ -233,7 +233,7 @@ def results_of(node: Node, values: list[Any]) -> Sequence[Any]:
 
 
 def flattened(inputs: list[Symbol], results: list[Symbol]) -> Program:
-    """Symbols as steps, operands before what reads them (no recursion: chains may be long)."""
+    """Symbols as steps, each after its operands (without recursion, since chains may be long)."""
     registers: dict[int, int] = {id(symbol): place for place, symbol in enumerate(inputs)}
     steps: list[Step] = []
     known: dict[Any, int] = {}

@@ -1,6 +1,6 @@
-"""What running a kernel on symbols says about its overload: is it pointwise, and which dtype does its result have?
+"""Facts about an overload that running its kernel on symbols shows: whether it is pointwise, and the dtype of its result.
 
-`tools/facts.py` asks this of every overload and writes the answers to `irtool/ops/facts.txt`, so that passes need no kernels.
+`tools/facts.py` writes them to `irtool/ops/facts.txt`, so that passes need no kernels.
 """
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "int?": (None,), "bool?": (None,), "ScalarType?": (None,), "MemoryFormat?": (None,), "Device": ("cpu",), "Device?": (None,),
     "Layout?": (None,), "str": ("none",), "str?": ("floor", None), "Generator?": (None,),
 }
-"""Values that a kernel is tried with, by the type of the argument."""
+"""Values on which a kernel is run, by the type of the argument."""
 DTYPES = ("float32", "float64", "complex64", "int64", "bool")
 
 
 def pointwise_result(name: str) -> str | None:
-    """KEEPS, BOOL, REAL or OTHER of a pointwise overload (`aten::mul.Tensor`); None where an element of its results depends on more than
-    the operands' elements at its place, or where no kernel says."""
+    """KEEPS, BOOL, REAL or OTHER for a pointwise overload (`aten::mul.Tensor`); None for an overload that is not pointwise, or whose
+    kernel cannot be run."""
     try:
         target = overload(name)
     except Error:
@@ -45,7 +45,7 @@ def pointwise_result(name: str) -> str | None:
 
 
 def _result(target: Any, dtype: str) -> str | None:
-    """The dtype of the first result where all operands have this dtype; None where the kernel does not take it, or is not pointwise."""
+    """The dtype of the first result if all operands have this dtype; None if the kernel refuses the dtype, or is not pointwise."""
     for place in (0, 1):
         values = [_value(argument, place, dtype) for argument in target.schema.arguments]
         if any(each is ... for each in values) or not any(isinstance(each, Symbol) for each in values):
@@ -58,7 +58,7 @@ def _result(target: Any, dtype: str) -> str | None:
 
 
 def _value(argument: Any, place: int, dtype: str) -> Any:
-    """The first or second value to try for an argument; ... where its type has none."""
+    """The first or second value to try for an argument; ... if there is none for its type."""
     text = argument.type.text
     if text in ("Tensor", "Tensor?"):
         return Symbol(np.dtype("bool" if argument.name in ("condition", "mask") else dtype), False)

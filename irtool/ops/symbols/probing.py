@@ -1,4 +1,4 @@
-"""Functions whose results have facts that do not depend on elements: NumPy itself is asked, on zeros."""
+"""Functions whose results have facts that do not depend on elements: NumPy runs them on zeros, which shows the facts."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -20,11 +20,11 @@ PROBED_METHODS = frozenset("""
 cumsum cumprod argmax argmin prod any all repeat take diagonal var std clip conj conjugate view flatten
 """.split())
 MAX_PROBED = 1 << 20
-"""Elements of an array on which a function may be tried."""
+"""The largest number of elements of such an array of zeros."""
 
 
 def probe(recorder: Recorder, function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> StandIn:
-    """Note a function whose result's facts do not depend on elements, and which is run on zeros to learn them."""
+    """Record a function whose result has facts that do not depend on elements; it is run on zeros to learn them."""
     stand: list[tuple[StandIn, Any]] = []
 
     def zeros(value: Any) -> Any:
@@ -48,7 +48,7 @@ def probe(recorder: Recorder, function: Callable[..., Any], args: tuple[Any, ...
 
 
 def tuples(value: Any) -> Any:
-    """Lists of arrays as tuples, the form in which a plan has arguments."""
+    """Lists of arrays as tuples, which is how a plan contains arguments."""
     if type(value) in (list, tuple) and any(is_traced(each) for each in value):
         return tuple([tuples(each) for each in value])
     return value

@@ -13,7 +13,7 @@ from irtool.ops.symbols.recorder import Recorder, Step, Untraceable, is_traced
 
 
 class Namespace:
-    """NumPy as kernels see it while they are traced: what does not ask its argument asks it here."""
+    """The array namespace that traced kernels see: NumPy, with functions that do not dispatch on their argument replaced."""
 
     def __getattr__(self, name: str) -> Any:
         function = getattr(np, name)
@@ -22,7 +22,7 @@ class Namespace:
 
     @staticmethod
     def asarray(value: Any, *args: Any, **named: Any) -> Any:
-        """np.asarray; a traced array in row order is itself."""
+        """np.asarray; a row-major traced array is returned unchanged."""
         if not is_traced(value):
             return np.asarray(value, *args, **named)
         if args and np.dtype(args[0]) != value.dtype or named.keys() - {"order"}:
@@ -33,7 +33,7 @@ class Namespace:
 
     @staticmethod
     def ascontiguousarray(value: Any, *args: Any, **named: Any) -> Any:
-        """np.ascontiguousarray of what has a dimension."""
+        """np.ascontiguousarray, for an array with at least one dimension."""
         if not is_traced(value):
             return np.ascontiguousarray(value, *args, **named)
         if args or named or not value.ndim:
@@ -45,16 +45,16 @@ NAMESPACE = Namespace()
 
 
 class Unseeded:
-    """Stands for the random generator while a kernel is traced: what it would draw must be drawn in each run."""
+    """Replaces the random generator while a kernel is traced, since random numbers must be drawn in each run."""
 
     def __getattr__(self, name: str) -> Any:
         raise Untraceable("draws random numbers")
 
 
 def trace(call: Callable[[list[Any]], Any], operands: Sequence[Any]) -> tuple[Any, list[Step], list[Traced]]:
-    """Run `call` on a list of the operands with a Traced for each Meta. Gives its result, the steps, and the Traced in order.
+    """Run `call` on a list of the operands, with a Traced in place of each Meta. Returns its result, the steps, and the Traced in order.
 
-    Raises Untraceable; also when the call fails, since it may fail otherwise with elements.
+    Raises Untraceable, also if the call fails, since it may fail otherwise with elements.
     """
     recorder = Recorder(Traced)
     traced: list[Traced] = []

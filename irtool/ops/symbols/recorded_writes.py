@@ -1,4 +1,4 @@
-"""Writes into what a kernel has made itself, and what an in-place operator writes over its target."""
+"""Writes, recorded: into arrays that a kernel made itself, and by in-place operators into their target."""
 from __future__ import annotations
 
 from typing import Any
@@ -10,7 +10,7 @@ from irtool.ops.symbols.ufuncs import dtype_and_shape, prepared
 
 
 def trace_into(recorder: Recorder, ufunc: Any, inputs: tuple[Any, ...], outs: tuple[Any, ...]) -> StandIn:
-    """`x += y` on something the kernel has made itself."""
+    """`x += y`, for an x that the kernel made itself."""
     target = inputs[0]
     if len(outs) != 1 or outs[0] is not target or not is_traced(target) or ufunc.signature is not None or ufunc.nout != 1:
         raise Untraceable(f"{ufunc.__name__} with out")
@@ -24,7 +24,7 @@ def trace_into(recorder: Recorder, ufunc: Any, inputs: tuple[Any, ...], outs: tu
 
 
 def trace_assignment(target: StandIn, value: Any) -> None:
-    """`x[...] = y` for a part of what the kernel has made itself, and an array of its dtype and shape."""
+    """`x[...] = y`, for a part of an array that the kernel made itself; y has the part's dtype and shape."""
     if not is_traced(value) or (target.dtype, target.shape) != (value.dtype, value.shape) or target.dtype.kind == "b" \
             or value.root is target.root or not any(step.out is target.root for step in target.recorder.steps):
         raise Untraceable("writes")
@@ -32,16 +32,16 @@ def trace_assignment(target: StandIn, value: Any) -> None:
 
 
 def spread(value: Any, out: Any) -> None:
-    """Write a number or an array into all of another, of the same dtype, to which it is broadcast."""
+    """Write a number or an array into all of another array of the same dtype, with broadcasting."""
     if type(value) is np.ndarray and np.may_share_memory(value, out):
-        value = value.copy()        # NumPy would copy it as large as the other
+        value = value.copy()        # NumPy would make a copy as large as the other array
     np.copyto(out, value)
 
 
 def trace_copy(target: Any, value: Any, is_number: bool) -> Any:
-    """Note what `copy_`, `fill_` and `zero_` do: a value, broadcast, goes over the target, of whose dtype it is. Gives the target.
+    """Record `copy_`, `fill_` or `zero_`: a value of the target's dtype is broadcast and written into the target. Returns the target.
 
-    is_number: it must be a number, or have no dimensions.
+    is_number: the value must be a number, or 0-d.
     """
     if is_number and is_traced(value) and value.ndim:
         raise Untraceable("several numbers")
@@ -60,7 +60,8 @@ def trace_copy(target: Any, value: Any, is_number: bool) -> Any:
 
 
 def trace_write(target: Any, result: Any) -> Any:
-    """Note what an in-place operator does with what the plain one gave: over the target goes the last step, or a copy. Gives the target."""
+    """Record the write of an in-place operator: `result`, computed by the operator without `_`, goes into the target, by the last step
+    itself or by a copy. Returns the target."""
     if not is_traced(target) or not is_traced(result) or (target.dtype, target.shape) != (result.dtype, result.shape) \
             or result.root is target.root:
         raise Untraceable("writes")

@@ -1,4 +1,4 @@
-"""The calls of one kernel, in order, and what stands for an array among them."""
+"""The recorder: the NumPy calls of one kernel, in order, on stand-ins for arrays."""
 from __future__ import annotations
 
 import math
@@ -9,22 +9,23 @@ from irtool.ops.array_library import np
 from irtool.ops.symbols.array_layout import Meta, dummy
 
 MAX_CONSTANT = 4096
-"""Elements of an array that a kernel made while it was traced; a larger one is made anew in each run."""
+"""The most elements of an array that a kernel made while it was traced and that the plan stores; kernels that make larger ones are not
+traced."""
 
 
 class Untraceable(BaseException):
-    """The kernel does something that is not known without elements. (No Exception: a kernel must not catch it.)"""
+    """The kernel does something that needs elements. (Not an Exception, since a kernel must not catch it.)"""
 
 
 class Step:
-    """One call: `function(*args, **named)` gives `out`. Arguments are StandIns, tuples of them, or values.
+    """One call: `function(*args, **named)` computes `out`. Arguments are StandIns, tuples of them, or values.
 
-    `way` says what may be done with it:
-    "ufunc": it takes out=, and any operand of the result's dtype, shape and strides may be the place;
+    `way` says how a plan may run it:
+    "ufunc": it takes out=, which may be any operand of the result's dtype, shape and strides;
     "out": it takes out=, which may be no operand;
-    "fresh": it makes its result;
-    "view": the result looks into the memory of an operand;
-    "into": the result is written over `out`, which was made by a step before.
+    "fresh": its result is new memory;
+    "view": the result is in the memory of an operand;
+    "into": the result is written into `out`, which an earlier step made.
     """
 
     __slots__ = ("function", "args", "named", "out", "way")
@@ -38,7 +39,7 @@ class Step:
 
 
 class Recorder:
-    """The calls of one kernel, in order; what they give are arrays of the class `stand_in`."""
+    """The calls of one kernel, in order. Their results are objects of the class `stand_in`."""
 
     __slots__ = ("steps", "stand_in")
 
@@ -48,7 +49,7 @@ class Recorder:
 
     def note(self, function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any], meta: Meta, way: str,
              root: StandIn | None = None) -> StandIn:
-        """Write a call down; gives its result. Raises Untraceable where a large array would be kept for it."""
+        """Record a call; returns its result. Raises Untraceable if a large array would have to be stored for it."""
         for each in (*args, *named.values()):
             refuse_large(each)
         out = self.stand_in(self, meta, root)
@@ -57,7 +58,7 @@ class Recorder:
 
 
 def refuse_large(value: Any) -> None:
-    """Raise Untraceable for an array that would be kept between runs at a price."""
+    """Raise Untraceable for an array that is too large to be stored between runs."""
     if type(value) is np.ndarray and value.size > MAX_CONSTANT:
         raise Untraceable("a large array made by the kernel")
     if isinstance(value, list | tuple):
@@ -66,7 +67,7 @@ def refuse_large(value: Any) -> None:
 
 
 class Flags:
-    """`x.flags` of a StandIn: what kernels ask."""
+    """`x.flags` of a StandIn, as far as kernels read it."""
 
     __slots__ = ("c_contiguous", "f_contiguous", "writeable")
 
@@ -78,16 +79,16 @@ class Flags:
 
 
 class StandIn:
-    """An array of which only the facts are known; `irtool.ops.symbols.array_symbol` says what can be done with it."""
+    """An array of which only the facts are known; `irtool.ops.symbols.array_symbol` defines its operations."""
 
     __slots__ = ("recorder", "meta", "root")
 
     def __init__(self, recorder: Recorder, meta: Meta, root: StandIn | None = None) -> None:
         self.recorder = recorder
         self.meta = meta
-        self.root = self if root is None else root      # whose memory it looks into
+        self.root = self if root is None else root      # the StandIn in whose memory this one is
 
-    __class__ = property(lambda self: np.ndarray)       # isinstance(x, np.ndarray) holds
+    __class__ = property(lambda self: np.ndarray)       # so that isinstance(x, np.ndarray) is true
     dtype = property(lambda self: self.meta.dtype)
     shape = property(lambda self: self.meta.shape)
     strides = property(lambda self: self.meta.strides)
@@ -104,5 +105,5 @@ class StandIn:
 
 
 def is_traced(value: Any) -> bool:
-    """Is the value a StandIn? (By its type: a StandIn's `__class__` says that it is an array.)"""
+    """Is the value a StandIn? Decided by its type, since its `__class__` is that of an array."""
     return issubclass(type(value), StandIn)

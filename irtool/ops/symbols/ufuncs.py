@@ -1,4 +1,4 @@
-"""Elementwise functions and products of matrices: which dtype, shape and strides come out."""
+"""Elementwise functions and products of matrices: the dtype, shape and strides of their results."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from irtool.ops.symbols.recorder import Recorder, StandIn, Untraceable, is_trace
 
 
 def trace_ufunc(recorder: Recorder, ufunc: Any, inputs: tuple[Any, ...]) -> StandIn:
-    """Note an elementwise function, or a product of matrices."""
+    """Record an elementwise function, or a product of matrices."""
     if ufunc is np.matmul:
         return trace_matmul(recorder, *inputs)
     if ufunc.signature is not None or ufunc.nout != 1:
@@ -21,14 +21,15 @@ def trace_ufunc(recorder: Recorder, ufunc: Any, inputs: tuple[Any, ...]) -> Stan
 
 
 def dtype_and_shape(function: Any, inputs: Sequence[Any]) -> tuple[np.dtype[Any], tuple[int, ...]]:
-    """What an elementwise function gives for these operands. Raises Untraceable for an operand that is neither array nor number."""
+    """The dtype and shape of an elementwise function's result. Raises Untraceable for an operand that is neither array nor number."""
     with np.errstate(all="ignore"):
         dtype = np.asarray(function(*[tiny_of(each) for each in inputs])).dtype
     return dtype, np.broadcast_shapes(*[each.shape for each in inputs if hasattr(each, "shape")])
 
 
 def prepared(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Python numbers beside arrays of one floating dtype as 0-d arrays of it, which is what NumPy would make of them in every call."""
+    """The operands, with Python numbers beside arrays of one floating-point dtype as 0-d arrays of that dtype, as NumPy would convert
+    them in every call."""
     dtypes = {each.dtype for each in inputs if hasattr(each, "dtype")}
     if len(dtypes) != 1:
         return inputs
@@ -39,7 +40,7 @@ def prepared(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def tiny_of(value: Any) -> Any:
-    """An operand of the same dtype with no elements (one, if it is 0-d): enough to learn what dtype comes out."""
+    """An array of the operand's dtype without elements (with one, if it is 0-d): enough to learn the dtype of a result."""
     if is_traced(value) or type(value) is np.ndarray:
         return np.ones((), value.dtype) if not value.ndim else np.empty((0,), value.dtype)
     if isinstance(value, bool | int | float | complex | np.generic):
@@ -48,7 +49,7 @@ def tiny_of(value: Any) -> Any:
 
 
 def layout_of(shape: tuple[int, ...], dtype: np.dtype[Any], operands: Sequence[Any]) -> tuple[int, ...]:
-    """Strides NumPy gives the result of an elementwise function of these operands."""
+    """The strides that NumPy gives the result of an elementwise function of these operands."""
     plain = contiguous_strides(shape, dtype.itemsize)
     metas = [meta_of(each) for each in operands if (is_traced(each) or type(each) is np.ndarray) and each.ndim]
     if len(shape) < 2 or all(meta.strides == contiguous_strides(meta.shape, meta.dtype.itemsize) for meta in metas):
@@ -61,7 +62,7 @@ def layout_of(shape: tuple[int, ...], dtype: np.dtype[Any], operands: Sequence[A
 
 
 def trace_matmul(recorder: Recorder, a: Any, b: Any) -> StandIn:
-    """Note a product of matrices, vectors or stacks."""
+    """Record a product of matrices, vectors or stacks of matrices."""
     if not (hasattr(a, "ndim") and hasattr(b, "ndim")) or a.ndim < 1 or b.ndim < 1 or a.ndim == b.ndim == 1:
         raise Untraceable("matmul")
     if a.dtype != b.dtype:
@@ -76,6 +77,6 @@ def trace_matmul(recorder: Recorder, a: Any, b: Any) -> StandIn:
 
 
 def is_plain_product(a: Any, b: Any) -> bool:
-    """Two matrices for which np.dot makes the same call of BLAS as np.matmul, with less before it."""
+    """Are the operands two matrices for which np.dot makes the same call of BLAS as np.matmul, with less overhead?"""
     return (a.ndim == b.ndim == 2 and a.dtype.kind == "f" and a.dtype.itemsize >= 4 and min(*a.shape, *b.shape) >= 2
             and all(x.flags.c_contiguous or x.flags.f_contiguous for x in (a, b)))

@@ -1,4 +1,4 @@
-"""Graphs as TorchScript source that one reads.
+"""Graphs -> TorchScript source that people read.
 
     to_python           the entry, `to_script(graph)`
     call_expressions    nodes as expressions; literals: constants and types

@@ -1,7 +1,7 @@
-"""What one node computes, as an expression of TorchScript.
+"""Nodes as expressions of TorchScript.
 
-A form takes the printer and the node, and gives the text; operands come from `printer.take(values)`, asked once, for all values in the
-order in which Python evaluates the text.
+A form takes the printer and the node, and returns the text. It gets the texts of operands by `printer.take(values)`, called once, with all
+values in the order in which Python evaluates the text.
 """
 from __future__ import annotations
 
@@ -26,39 +26,39 @@ from irtool.torchscript.resolve import Resolver
 Given = Value | Literal | list[Value]
 Pair = tuple[Argument, Given]
 NOWHERE = Node(PARAM)
-"""Defines values that only have a type."""
+"""The node that defines values of which only the type matters."""
 NOTES = frozenset(("warn_id",))
-"""Attributes that change nothing."""
+"""Attributes without effect on the result."""
 
 
 class Printer(Protocol):
-    """What forms ask of the one who prints the function."""
+    """What forms need of the printer of the function."""
 
     def take(self, values: Sequence[Value]) -> list[str]:
-        """The texts of values, read in this order."""
+        """The texts of values, which the expression reads in this order."""
 
     def helper(self, node: Node, graph: Graph) -> str:
-        """The name of the function that a graph held by a node is."""
+        """The name of the function for a graph that a node owns."""
 
     def annotation(self, type: Type) -> str:
-        """How a type is written."""
+        """The text of a type."""
 
     def fork(self, kind: str) -> str:
-        """What starts a function that is waited for: of `prim::fork` or `prim::awaitable`."""
+        """The text of a call that starts an asynchronous function: of `prim::fork` or `prim::awaitable`."""
 
     def call_by_name(self, name: str) -> str:
-        """How the text calls this function."""
+        """The text of a call of this function, without arguments."""
 
 
 Form = Callable[[Printer, Node], str]
 
 
 FORMS: Handlers[Form] = Handlers()
-"""Kind -> its text, where that has a syntax of its own; all others are calls."""
+"""Kind -> its form, for kinds with a syntax of their own; all others are calls."""
 
 
 def expression(printer: Printer, node: Node) -> str:
-    """The text of a node without blocks. Raises UnsupportedError naming a kind that source cannot say."""
+    """The text of a node without blocks. Raises UnsupportedError, which names the kind, if source cannot express it."""
     form = form_of(node.kind)
     if form is not None:
         return form(printer, node)
@@ -71,12 +71,12 @@ def expression(printer: Printer, node: Node) -> str:
 
 
 def form_of(kind: str) -> Form | None:
-    """The syntax of a kind that has one of its own; old texts leave out `prim::`."""
+    """The form of a kind with a syntax of its own; old texts leave out `prim::`."""
     return FORMS.get(kind) or (FORMS.get("prim::" + kind) if "::" not in kind else None)
 
 
 def held_graph(printer: Printer, node: Node, graph: Graph) -> str:
-    """A call of the function that a graph held by a node is."""
+    """A call of the function for a graph that a node owns."""
     name, operands = printer.helper(node, graph), printer.take(node.inputs)
     if node.kind in ("prim::fork", "prim::awaitable"):
         return f"{printer.fork(node.kind)}({', '.join([name, *operands])})"
@@ -87,7 +87,7 @@ def held_graph(printer: Printer, node: Node, graph: Graph) -> str:
 
 
 def function_text(kind: str) -> str:
-    """How a kind is called: `torch.add`, `ops.prim.min`. Raises UnsupportedError for what has no such name."""
+    """The function that a kind is in source: `torch.add`, `ops.prim.min`. Raises UnsupportedError if it has no such name."""
     space, _, name = qualified(kind).partition("::")
     if not (space.isidentifier() and name.isidentifier()) or keyword.iskeyword(name) or keyword.iskeyword(space):
         raise UnsupportedError(f"{kind} cannot be written as TorchScript", code="E0606")
@@ -96,7 +96,7 @@ def function_text(kind: str) -> str:
 
 
 def call(printer: Printer, node: Node) -> str:
-    """`torch.add(x, y, alpha=2)`: what equals the schema's defaults is left out, if that means the same overload."""
+    """`torch.add(x, y, alpha=2)`. Arguments equal to the schema's defaults are left out, if the call still means the same overload."""
     if node.kind[:1] == "^" and is_plain_python(node):
         return f"ops.python.{node.kind[1:]}({', '.join(printer.take(node.inputs))})"
     function = function_text(node.kind)
@@ -122,7 +122,7 @@ def call(printer: Printer, node: Node) -> str:
 
 
 def is_plain_python(node: Node) -> bool:
-    """Is it a Python operator on values alone that gives a tensor? Other ones have no source."""
+    """Is the node a Python operator that takes only values and returns a tensor? Others have no source."""
     scalars = node.attributes.get("scalars")
     if len(node.attributes) > 1 or scalars is not None and scalars.text:
         return False
@@ -132,7 +132,7 @@ def is_plain_python(node: Node) -> bool:
 
 
 def typed(printer: Printer, text: str, schema: Schema, node: Node) -> str:
-    """Where the schema says `Any` and the graph knows better, so must the source."""
+    """A cast around the text, if the schema says `Any` and the graph has a more precise type."""
     if len(node.outputs) == 1 and len(schema.returns) == 1 and schema.returns[0].type.key == "Any" != node.outputs[0].type.key:
         return f"unchecked_cast({printer.annotation(node.outputs[0].type)}, {text})"
     return text
@@ -148,9 +148,9 @@ def _argument(argument: Argument, operand: Given, texts: Iterator[str]) -> str:
     return literal(operand.value, argument.type) if isinstance(operand, Literal) else next(texts)
 
 
-# -- numbers that are tensors
+# -- numbers as tensors
 def as_number(argument: Argument, operand: Given) -> Given:
-    """Before mid-2018 numbers were constant tensors, and words stood for numbers: the number, where one is wanted."""
+    """The number, where one is expected. Before mid-2018, numbers were constant tensors, and numbers stood for words."""
     formal = argument.type.element if isinstance(argument.type, OptionalType) else argument.type
     if isinstance(operand, Literal):
         value = operand.value
@@ -179,11 +179,12 @@ def _same(value: bool | int | float | complex) -> bool | int | float | complex:
 
 _AS: dict[str, Callable[..., object]] = {"int": int, "float": float, "bool": bool, "Scalar": _same}
 WRAPPED: dict[str | None, Callable[..., object]] = {None: _same, "int64": int, "float64": float, "complex128": complex}
-"""dtypes that a Python number has as a tensor."""
+"""The dtypes that a Python number has when it becomes a tensor."""
 
 
 def with_numbers(schema: Schema, pairs: list[Pair]) -> tuple[Schema, list[Pair]]:
-    """`x * 2` of a trace is a product with the constant tensor `{2}`: as a number, which it was, where an overload takes one."""
+    """The arguments with constant tensors as numbers, if an overload accepts that: in a trace, `x * 2` is a product with the constant
+    tensor `{2}`."""
     wrapped = {i: number for i, (argument, operand) in enumerate(pairs)
                if argument.type.key == "Tensor" and isinstance(operand, Value) and (number := wrapped_number(operand)) is not None}
     if not wrapped or not any(argument.type.key == "Tensor" and i not in wrapped for i, (argument, _) in enumerate(pairs)):
@@ -200,7 +201,7 @@ def with_numbers(schema: Schema, pairs: list[Pair]) -> tuple[Schema, list[Pair]]
 
 
 def wrapped_number(value: Value) -> object:
-    """The number a constant 0-d tensor of a number's dtype is; None for any other value."""
+    """The number of a constant 0-d tensor of a dtype that numbers have; None for any other value."""
     tensor = constant(value) if is_constant(value) else None
     if not isinstance(tensor, TensorLiteral) or not tensor.is_number or tensor.dtype not in WRAPPED:
         return None
@@ -209,7 +210,7 @@ def wrapped_number(value: Value) -> object:
 
 # -- defaults
 def without_defaults(pairs: Sequence[Pair]) -> list[Pair]:
-    """Trailing positional arguments that equal their defaults are left out, and all keyword-only ones that do."""
+    """The arguments without trailing positional ones, and without keyword-only ones, that equal their defaults."""
     positional = [pair for pair in pairs if not pair[0].keyword_only]
     while positional and is_default(*positional[-1]):
         positional.pop()
@@ -217,7 +218,7 @@ def without_defaults(pairs: Sequence[Pair]) -> list[Pair]:
 
 
 def is_default(argument: Argument, operand: Given) -> bool:
-    """Is it the very value the schema has as default?"""
+    """Is the argument exactly the schema's default?"""
     if not argument.has_default or isinstance(operand, list):
         return False
     if isinstance(operand, Literal) and operand.attribute is None:
@@ -290,7 +291,7 @@ def _tuple(printer: Printer, node: Node) -> str:
     if isinstance(type, NamedTupleType) and not (name := printer.annotation(type)).startswith("Tuple["):
         return f"{name}({', '.join(parts)})"
     text = f"({joined(parts, ',')})" if parts else "()"
-    if not isinstance(type, TupleType):     # `Tuple` of 2018 says nothing of its elements
+    if not isinstance(type, TupleType):     # `Tuple` of 2018 has no types of elements
         return text
     if len(type.elements) == len(parts):
         if all(type_key(value.type) == type_key(element) for value, element in zip(node.inputs, type.elements, strict=True)):
@@ -333,7 +334,7 @@ def _tuple_slice(printer: Printer, node: Node) -> str:
 
 
 def atom(text: str) -> str:
-    """Something that may be subscripted."""
+    """The text, in parentheses unless it can be subscripted without them."""
     return text if text.isidentifier() or text.endswith((")", "]")) and text[0] not in "([{-" else f"({text})"
 
 
@@ -364,7 +365,7 @@ def _concat(printer: Printer, node: Node) -> str:
 
 @FORMS.of("prim::TensorToNum", "prim::ImplicitTensorToNum")
 def _old_number(printer: Printer, node: Node) -> str:
-    """2018 read numbers out of tensors by kinds that say nothing of the type wanted."""
+    """A number read out of a tensor by a kind of 2018, which does not say the type of the number."""
     text, wanted = printer.take(node.inputs)[0], node.outputs[0].type.key
     if wanted in ("int", "float", "bool"):
         return f"{wanted}({text})"
@@ -386,7 +387,7 @@ def _call_function(printer: Printer, node: Node) -> str:
 
 @FORMS.of("aten::_unwrap_optional", "prim::unchecked_unwrap_optional")
 def _unwrapped(printer: Printer, node: Node) -> str:
-    """Of None, too, a constant or an attribute of that type: code that never runs, of which the type has to be known."""
+    """`unwrap_optional`; its operand may also be a constant None of that type, in code that never runs, whose type must be known."""
     if not is_none(node.inputs[0]) and node.inputs[0].type.key not in ("None", "NoneType"):
         return call(printer, node)
     nothing = printer.take(node.inputs)[0] if node.inputs[0].type.key in ("None", "NoneType") else "None"
@@ -394,14 +395,14 @@ def _unwrapped(printer: Printer, node: Node) -> str:
 
 
 def _as_call(name: str) -> Form:
-    """`int(x)`: a Python function of all operands."""
+    """A form for `int(x)`: a Python function of all operands."""
     def form(printer: Printer, node: Node) -> str:
         return f"{name}({', '.join(printer.take(node.inputs))})"
     return form
 
 
 def _implicit(name: str) -> Form:
-    """`annotate(int, x)`: what torch makes of a tensor where a number is expected."""
+    """A form for `annotate(int, x)`: torch's implicit conversion of a tensor where a number is expected."""
     def form(printer: Printer, node: Node) -> str:
         return f"annotate({name}, {printer.take(node.inputs)[0]})"
     return form
@@ -421,10 +422,10 @@ FORMS.of("aten::ScalarImplicit")(_implicit("number"))
 FORMS.of("prim::awaitable_wait")(_as_call("torch.jit._awaitable_wait"))
 FORMS.of("prim::awaitable_nowait")(_as_call("torch.jit._awaitable_nowait"))
 FREE = UNDEFINED_KINDS | {"prim::Uninitialized"}
-"""Kinds that may be said wherever their value is read."""
+"""Kinds that may be printed wherever their value is read."""
 
 
 def free_text(printer: Printer, node: Node) -> str:
-    """What a node of a `FREE` kind says."""
+    """The text of a node of a `FREE` kind."""
     return "ops.prim.AutogradZero()" if node.kind in UNDEFINED_KINDS else f"uninitialized({printer.annotation(node.outputs[0].type)})"
 

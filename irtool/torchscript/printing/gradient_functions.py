@@ -1,6 +1,6 @@
-"""Functions that torch's gradient graphs call by name, and whose bodies stand in no text, as TorchScript.
+"""Functions that torch's gradient graphs call by name, and whose bodies no text contains, as TorchScript.
 
-What `irtool decompile` prints must be whole, so a graph that calls `AD_permute_backward` gets the source of that function in front of it.
+The output of `irtool decompile` must be complete, so the source of `AD_permute_backward` precedes a graph that calls it.
 """
 from __future__ import annotations
 
@@ -26,6 +26,6 @@ def function_source(name: str) -> str:
 
 
 def uses(name: str) -> list[str]:
-    """The functions that a function calls, in the order in which they must stand in front of it."""
+    """The functions that a function calls, in the order in which they must precede it."""
     called = gradient_functions()[name].__code__.co_names
     return [each for each in gradient_functions() if each in called]

@@ -1,4 +1,4 @@
-"""Names of a printed function: legal Python, none twice, none that means something else in TorchScript."""
+"""Names in a printed function: legal in Python, unique, and without another meaning in TorchScript."""
 from __future__ import annotations
 
 import builtins
@@ -16,14 +16,14 @@ RESERVED = frozenset((
 
 
 class Names:
-    """Gives each value of one function its name."""
+    """Chooses a name for each value of a function."""
 
     def __init__(self, outer: Names | None = None) -> None:
         self.used: set[str] = outer.used if outer is not None else set(RESERVED)
         self._counts: dict[str, int] = outer._counts if outer is not None else {}
 
     def fresh(self, base: str) -> str:
-        """`base`, or where that is taken `base0`, `base1`, ...; temporaries have the base `_` and are `_0`, `_1`, ..."""
+        """`base`, or if it is taken `base0`, `base1`, ...; temporaries have the base `_` and are `_0`, `_1`, ..."""
         name = base
         while name in self.used or name == "_":
             count = self._counts.get(base, 0)
@@ -33,7 +33,7 @@ class Names:
         return name
 
     def of(self, value: Value, otherwise: str = "_") -> str:
-        """A new name for a value: after its own, or `otherwise` where that is a number."""
+        """A new name for a value: its own, made legal, or `otherwise` if its own is a number."""
         return self.fresh(otherwise if value.has_id_name else identifier(value.name, otherwise))
 
 

@@ -1,4 +1,4 @@
-"""Constants and types as TorchScript source has them. Every text reads back as the value it came from, to the last bit."""
+"""Constants and types as TorchScript source. Reading the text restores the value, to the last bit."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -29,14 +29,14 @@ SIMPLE = {
     "None": "None", "Any": "Any", "Device": "Device", "Generator": "Generator", "Stream": "Stream",
 }
 MAX_ELEMENTS = 1000
-"""A tensor with more is not written into the source."""
+"""Larger tensors are not written into the source."""
 MAX_DEPTH = 50
 
 
 def annotation(type: Type, depth: int = 0, name_of: Callable[[Type], str] | None = None) -> str:
-    """A type as an annotation: `List[int]`, `Optional[Tensor]`; name_of gives the names of classes, where there are any.
+    """A type as an annotation: `List[int]`, `Optional[Tensor]`; name_of returns the names of classes.
 
-    Raises UnsupportedError for what has no spelling.
+    Raises UnsupportedError for a type without spelling.
     """
     if depth > MAX_DEPTH:
         raise UnsupportedError("a type is nested too deeply to be written as an annotation", code="E0606")
@@ -63,14 +63,14 @@ def annotation(type: Type, depth: int = 0, name_of: Callable[[Type], str] | None
 
 
 def class_name(type: Type) -> str:
-    """The full name of a class. Raises UnsupportedError for named tuples, whose types do not say it."""
+    """The full name of a class. Raises UnsupportedError for named tuples, whose types do not contain it."""
     if isinstance(type, NamedTupleType):
         raise UnsupportedError(f"type {type.text[:80]} cannot be written as an annotation: its class is not known", code="E0606")
     return type.name if isinstance(type, EnumType) else type.text
 
 
 def type_key(type: Type) -> str:
-    """Equal for types that print alike; never raises."""
+    """A key that is equal for types that print alike; never raises."""
     try:
         return annotation(type)
     except UnsupportedError:
@@ -78,7 +78,7 @@ def type_key(type: Type) -> str:
 
 
 def string(text: str) -> str:
-    """A string literal, with the escapes that Python and torch read alike."""
+    """A string literal, with escapes that Python and torch read alike."""
     return '"' + "".join([_ESCAPES.get(c) or (c if c.isprintable() else _octal(c)) for c in text]) + '"'
 
 
@@ -90,22 +90,22 @@ def _octal(c: str) -> str:
 
 
 def number(value: bool | int | float | complex) -> str:
-    """A number, in the shortest text that reads back as it."""
+    """The shortest text from which a number can be read back."""
     if isinstance(value, bool):
         return str(value)
     if isinstance(value, int):
-        if value == -2 ** 63:       # its positive is no 64-bit number
+        if value == -2 ** 63:       # -value is no 64-bit number
             return "torch.sub(-9223372036854775807, 1)"
         if not -2 ** 63 < value < 2 ** 63:
             raise UnsupportedError("an int of more than 64 bits cannot be written as TorchScript", code="E0606")
         return str(value)
     if isinstance(value, complex):
         return f"complex({number(value.real)}, {number(value.imag)})"
-    return repr(value)      # inf, nan too: names that TorchScript knows
+    return repr(value)      # also inf and nan, which are names in TorchScript
 
 
 def literal(value: object, type: Type | None = None, depth: int = 0) -> str:
-    """A constant's value, of `type` where that is known. Raises UnsupportedError for what no source can say."""
+    """A constant's value, of `type` if that is known. Raises UnsupportedError if source cannot express it."""
     if depth > MAX_DEPTH:
         raise UnsupportedError("a constant is nested too deeply to be written as source", code="E0606")
     if isinstance(type, OptionalType):
@@ -141,7 +141,7 @@ def _container(value: list[object] | tuple[object, ...] | dict[object, object], 
 
 
 def tensor(value: TensorLiteral) -> str:
-    """A tensor as `torch.tensor(...)`. Raises UnsupportedError for one without data, or with too much."""
+    """A tensor as `torch.tensor(...)`. Raises UnsupportedError if its data are unknown, or too large."""
     if not value.has_data or value.is_quantized:
         raise UnsupportedError("the numbers of a tensor constant are not in the text", code="E0606")
     shape, dtype = value.shape, value.dtype
@@ -174,5 +174,5 @@ def _cast(value: bool | int | float | complex, dtype: str) -> bool | int | float
 
 
 def joined(parts: Sequence[str], single: str = "") -> str:
-    """`a, b`; one part gets `single` behind it."""
+    """`a, b`; a single part is followed by `single`."""
     return parts[0] + single if len(parts) == 1 else ", ".join(parts)

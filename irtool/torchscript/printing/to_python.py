@@ -1,11 +1,11 @@
-"""Graphs as TorchScript source that one reads: `to_script(graph)`.
+"""Graphs as TorchScript source that people read: `to_script(graph)`.
 
-Reading the source again gives a graph that computes the same (`torch` reads it as the code of an archive, irtool as any source).
+Compiling the source makes a graph that computes the same (`torch` reads it as the code of an archive, irtool as any source).
 
-Note [order]: a node whose single result is used once, in the same block, and has no name of its own, is not printed where it stands: it
-waits, and goes into the expression that uses it. What waits is a list in the order of the graph. An expression takes its operands from the
-end of that list, as far as they stand there in the order in which Python evaluates them; all the others are assigned to temporaries
-first. So everything happens in the order of the graph, whatever it writes or prints, and no alias analysis is asked.
+Note [order]: a node whose single result is used once, in the same block, and has no name of its own, gets no line: it waits, and becomes
+part of the expression that uses it. The list of waiting nodes has the order of the graph. An expression takes its operands from the end of
+that list, as far as they are there in the order in which Python evaluates them; all other waiting nodes are assigned to temporaries first.
+So all nodes run in the order of the graph, whatever they write or print, and no alias analysis is needed.
 """
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from irtool.torchscript.printing.legal_names import Names, identifier
 from irtool.torchscript.printing.literals import annotation, joined, literal, type_key
 
 MAX_INLINE = 60
-"""An expression longer than this gets a line of its own."""
+"""A longer expression gets a line of its own."""
 MAX_BLOCKS = 90
-"""Python reads no source of more than 100 levels of indentation."""
+"""Python accepts at most 100 levels of indentation."""
 CONTEXTS = frozenset(f"__torch__.torch.autograd.grad_mode.{name}" for name in ("no_grad", "enable_grad", "set_grad_enabled"))
 APART = CHUNKS | {"prim::isinstance"}
-"""Kinds that have a line of their own: an `if isinstance(...)` would be decided while compiling."""
+"""Kinds that get a line of their own: an `if isinstance(...)` would be decided while compiling."""
 
 
 def to_script(graph: Graph | Module, name: str | None = None) -> str:
     """TorchScript source of a graph, as `def name(...)`, or of all graphs of a module.
 
-    A graph without a name is called `graph`. Tensor constants whose numbers the text does not hold are `CONSTANTS.c0`, `CONSTANTS.c1`, ...
-    Raises UnsupportedError naming what has no source: classes, Python operators, kinds with blocks other than If and Loop.
+    A graph without a name is called `graph`. Tensor constants whose numbers the text omits are `CONSTANTS.c0`, `CONSTANTS.c1`, ...
+    Raises UnsupportedError, which names what has no source: classes, Python operators, kinds with blocks other than If and Loop.
     """
     source = Source()
     if not isinstance(graph, Module | Graph):
@@ -72,7 +72,7 @@ class Source:
         return "\n".join(self.functions)
 
     def function(self, graph: Graph, wanted: str) -> str:
-        """Print a graph as a function, after those it calls; gives its name."""
+        """Print a graph as a function, after the functions that it calls; returns its name."""
         name = self.names.fresh(identifier(wanted, "graph"))
         self.prepare(graph)
         printer = Printer(self, graph)
@@ -80,20 +80,20 @@ class Source:
         return name
 
     def has_constant(self, value: Value) -> bool:
-        """Is the value of a constant beside the text, though the text could say it?"""
+        """Is the value of a constant stored beside the text, although the text could contain it?"""
         return False
 
     def constant(self, value: Value) -> str:
-        """The name of a constant beside the text."""
+        """The name of a constant that is stored beside the text."""
         self.constants.append(value.name)
         return f"CONSTANTS.c{len(self.constants) - 1}"
 
     def call_of(self, name: str) -> str:
-        """How a function of the file is called."""
+        """The text of a call of a function of the file, without arguments."""
         return name
 
     def prepare(self, graph: Graph) -> None:
-        """Print what the graph calls, so that no value gets the name of a function."""
+        """Print the functions that the graph calls, so that no value gets the name of one."""
         for node in graph.walk():
             held = node.attributes.get("Subgraph")
             if held is not None and isinstance(held.value, Graph):
@@ -103,7 +103,7 @@ class Source:
                     self.helper(node, held.value)
 
     def library(self, name: str) -> None:
-        """Add one of the functions that torch's gradients call, and those it calls, unless they are there."""
+        """Add a function that torch's gradients call, and the functions that it calls, unless they have been added."""
         if name.startswith("AD_") and name in gradient_functions() and name not in self.names.used:
             for each in uses(name):
                 self.library(each)
@@ -111,7 +111,7 @@ class Source:
             self.functions.append(function_source(name))
 
     def helper(self, node: Node, graph: Graph) -> str:
-        """The function that a graph held by a node is."""
+        """The function for a graph that a node owns."""
         function_name = self.helpers.get(graph)
         if function_name is None:
             self.depth += 1
@@ -131,22 +131,22 @@ class Printer:
         self.names = Names()
         self.names.used = set(source.names.used)
         self.texts: dict[Value, str] = {}
-        """What is printed where a value is read: a name, or a constant."""
+        """The text for a read of a value: a name, or a constant."""
         self.waiting: list[tuple[Value, str]] = []
         """See Note [order]."""
         self.waits: set[Value] = set()
         self.lines: list[str] = []
         self.depth = 1
         self.contexts: list[tuple[Value, int]] = []
-        """Objects of the `with` around, and the first line in each."""
+        """The objects of the surrounding `with` statements, and the first line of each."""
 
     # -- lines
     def line(self, text: str) -> None:
-        """A statement at the present depth."""
+        """Add a statement at the current depth."""
         self.lines.append("  " * self.depth + text)
 
     def assign(self, targets: Sequence[str], texts: Sequence[str], kinds: Sequence[str] = ()) -> None:
-        """`x, y = a, b`; a target with an annotation has a line of its own. What is assigned to itself is left out."""
+        """`x, y = a, b`; a target with an annotation gets a line of its own. Assignments of a name to itself are left out."""
         if any(kinds):
             for target, text, kind in zip(targets, texts, kinds, strict=True):
                 self.line(f"{target}: {kind} = {text}" if kind else f"{target} = {text}")
@@ -155,21 +155,21 @@ class Printer:
         if pairs:
             self.line(f"{', '.join([pair[0] for pair in pairs])} = {', '.join([pair[1] for pair in pairs])}")
 
-    # -- values
+    # Choose a name for a value.
     def name(self, value: Value, otherwise: str = "_") -> str:
         """Give a value its name."""
         text = self.texts[value] = self.names.of(value, otherwise)
         return text
 
     def text(self, value: Value) -> str:
-        """What is printed where a value that does not wait is read. Raises UnsupportedError for a constant without source."""
+        """The text for a read of a value that does not wait. Raises UnsupportedError for a constant without source."""
         text = self.texts.get(value)
         if text is None:
             text = self.texts[value] = self.constant(value)
         return text
 
     def constant(self, value: Value) -> str:
-        """A constant, or a constant list that only one node reads."""
+        """The text of a constant, or of a constant list that only one node reads."""
         node = value.node
         if node.kind in FREE:
             return free_text(self, node)
@@ -191,7 +191,7 @@ class Printer:
         return self.source.constant(value)
 
     def take(self, values: Sequence[Value]) -> list[str]:
-        """The texts of values, read in this order. See Note [order]."""
+        """The texts of values, which the expression reads in this order. See Note [order]."""
         wanted = [value for value in values if value in self.waits]
         ready = 0
         while ready < len(wanted) and self.waiting[-1 - ready][0] is wanted[-1 - ready]:
@@ -204,18 +204,19 @@ class Printer:
         return [taken[value] if value in taken else self.text(value) for value in values]
 
     def settle(self) -> None:
-        """What waits is assigned to temporaries."""
+        """Assign all waiting expressions to temporaries."""
         waiting, self.waiting = self.waiting, []
         self.waits.clear()
         for value, text in waiting:
             self.line(f"{self.name(value)} = {text}")
 
     def helper(self, node: Node, graph: Graph) -> str:
-        """The function that a graph held by a node is."""
+        """The function for a graph that a node owns."""
         return self.source.call_of(self.source.helper(node, graph))
 
     def call_by_name(self, name: str) -> str:
-        """How a function that is not in the text is called: one of torch's own, which is added, or one that the reader must give."""
+        """The text of a call of a function that the text does not contain: one of torch's own, which is added, or one that the reader
+        must define."""
         self.source.library(name)
         return self.source.call_of(name)
 
@@ -242,7 +243,7 @@ class Printer:
         return parameters
 
     def result_type(self) -> str:
-        """The arrow and the type of the result; empty where a closure is made, since its type has no spelling."""
+        """The arrow and the type of the result; empty for a function that makes a closure, whose type has no spelling."""
         return "" if any(is_closure(node) for node in self.graph.block) else " -> " + self.returned(self.graph.outputs)
 
     def give_results(self) -> None:
@@ -252,14 +253,14 @@ class Printer:
         self.line("return " + (texts[0] if len(texts) == 1 else f"({', '.join(texts)})" if texts else "None"))
 
     def block(self, block: Block) -> None:
-        """The nodes of a block; what its results need may still wait."""
+        """The nodes of a block; expressions that its results need may still wait."""
         if self.depth > MAX_BLOCKS:
             raise UnsupportedError(f"blocks nested more than {MAX_BLOCKS} deep cannot be written as TorchScript", code="E0606")
         for node in block:
             self.node(node)
 
     def node(self, node: Node) -> None:
-        """One node: nothing yet, or its lines."""
+        """Print one node: its lines, or nothing yet if it waits."""
         if node.kind in IF_KINDS:
             self.branch(node)
         elif node.kind in LOOP_KINDS:
@@ -286,12 +287,12 @@ class Printer:
                 self.statement(node, text, node.kind in CHUNKS)
 
     def room(self, node: Node) -> int:
-        """The longest text of a node that may still go into another expression."""
+        """The longest text of a node that may still become part of another expression."""
         uses = node.outputs[0].uses
         return 2 * MAX_INLINE if len(uses) == 1 and uses[0].user is self.graph.block.return_node else MAX_INLINE
 
     def statement(self, node: Node, text: str, unpacks: bool = False) -> None:
-        """A line for a node, after all that waits."""
+        """A line for a node, after all waiting expressions."""
         self.settle()
         if not any(value.has_uses for value in node.outputs) and not unpacks:
             self.line(text)
@@ -302,7 +303,7 @@ class Printer:
     def set_item(self, node: Node) -> None:
         """`l[i] = v`."""
         whole, index, value = node.inputs
-        if whole in self.waits or index in self.waits:      # Python reads the value first
+        if whole in self.waits or index in self.waits:      # Python evaluates the value first
             self.settle()
         text = self.take([value])[0]
         self.settle()
@@ -338,7 +339,7 @@ class Printer:
         self.depth -= 1
 
     def context(self, node: Node) -> None:
-        """`with torch.no_grad():` from `prim::Enter` to `prim::Exit`; what makes the object is not printed."""
+        """`with torch.no_grad():` from `prim::Enter` to `prim::Exit`; the nodes that make the object are not printed."""
         if node.kind == "prim::Enter":
             manager = node.inputs[0]
             mode = next((use.user.inputs[1] for use in manager.uses if use.user.kind == "prim::SetAttr" and
@@ -358,7 +359,7 @@ class Printer:
             self.depth -= 1
 
     def annotation(self, type: Type) -> str:
-        """How a type is written. Raises UnsupportedError for classes."""
+        """The text of a type. Raises UnsupportedError for classes."""
         return annotation(type)
 
     def returned(self, outputs: Sequence[Value]) -> str:
@@ -368,20 +369,20 @@ class Printer:
         return f"Tuple[{', '.join([self.annotation(value.type) for value in outputs])}]" if outputs else "None"
 
     def kind_needed(self, value: Value, target: Value) -> str:
-        """The annotation a target needs to be of its type when `value` is what is assigned; empty when none."""
+        """The annotation without which a target assigned from `value` would not have its type; empty if none is needed."""
         written = "None" if is_none(value) else type_key(value.type)
         return "" if written == type_key(target.type) else self.annotation(target.type)
 
     def fork(self, kind: str) -> str:
-        """What starts a function that is waited for."""
+        """The text of a call that starts an asynchronous function."""
         return "torch.jit.fork" if kind == "prim::fork" else "torch.jit._awaitable"
 
     def manager(self, name: str, mode: str) -> str:
-        """What makes the object of a `with`, an instance of the class of that name."""
+        """The expression for the object of a `with`: an instance of the class of that name."""
         return f"torch.{name.rpartition('.')[2]}({mode})"
 
     def closure(self, pair: Node) -> None:
-        """A nested function: its value is the pair of a `prim::Closure` and the tuple of what it captures."""
+        """A nested function, whose value is the pair of a `prim::Closure` and the tuple of its captures."""
         closure, context = (value.node for value in pair.inputs)
         held = closure.attributes.get("Subgraph")
         graph = held.value if held is not None else None
@@ -403,7 +404,7 @@ class Printer:
         self.texts[pair.outputs[0]] = name
 
     def region(self, node: Node) -> None:
-        """`prim::GradOf`: computed where one of its gradients is defined, else its results are undefined."""
+        """`prim::GradOf`: its block runs if one of its gradients is defined; else its results are undefined."""
         texts = self.take(node.inputs)
         self.settle()
         names = [self.name(value) for value in node.outputs]
@@ -416,7 +417,7 @@ class Printer:
             self.depth -= 1
 
     def loop(self, node: Node) -> None:
-        """`for` when only the count decides, `while` when only the condition does, else a `while` that counts."""
+        """`for` if only the count ends the loop, `while` if only the condition does, else a `while` that counts."""
         block = node.blocks[0]
         if len(block.inputs) != len(node.inputs) - 1 or len(block.outputs) != len(node.outputs) + 1 != len(block.inputs):
             raise UnsupportedError(f"{node.kind} whose block does not fit cannot be written as TorchScript", code="E0606")
@@ -460,7 +461,7 @@ class Printer:
 
 
 def is_context(node: Node) -> bool:
-    """Has it to do with an object that switches gradients on or off, entered and left in the block that makes it?"""
+    """Does the node make, enter or exit an object that switches gradients on or off, in one block?"""
     manager = node.outputs[0] if node.kind == "prim::CreateObject" else node.inputs[0]
     if manager.node.kind != "prim::CreateObject" or manager.type.text not in CONTEXTS:
         return False
@@ -468,12 +469,12 @@ def is_context(node: Node) -> bool:
 
 
 def is_closure(node: Node) -> bool:
-    """Is it the pair of a closure and its context?"""
+    """Is the value the pair of a closure and its context?"""
     return node.kind == "prim::TupleConstruct" and len(node.inputs) == 2 and node.inputs[0].node.kind == "prim::Closure"
 
 
 def is_part_of_closure(node: Node) -> bool:
-    """Is it printed with the closure it belongs to: the closure itself, its context, or the taking apart of the context inside?"""
+    """Is the node printed with its closure: the closure itself, its context, or the unpacking of the context inside?"""
     if node.kind == "prim::Closure":
         return all(is_closure(use.user) for use in node.outputs[0].uses)
     if node.kind == "prim::TupleConstruct":
@@ -482,12 +483,12 @@ def is_part_of_closure(node: Node) -> bool:
 
 
 def is_true(value: Value) -> bool:
-    """Is it the constant True, or the tensor `{1}` of 2018?"""
+    """Is the value the constant True, or the tensor `{1}` of 2018?"""
     return is_constant(value) and number_of(value) == 1
 
 
 def is_endless(trips: Value) -> bool:
-    """Does this number of rounds mean "as long as the condition holds"?"""
+    """Does this trip count mean that only the condition ends the loop?"""
     return is_constant(trips) and number_of(trips) in (INT_MAX, 2 ** 31 - 1)
 
 
@@ -498,7 +499,8 @@ def number_of(value: Value) -> object:
 
 
 def is_free(node: Node) -> bool:
-    """May the node be printed wherever its result is read: a constant, or a list of constants that one node of its block reads?"""
+    """May the node be printed wherever its result is read? It may if it is a constant, or a list of constants that one node of its block
+    reads."""
     if node.kind in FREE:
         return True
     if len(node.outputs) != 1:
@@ -512,7 +514,7 @@ def is_free(node: Node) -> bool:
 
 
 def may_wait(value: Value) -> bool:
-    """Has the value one use, in its own block, and no name that a user gave it (a block's result may have one)?"""
+    """Has the value one use, in its own block, and no name that a user chose (a block's result may have one)?"""
     if value.use_count != 1:
         return False
     user = value.uses[0].user
