@@ -4,7 +4,8 @@
     fast(w, x, y)               # traces, and computes
     fast(w, x2, y2)             # runs the graph: dtypes and sizes are the same, and so are the decisions of the trace
 
-A signature is the dtypes and sizes of arrays, the classes of numbers and the values of all other arguments. For one signature the function
+A signature is the dtypes and sizes of arrays, the classes of numbers and the values of all other arguments, and what the function reads
+from outside its arguments (`irtool.execute.jit_surroundings`). For one signature the function
 may have several variants: a variant is a trace and its decisions (`irtool.dispatch.follower`), the answers that Python got about elements
 and numbers. Each run compares its answers with the decisions, before it writes into an argument; if they differ, another variant runs, or
 is traced. Under a layer (inside grad, vmap, trace) the Python function itself is called, and the layer sees its operations.
@@ -14,19 +15,23 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import update_wrapper
+from itertools import count
 from threading import RLock
 from typing import Any
+from warnings import warn
 
 from irtool.dispatch.backend import BACKEND
 from irtool.dispatch.callables import graph_of
 from irtool.dispatch.followed import followed
 from irtool.dispatch.stack import current
+from irtool.dispatch.tracer import TraceWarning
 from irtool.dispatch.transforms import tensors
 from irtool.dispatch.trees import flatten, unflatten
 from irtool.execute.argument_spec import arrays_key
 from irtool.execute.executor import Executor
 from irtool.execute.jit_arguments import pattern, signature
 from irtool.execute.jit_graphs import JittedGraph
+from irtool.execute.jit_surroundings import Surroundings
 from irtool.execute.jit_trace import trace_call
 from irtool.execute.jit_variants import Call, Fork, Tree, Variant, Variants
 from irtool.ir.arguments import check_function
@@ -38,18 +43,26 @@ MAX_SIGNATURES = 1000
 MAX_VARIANTS = 16
 """The largest number of variants of one signature for equal numbers among the arguments."""
 MAX_QUICK = 256
+MAX_SURROUNDINGS = 16
+"""The number of states of what the function reads from outside, from which on all variants are forgotten with each new state."""
+
+STATES = count(1)
 
 
 class Jitted:
     """A jitted function: the function and its variants. May be called from several threads at once."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
+        update_wrapper(self, function)      # first, since it copies the attributes of `function`, which may be jitted too
         self.function = function
         self.trees: dict[Any, Tree] = {}
         self.quick: dict[Any, tuple[Executor, Any]] = {}        # variants without decisions, by arguments that are all arrays
         self.why = ""                   # why the last call was traced
+        self.surroundings = Surroundings(function)
+        self.states: dict[Any, int] = {}        # states of the surroundings, by number
+        self.state = 0
+        self.changed = ""               # what the last change of the state was
         self._lock = RLock()
-        update_wrapper(self, function)
 
     def __repr__(self) -> str:
         return f"<jitted {getattr(self.function, '__qualname__', self.function)}, {counted(len(self.trees), 'signature')}>"
@@ -66,6 +79,8 @@ class Jitted:
         if layer is not BACKEND:
             args, named = tensors((args, named))
             return (followed(self.function) if is_followed(layer) else self.function)(*args, **named)
+        if self.surroundings.has_changed():
+            self.enter_state()
         if named:
             return self.run(args, named)
         values = [each.array if each.__class__ is Tensor else each for each in args]
@@ -83,7 +98,7 @@ class Jitted:
         arguments = args, named
         leaves, shape = flatten(arguments)
         call = Call(leaves)
-        tree = self.tree((signature(leaves, shape), pattern(leaves)))
+        tree = self.tree((self.state, signature(leaves, shape), pattern(leaves)))
         known: dict[Fork, Any] = {}
         failed: list[Variant] = []
         variant = tree.last if tree.last is not None and all(each.step < 0 for each in tree.last.guards) else tree.find(call, known)
@@ -120,9 +135,27 @@ class Jitted:
                 tree = self.trees.setdefault(key, Tree())
         return tree
 
+    def enter_state(self) -> None:
+        """Turn to the variants for what the function reads from outside now."""
+        with self._lock:
+            key, self.changed = self.surroundings.look()
+            state = self.states.get(key)
+            if state is None:
+                if len(self.states) >= MAX_SURROUNDINGS:
+                    warn(f"jit: {self.name} is traced anew whenever what it reads from outside changes, and that was {len(self.states)} "
+                         f"times so far, now {self.changed}. Pass it as an argument", TraceWarning, stacklevel=3)
+                    self.clear()
+                    self.states.clear()
+                state = self.states[key] = next(STATES)
+            if state != self.state:
+                self.quick.clear()
+                self.state = state
+
     def trace(self, tree: Tree, call: Call, arguments: Any, shape: Any, known: dict[Fork, Any], has_failed: bool) -> Any:
         """Trace one more variant; the trace also computes the result. Raises RunError if there are too many."""
         reason = "it is the first call of its signature"
+        if self.changed:
+            reason += f" after a change of {self.changed}, which the function reads from outside"
         if has_failed:
             reason = "the graphs of other variants raise errors"
         elif tree.root is not None:
@@ -131,7 +164,10 @@ class Jitted:
                 raise RunError(f"jit: {self.name} took another path {MAX_VARIANTS} times for arguments of one signature, and does again: "
                                f"{reason}. What depends on elements can stay in the graph: torch.where, torch.cond, torch.while_loop",
                                code="E0412")
+        earlier = dict(self.surroundings.keys or {})
         variant, results = trace_call(self.function, arguments, call.leaves, shape)
+        if self.surroundings.ignore_changes(earlier):
+            self.states = {tuple((self.surroundings.keys or {}).items()): self.state}
         variant.reason = self.why = reason
         tree.add(variant)
         return unflatten(variant.shape, results)

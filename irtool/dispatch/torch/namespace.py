@@ -96,7 +96,7 @@ class Torch(Functions):
 
 def is_of_python(data: Any) -> bool:
     """Are all numbers in nested lists Python's, and none NumPy's?"""
-    return all(map(is_of_python, data)) if isinstance(data, list | tuple) else type(data) in (bool, int, float, complex)
+    return all(map(is_of_python, data)) if isinstance(data, list | tuple) else data.__class__ in (bool, int, float, complex)
 
 
 def tensors_of(args: Sequence[Any]) -> list[Any]:
