@@ -71,3 +71,53 @@ def test_arguments_by_torchs_names_for_python() -> None:
     assert irtool.vmap(lambda row: row.mean(axis=0))(x).tolist() == [1.0, 4.0]
     with pytest.raises(irtool.UnsupportedError, match="aten::sum"):
         x.sum(dims=1)
+
+
+NUMBERS = ["0", "0.0", "-0.0", "False", "1", "1.0", "True", "2", "-1", "1e999", "-1e999", "1j"]
+"""Neighbours are equal for Python, and different for operators."""
+OF_A_NUMBER = """
+x * {}; x + {}; x - {}; {} - x; x / {}; {} / x; x ** {}; {} ** x; x == {}; x < {}; torch.fmod(x, {}); torch.copysign(x, {})
+torch.full_like(x, {}); torch.full((2,), {}); torch.tensor([{0}, {0}]); torch.where(x == 0, x, {}); x.masked_fill(x == 0, {})
+torch.nn.functional.pad(x, [1, 1], value={}); torch.add(x, x, alpha={}); torch.nn.functional.elu(x, {}); torch.logit(x, {})
+torch.xlogy(x, {}); torch.atan2(x, x * 0 + {})
+""".strip().replace("\n", "; ").split("; ")
+ARRAYS = [np.array([1.5, -2.0, 0.0]), np.array([3, -2, 0]), np.float32([0.5, -0.0, 2])]
+
+
+@pytest.mark.parametrize("text", OF_A_NUMBER)
+def test_equal_numbers_are_not_taken_for_each_other(text: str) -> None:
+    """Whatever ran before, a call gives what the interpreter gives for its source."""
+    for x in ARRAYS:
+        for number in sorted(set(NUMBERS) - {"False", "True"}):      # ints in TorchScript
+            expression = text.format(number).replace("1e999", "float('inf')").replace("alpha=-0.0", "alpha=(-0.0)")
+            try:
+                graph = irtool.from_script(f"def f(x):\n    return {expression}\n").graph()
+                (wanted,) = irtool.run(graph, [x], interpret=True)
+            except irtool.Error:
+                continue
+            found = np.asarray(eval(expression, {"torch": torch, "x": irtool.Tensor(x)}))
+            assert found.dtype == wanted.dtype and np.array_equal(found, wanted, equal_nan=True), expression
+            if " - x" not in text:      # neg and add in TorchScript, rsub in Python, as in torch
+                assert np.array_equal(np.signbit(found.real), np.signbit(wanted.real)), expression
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("text", OF_A_NUMBER)
+def test_operators_with_numbers_are_torchs(text: str) -> None:
+    torchs: Any = pytest.importorskip("torch")
+    for x in [*ARRAYS, np.array([1 + 2j, 0, -1j]), np.array([True, False])]:
+        for number in NUMBERS:
+            code = compile(text.format(number), "an expression", "eval")
+
+            def f(x: Any) -> Any:
+                return eval(code, {"torch": torch, "x": x})     # noqa: B023
+            try:
+                wanted = eval(code, {"torch": torchs, "x": torchs.from_numpy(x.copy())}).resolve_conj().numpy()
+            except (RuntimeError, TypeError):
+                with pytest.raises(irtool.Error):
+                    f(irtool.Tensor(x))
+                continue
+            for found in map(np.asarray, (f(irtool.Tensor(x)), irtool.jit(f)(x))):
+                assert found.dtype == wanted.dtype and np.allclose(found, wanted, rtol=1e-5, equal_nan=True), (number, x, found, wanted)
+                if wanted.dtype.kind == "f":
+                    assert np.array_equal(np.signbit(found[wanted == 0]), np.signbit(wanted[wanted == 0])), (number, x, found, wanted)

@@ -30,7 +30,7 @@ def run_quickly(kind: str, args: Sequence[Any], is_chosen: bool = False) -> Tens
             arrays.append(array)
             key.append(array.dtype.num if array.ndim else ~array.dtype.num)
         elif arg.__class__ in SIMPLE:
-            key.append((arg.__class__, arg))
+            key.append((arg.__class__, arg if arg != 0 or arg.__class__ is not float else repr(arg)))      # -0.0 equals 0.0
         else:
             return None
     place = tuple(key)

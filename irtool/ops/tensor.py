@@ -202,7 +202,7 @@ class Tensor(Displayed):
         return self
 
     def __rsub__(self, other: Any) -> Any:
-        return _do("aten::add", _do("aten::neg", self), other)
+        return _do("aten::rsub", self, other)
 
     def __rtruediv__(self, other: Any) -> Any:
         return _do("aten::mul", _do("aten::reciprocal", self), other)

@@ -201,9 +201,9 @@ def hardswish_backward(xp, grad_output, self):
 @_define("aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor", "elu_cpu",
          fits="alpha+ scale+ input_scale+")
 def elu(xp, self, alpha, scale, input_scale):
-    """scale * x above 0, scale * alpha * (exp(input_scale * x) - 1) below."""
+    """scale * x from 0 on, scale * alpha * (exp(input_scale * x) - 1) below."""
     kind = self.dtype.type
-    return xp.where(self > 0, self * kind(scale), xp.expm1(self * kind(input_scale)) * kind(alpha * scale))
+    return xp.where(self < 0, xp.expm1(self * kind(input_scale)) * kind(alpha * scale), self * kind(scale))
 
 
 @table.op("aten::elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor self_or_result) "

@@ -109,7 +109,8 @@ def _logit(xp, self, eps):
     only("logit_cpu", "f", self)
     x = widen(xp, self)
     if eps is not None:
-        x = xp.where(xp.isnan(x), x, xp.minimum(xp.maximum(x, x.dtype.type(eps)), x.dtype.type(1 - eps)))
+        low, high = x.dtype.type(eps), x.dtype.type(1 - eps)
+        x = xp.where(x < low, low, xp.where(x > high, high, x))
     return xp.log(x / (1 - x))
 
 
