@@ -1,19 +1,31 @@
-"""TorchScript archives (`.pt`, `.ptl`): `load` gives a `ScriptModule`, whose methods run without torch.
+"""TorchScript archives (`.pt`, `.ptl`): `load` returns a `ScriptModule`, whose methods run without torch.
 
-file_kinds.py: what a file is; container.py: the zip and its records, checked; pickles.py: pickles as data, nothing executed; storages.py:
-tensors on mapped memory; archive.py: the three together, as the instances of an archive; model_json.py: the same for archives of torch 1.0
-to 1.2; torch_saves.py: the same for what torch.save writes; opening.py: a method with its calls opened; lowering.py: the same as a graph of
-arrays; calling.py: calls of it; module_call.py: the same with hooks; replacing.py: arrays in place of parameters, and what calls write;
-state.py: the state as a whole; code_places.py: where errors are; script_module.py: what users see; inspection.py: what is in a file.
+Reading
+    file_kinds          what a file is, by its bytes
+    container           the zip and its records, checked
+    pickles             pickles as data, nothing executed; pickled_values: values made by the functions that pickles call
+    packed_states       states of torch's own classes; declared_values: comparison of values with declared types
+    storages            tensors in mapped memory
+    archive             the instances of an archive, from all of these; model_json: those of archives of torch 1.0 to 1.2
+    torch_saves         files of torch.save
+    text_state          attributes for a printed graph, from a file of weights
+    inspection          the content of an archive
+Calling
+    script_module       `ScriptModule`, for users; state: its state as a whole
+    opening             a method with its calls inlined; lowering: as a graph of arrays
+    calling             calls of methods; module_call: of the module, with hooks; replacing: with other arrays in place of parameters
+    code_places         places of errors in an archive's code
+Writing
+    saving              `save`
+    module_writer       a module made of graphs; method_source: graphs as methods
+    pickle_writer, storage_writer, zip_writer    parts of the file; weights_writer: files for torch.load
+Rewriting
+    rewriting           passes over methods; flat_methods: methods as graphs
+    freezing            `freeze`; packed_text: packed parameters as calls
 
-What pickles hold: pickled_values.py, packed_states.py (torch's own classes), declared_values.py (compared with declared types),
-text_state.py (attributes of a printed graph). Writing: saving.py `save`; module_writer.py, method_source.py: a module of graphs;
-pickle_writer.py, storage_writer.py, zip_writer.py: the file; weights_writer.py: what torch.load reads. Rewriting: rewriting.py passes
-over methods; flat_methods.py: methods as graphs; packed_text.py: packed parameters as calls; freezing.py: `freeze`.
-
-Five places know the types of attributes: CALLED of pickles.py (what a pickle calls), the method of pickled_values.py (the value), WORDS of
-declared_values.py (does it fit the declared type?), `PickleWriter._value` or `_plain` (writing it), PLAIN of freezing.py (constants of
-graphs). Lists, tuples and dicts of such values then need nothing more.
+Five places know the types of attributes: CALLED of pickles.py (the function that a pickle calls), the method of pickled_values.py (which
+makes the value), WORDS of declared_values.py (does the value fit the declared type?), `PickleWriter._value` or `_plain` (writing it), PLAIN
+of freezing.py (constants of graphs). Lists, tuples and dicts of such values need nothing more.
 """
 from __future__ import annotations
 
@@ -32,13 +44,13 @@ if TYPE_CHECKING:
 
 
 def load(source: str | os.PathLike[str] | bytes | BinaryIO) -> Any:
-    """What a file holds, by its bytes, whatever its name: a path, the bytes of a file, or a binary file object.
+    """The content of a file, whose kind is recognised by its bytes, not its name. source: a path, the bytes of a file, or a file object.
 
-    A TorchScript archive gives a ScriptModule; weights alone (what torch.save wrote, .npz, .safetensors) a dict of arrays, those in nested
-    dicts by dotted name; IR text a Module, with the weights of the file that it names beside it.
-    Tensors of a file given by its path are mapped, not copied: what a method writes stays in memory, and never reaches the file.
-    Nothing in the file is executed by Python. Raises Error, which names the record, for a file that is damaged or is none of these;
-    UnsupportedError for what is not supported yet; OSError where the file cannot be read.
+    A TorchScript archive becomes a ScriptModule; weights alone (of torch.save, .npz, .safetensors) a dict of arrays, those in nested
+    dicts by dotted name; IR text a Module, with the weights of the file that the text names.
+    Tensors of a file given by its path are mapped, not copied: values that a method writes stay in memory, and never reach the file.
+    Python executes nothing in the file. Raises Error, which names the record, for a damaged file and for one of another kind;
+    UnsupportedError for what is not supported; OSError if the file cannot be read.
     """
     memory, name = in_memory(source)
     content = content_of(memory, name)

@@ -25,7 +25,7 @@ VERSIONS = 1, 10
 
 
 class Archive(PickledValues):
-    """An archive whose pickles are read when `root` is first asked for."""
+    """An archive; its pickles are read on first use of `root`."""
 
     REQUIRED: tuple[str, ...] = ("data.pkl", "constants.pkl")
     CODE = "code/"
@@ -83,9 +83,9 @@ class Archive(PickledValues):
         assert isinstance(root, Object)
         return root
 
-    # -- what pickles ask for (pickles.World)
+    # -- called by pickles (pickles.World)
     def instance(self, path: str) -> Object | Packed:
-        """A new instance of a class of the archive, or of one of torch's own."""
+        """A new instance of a class of the archive, or of one of torch's own classes."""
         if path in STATES:
             return Packed(parse_type(path))
         if path.startswith("__torch__.torch.classes."):
@@ -97,7 +97,7 @@ class Archive(PickledValues):
         return Object(definition.type)
 
     def build(self, instance: Any, state: Any) -> None:
-        """Give an instance its attributes, by its `__setstate__` where its class has one."""
+        """Set an instance's attributes; if its class has `__setstate__`, by that method."""
         if isinstance(instance, Packed) and not instance.parts:
             try:
                 instance.parts = STATES[str(instance.type)](state).parts
@@ -122,7 +122,7 @@ class Archive(PickledValues):
         call_method(self.library, instance, "__setstate__", [state])
 
     def member(self, path: str, value: Any) -> EnumMember:
-        """The member of an enumeration that has a value."""
+        """The member of an enumeration with this value."""
         enumeration = self.library.class_called(path)
         if isinstance(enumeration, Enumeration):
             for name, each in enumeration.members.items():
@@ -132,7 +132,7 @@ class Archive(PickledValues):
         raise AssertionError
 
     def storage(self, dtype: str, key: str, count: int) -> Storage:
-        """The storage of a key, the same each time."""
+        """The storage of a key, the same object each time."""
         known = self._storages.get((self._folder, key))
         if known is None:
             record = f"{self._folder}/{key}"
@@ -142,5 +142,5 @@ class Archive(PickledValues):
         return known
 
     def storages(self, folder: str) -> list[Storage]:
-        """The storages that were read, of the tensors of one folder's pickle."""
+        """The storages of one folder's tensors, as far as they were read."""
         return [storage for (of, _), storage in self._storages.items() if of == folder]

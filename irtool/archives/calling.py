@@ -1,4 +1,4 @@
-"""Calls of methods: arguments bound to parameters, the lowered graph run, what it wrote put back into the instance."""
+"""Calls of methods: arguments are bound to parameters, the lowered graph runs, and what it wrote goes into the instance's attributes."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,17 +40,17 @@ if TYPE_CHECKING:
 
 MAX_METHODS = 2000
 MAX_VARIANTS = 16
-"""Graphs of one method for different numbers and words among the attributes."""
+"""The most graphs of one method, each for other numbers and strings in the attributes."""
 
 
 class Program:
-    """What the methods of one module share: the archive, and the methods called so far, at most MAX_METHODS. Calls of several threads
-    compile one after the other, and so do those run that change attributes."""
+    """State shared by the methods of one module: the archive, and the methods called so far, at most MAX_METHODS. Calls of several
+    threads compile one after the other; so run calls that change attributes."""
 
     def __init__(self, archive: Archive, view: Callable[[Object, Program], Any], trainable: dict[int, tuple[Any, bool]],
                  lock: Any = None) -> None:
-        """view: what users see of an instance; trainable: by the id of a tensor, it, and whether it requires gradients; lock: of the
-        program that this is a copy of, which compiles the same code."""
+        """view: makes the object that users see of an instance; trainable: id of a tensor -> the tensor, and whether it requires
+        gradients; lock: that of the program of which this is a copy, since both compile the same code."""
         self.archive = archive
         self.view = view
         self.trainable = trainable
@@ -63,7 +63,7 @@ class Program:
         return outward(value, self.library, lambda instance: self.view(instance, self))
 
     def method(self, instance: Object, name: str) -> MethodRun:
-        """A method of an instance, ready to be called. Raises Error."""
+        """A method of an instance, ready for calls. Raises Error."""
         with self.lock:
             known = self._methods.pop((id(instance), name), None) or MethodRun(self, instance, name)
             self._methods[id(instance), name] = known
@@ -73,7 +73,7 @@ class Program:
 
 
 class Variant:
-    """A method for a set of numbers and words among the attributes."""
+    """A graph of a method, made for certain numbers and strings in the attributes."""
 
     def __init__(self, lowered: Lowered) -> None:
         self.lowered = lowered
@@ -83,7 +83,7 @@ class Variant:
         self._state: tuple[object, list[Any]] = (None, [])
 
     def fits(self) -> bool:
-        """Is everything still as the graph was made for? Compared again after an attribute was written."""
+        """Have the attributes still the values for which the graph was made? Compared again after an attribute was written."""
         last_write = Attributes.last_write
         if last_write is not self._fitted:
             if not self.lowered.fits():
@@ -92,7 +92,7 @@ class Variant:
         return True
 
     def state(self) -> list[Any]:
-        """What the graph takes for the attributes that it reads. Raises RunError."""
+        """The values of the attributes that are inputs of the graph. Raises RunError."""
         last_write, state = Attributes.last_write, self._state
         if state[0] is not last_write:
             self._state = state = (last_write, NOTHING.attributes(self.lowered))
@@ -105,7 +105,7 @@ class Variant:
 
 
 class MethodRun:
-    """A method of one instance: its graph, and a variant for each set of numbers and words among the attributes."""
+    """A method of one instance: its graph, with a variant for each set of numbers and strings in the attributes."""
 
     __slots__ = ("program", "library", "instance", "name", "function", "code_graph", "parameters", "gives_plain", "variants", "varying",
                  "unknown")
@@ -120,7 +120,7 @@ class MethodRun:
         if function is None:
             raise RunError(f"{definition.type} has no method '{name}'{did_you_mean(name, definition.methods)}", code="E0403")
         self.function: Function = function
-        # not called `graph`, since what has one is taken for an executor of it by jit, grad and vmap
+        # not called `graph`: jit, grad and vmap take an object with a `graph` for an executor
         self.code_graph: Graph = graph_of_call(library, definition) if name == CALL else library.method(instance.type, name)
         self.parameters = Parameters(self.function)
         self.gives_plain = is_plain(self.code_graph.outputs[0].type)
@@ -129,7 +129,7 @@ class MethodRun:
         self.unknown: UnknownInstance | None = None
 
     def variant(self) -> Variant:
-        """The graph for the attributes as they are. Raises UnknownInstance."""
+        """The variant for the present values of the attributes. Raises UnknownInstance."""
         variant = self.fitting()
         if variant is None:
             with self.program.lock:
@@ -137,7 +137,8 @@ class MethodRun:
         return variant
 
     def new_variant(self) -> Variant:
-        """One more variant. Numbers and words that are others than in the last one are inputs of its graph. Raises UnknownInstance."""
+        """Make a variant. Numbers and strings that differ from those of the last variant become inputs of its graph. Raises
+        UnknownInstance."""
         if self.unknown is not None and is_unchanged(self.unknown.read):
             raise UnknownInstance(*self.unknown.args)
         for holder, name, value in self.variants[-1].lowered.read if self.variants else ():
@@ -154,7 +155,7 @@ class MethodRun:
         return variant
 
     def fitting(self) -> Variant | None:
-        """The variant for the attributes as they are, if there is one."""
+        """The variant for the present values of the attributes, if one exists."""
         for each in self.variants:
             if each.fits():
                 return each
@@ -185,11 +186,11 @@ class MethodRun:
             return self.run(variant, arguments, replaced)
 
     def refusal(self, what: str, unknown: UnknownInstance) -> UnsupportedError:
-        """The error for what needs a graph without instances."""
+        """The error for a use that needs a graph without instances."""
         return UnsupportedError(f"{self.name}: {what} not supported, since it hands an instance to {unknown}", code="E0404")
 
     def run(self, variant: Variant, arguments: Sequence[Any], replaced: Replaced) -> Any:
-        """The result by the executor: arrays, or tensors where there are some among the arguments."""
+        """The results of the executor: arrays, or tensors if some arguments are tensors."""
         lowered = variant.lowered
         values = [*arguments, *(replaced.attributes(lowered) if replaced.names else variant.state())]
         has_tensors = (replaced is not NOTHING or not all_arrays(arguments)) and any(
@@ -209,7 +210,7 @@ class MethodRun:
 
     def put_back_originals(self, lowered: Lowered, results: Sequence[Any], copies: Mapping[int, tuple[Any, Any]], state: Sequence[Any],
                            arguments: Sequence[Any]) -> None:
-        """Give the attributes what the graph left in them; what was one array, or in one memory, is after that, too."""
+        """Set the attributes to the values that the graph computed; attributes that were one array, or shared memory, still do."""
         count = len(lowered.assigned)
         values = originals(results[lowered.result_count:], copies, state, arguments)
         for index, value in zip(lowered.changed, values[count:], strict=True):
@@ -219,7 +220,7 @@ class MethodRun:
             holder.attributes[name] = value
 
     def under_layers(self, variant: Variant, arguments: Sequence[Any], replaced: Replaced) -> Any:
-        """The result on the layer on top, as tensors. Raises UnsupportedError where the layer hides what is written into attributes."""
+        """The result on the top layer, as tensors. Raises UnsupportedError if the layer hides the values written into attributes."""
         lowered = variant.lowered
         values = replaced.attributes(lowered)
         replaced.check(lowered, values)
@@ -234,7 +235,7 @@ class MethodRun:
         return self.result(map_tensors(lambda each: each.clone(), outputs) if lowered.shares else outputs)
 
     def interpreted(self, arguments: Sequence[Any]) -> Any:
-        """The result, node by node, instances as they are."""
+        """The result of running node by node, with instances as values."""
         values = [accept(unwrapped(value), declared) for value, declared in zip(arguments, self.code_graph.inputs[1:], strict=True)]
         with self.program.lock, np.errstate(all="ignore"):
             results = walk(self.code_graph, [self.instance, *[each if holds_instance(each) else copied([each])[0] for each in values]],
@@ -248,11 +249,12 @@ class MethodRun:
         return result if self.gives_plain else self.program.outward(named(result, self.code_graph.outputs[0].type, self.program.library))
 
     def put_back(self, lowered: Lowered, results: Sequence[Any], replaced: Replaced, arguments: Sequence[Any]) -> None:
-        """Give the attributes, or what replaces them, the values that the graph left in them. They share no memory with arguments."""
+        """Set the attributes, or the arrays that replace them, to the values that the graph computed. They share no memory with
+        arguments."""
         end = lowered.result_count + len(lowered.assigned)
         for (holder, name), value in zip(lowered.assigned, results[lowered.result_count:], strict=False):
             if not replaced.holds(holder.attributes.get(name)):
-                settled(value)          # or raises, before anything is written
+                settled(value)          # raises before anything is written
         for index, value in zip(lowered.changed, results[end:], strict=True):
             holder, name = lowered.sources[index]
             old = holder.attributes[name]
@@ -281,7 +283,7 @@ class MethodRun:
             with noting_copies() as copies:
                 recorded = variant.executor.record([*arguments, *state], chosen, seed=int(generator().integers(2 ** 31)))
             seeds = per_leaf(recorded.outputs[:lowered.result_count], cotangents)
-            rest = sum(map(leaves, recorded.outputs[lowered.result_count:]))       # takes no part
+            rest = sum(map(leaves, recorded.outputs[lowered.result_count:]))       # gets no cotangents
             gradients = dict(zip(chosen, recorded.backward([*seeds, *[None] * rest]), strict=True)) if chosen else {}
             if lowered.by_reference:
                 self.put_back_originals(lowered, recorded.outputs, copies, state, arguments)
@@ -293,12 +295,12 @@ class MethodRun:
 
 
 def all_arrays(values: Sequence[Any]) -> bool:
-    """Are all values arrays of NumPy, as they nearly always are?"""
+    """Are all values NumPy arrays? (the usual case)"""
     return all([type(each) is np.ndarray for each in values])
 
 
 def parts(gradient: Any, value: Any, array: Any) -> Iterator[Any]:
-    """The gradients of an array in that of a value that is it, or holds it."""
+    """The gradients of an array in the gradient of a value that is the array, or contains it."""
     if value is array:
         yield gradient
     elif isinstance(value, list | tuple | dict) and gradient is not None:
@@ -307,13 +309,13 @@ def parts(gradient: Any, value: Any, array: Any) -> Iterator[Any]:
 
 
 def total(gradients: Sequence[Any]) -> Any:
-    """The sum of gradients; None where there is none."""
+    """The sum of gradients; None if there are none."""
     present = [each for each in gradients if each is not None]
     return reduce(np.add, present) if present else None
 
 
 def per_leaf(outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-    """Cotangents, one per tensor of the outputs, with None for each number or word among them. Raises RunError for too many or too few."""
+    """Cotangents, one per tensor of the outputs, and None for each number or string among them. Raises RunError for too many or too few."""
     tensors = [is_array(leaf) for leaf in leaves_in(outputs)]
     if len(cotangents) != sum(tensors):
         raise RunError(f"expected {sum(tensors)} cotangents, got {len(cotangents)}", code="E0503")
@@ -322,7 +324,7 @@ def per_leaf(outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
 
 
 def leaves_in(value: Any) -> Iterator[Any]:
-    """What nested lists, tuples and dicts hold, as `distributed` takes them apart."""
+    """The leaves of nested lists, tuples and dicts, in the order of `distributed`."""
     if isinstance(value, list | tuple | dict):
         for each in parts_of(value):
             yield from leaves_in(each)
@@ -331,13 +333,13 @@ def leaves_in(value: Any) -> Iterator[Any]:
 
 
 def source_of(function: Function) -> str:
-    """The lines of a method in the archive's code, without the indentation of its class."""
+    """The source lines of a method in the archive's code, without the indentation of the class."""
     first, last = function.definition.lineno, function.definition.end_lineno or function.definition.lineno
     return dedent("".join(f"{function.place.line(number)}\n" for number in range(first, last + 1)))
 
 
 class Parameters:
-    """What a method takes besides its instance: names, and defaults."""
+    """The parameters of a method besides its instance: names, and defaults."""
 
     def __init__(self, function: Function) -> None:
         declared = signature(function)
@@ -399,6 +401,6 @@ class Caller:
 
 
 def call_method(library: Library, instance: Object, name: str, arguments: Sequence[Any]) -> Any:
-    """Call a method node by node, on an instance that has not all its attributes yet."""
+    """Call a method node by node, on an instance that does not have all its attributes yet."""
     return Caller(library).run(library.method(instance.type, name), [instance, *arguments])
 

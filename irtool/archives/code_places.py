@@ -1,4 +1,4 @@
-"""Where in an archive's code a node stands, and where that was in the source that it is made from: `.debug_pkl` says so."""
+"""The place of a node in an archive's code, and in the source from which torch made the code, which `.debug_pkl` records."""
 from __future__ import annotations
 
 import re
@@ -18,7 +18,7 @@ WITH_TABLE = "FORMAT_WITH_STRING_TABLE"
 
 
 class Code(SourceFile):
-    """The code of an archive, of which each node names a file and a line."""
+    """The code of an archive; the comment of each node names a file and a line of it."""
 
     __slots__ = ("archive", "_rows")
 
@@ -43,7 +43,7 @@ class Code(SourceFile):
         return Diagnostic("error", message, unit.place, number, column + 1, notes=[] if note is None else [note])
 
     def original(self, path: str, offset: int) -> Diagnostic | None:
-        """A note about the source that the byte of a file of code is made from; None where the archive does not say."""
+        """A note about the original source of the byte `offset` of a file of code; None if the archive does not record it."""
         try:
             offsets, ranges, words = self.rows(path)
             (parts, file, first), start, end = ranges[bisect_right(offsets, offset) - 1]
@@ -54,11 +54,11 @@ class Code(SourceFile):
             source = SourceFile(words(file) or "<trace>", text, max(first, 1))
             column = start - (before.rfind("\n") + 1) + 1
             return Diagnostic("note", "this is made from", source, source.first_line + before.count("\n"), column, column + end - start)
-        except (Error, TypeError, ValueError, IndexError, AttributeError):        # it is a hint, and may be damaged
+        except (Error, TypeError, ValueError, IndexError, AttributeError):        # the records are only a hint, and may be damaged
             return None
 
     def rows(self, path: str) -> tuple[list[int], list[Any], Any]:
-        """Offsets in a file of code, the source of each, and what numbers of strings mean. Raises Error."""
+        """Offsets in a file of code, the original source of each, and the table of strings. Raises Error."""
         if path not in self._rows:
             record = f"code/{path}.py.debug_pkl"
             content = unpickle(self.archive.container.read(record), record, self.archive)
@@ -74,5 +74,5 @@ class Code(SourceFile):
 
 
 def offset_of(place: SourceFile, number: int, column: int) -> int:
-    """The byte at a line (from 1) and a column (from 0) of a file."""
+    """The byte offset of a line (from 1) and a column (from 0) of a file."""
     return sum([len(place.line(each).encode()) + 1 for each in range(1, number)]) + len(place.line(number)[:column].encode())

@@ -1,7 +1,7 @@
 """The zip of an archive: records by name, checked against the file before any is read.
 
-Every record lies under one root folder, the first entry's; the names below it are keys, never paths. What a record declares (sizes, the
-place of its bytes, its checksum) is compared with the file, since the file is somebody else's.
+Every record is in one root folder, that of the first entry; the names below it are keys, never paths. Sizes, offsets and checksums that a
+record declares are compared with the file, since the file may come from anywhere.
 """
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from irtool.ir.errors import Error
 from irtool.ir.source import quoted
 
 INFLATED, INFLATION = 64 << 20, 100
-"""All records together may inflate to so many bytes, and to so many more for each byte of the file."""
+"""All records together may inflate to this many bytes, plus this many for each byte of the file."""
 MAX_TEXT = 1 << 28
-"""Pickles and code are at most so long, in bytes."""
+"""The largest size of pickles and of code, in bytes."""
 LOCAL = struct.Struct("<4sHHHHHIIIHH")
 """A local header: signature, versions, flags, method, time, date, checksum, two sizes, lengths of the name and of the extra field."""
 
@@ -33,13 +33,13 @@ MARKS = (
     ("model.weights.h5", "a model of Keras"), ("AndroidManifest.xml", "an Android application"), ("META-INF/MANIFEST.MF", "a Java archive"),
     ("[Content_Types].xml", "an Office document"), ("WHEEL", "a Python package"), ("mimetype", "a document"),
 )
-"""A record, in whatever folder -> what the zip is."""
+"""A record, in any folder -> a description of zips that have it."""
 
 
 def in_memory(source: str | os.PathLike[str] | bytes | BinaryIO) -> tuple[Any, str]:
-    """A file, mapped copy-on-write, or a copy of bytes or of what a binary file object gives; and its name.
+    """The memory of a file, mapped copy-on-write, or a copy of bytes or of a binary file object's content; and a name.
 
-    Raises Error; OSError where a file cannot be read.
+    Raises Error; OSError if a file cannot be read.
     """
     if isinstance(source, str | os.PathLike):
         name = os.fspath(source)
@@ -57,7 +57,7 @@ def in_memory(source: str | os.PathLike[str] | bytes | BinaryIO) -> tuple[Any, s
 class Container:
     """The records of one archive.
 
-    `memory` holds the whole file: mapped copy-on-write where the source is a path, so that what is written never reaches the file.
+    `memory` is the whole file: mapped copy-on-write if the source is a path, so that writes never reach the file.
     """
 
     def __init__(self, memory: Any, name: str) -> None:
@@ -71,7 +71,7 @@ class Container:
 
     @classmethod
     def of(cls, source: str | os.PathLike[str] | bytes | BinaryIO) -> Container:
-        """The container in a file, in bytes, or in a binary file object. Raises Error; OSError where a file cannot be read."""
+        """The container of a file, of bytes, or of a binary file object. Raises Error; OSError if a file cannot be read."""
         return cls(*in_memory(source))
 
     def _open(self) -> zipfile.ZipFile:
@@ -85,7 +85,7 @@ class Container:
         return file
 
     def _check(self) -> None:
-        """Take over the records under the root. Raises Error where names, sizes or places cannot be."""
+        """Collect the records under the root. Raises Error for impossible names, sizes or offsets."""
         entries = self._file.infolist()
         inside = sum([info.file_size for info in entries])
         if inside > INFLATED + INFLATION * self.byte_count:
@@ -111,7 +111,7 @@ class Container:
         if name.startswith("/") or "\\" in name or "\0" in name or any(part in ("", ".", "..") for part in parts) or ":" in parts[0]:
             self.fail(name, "is no name of a record")
         if parts[0] != self.root or name.endswith("/"):
-            return      # torch does not see them
+            return      # torch does not see these records
         key = "/".join(parts[1:])
         if key in self.records:
             self.fail(name, "stands in the file twice")
@@ -131,15 +131,15 @@ class Container:
         return record in self.records
 
     def names(self, prefix: str = "") -> list[str]:
-        """Names of records, below the root."""
+        """The names of the records, below the root."""
         return [name for name in self.records if name.startswith(prefix)]
 
     def size(self, record: str) -> int:
-        """Bytes of a record, when it is not compressed any more."""
+        """The size of a record in bytes, after decompression."""
         return self.records[record].file_size
 
     def start(self, record: str) -> int | None:
-        """Where the bytes of a stored record start in `memory`; None of a compressed one. Raises Error."""
+        """The offset of a stored record in `memory`; None for a compressed one. Raises Error."""
         info = self.records[record]
         if info.compress_type != zipfile.ZIP_STORED:
             return None
@@ -153,7 +153,7 @@ class Container:
         return start
 
     def read(self, record: str) -> bytes:
-        """All bytes of a record. Raises Error for a missing or damaged one (its checksum is compared)."""
+        """The bytes of a record. Raises Error for a missing or damaged one (its checksum is compared)."""
         info = self.records.get(record)
         if info is None:
             raise DamagedError(f"{self.name}: the record '{quoted(record)}' is missing", code="E0711")
@@ -170,7 +170,7 @@ class Container:
         return data
 
     def text(self, record: str, limit: int = MAX_TEXT) -> str:
-        """A record of text. Raises Error for one that is longer than `limit` bytes, or no UTF-8."""
+        """A record that is text. Raises Error if it is longer than `limit` bytes, or no UTF-8."""
         if record in self.records and self.size(record) > limit:
             self.fail(record, f"is longer than {limit} bytes")
         try:
@@ -181,7 +181,7 @@ class Container:
 
 
 class _Window(io.RawIOBase):
-    """Memory as a file, for zipfile."""
+    """Memory as a file object, for zipfile."""
 
     def __init__(self, memory: Any, size: int) -> None:
         self.memory = memory
@@ -212,7 +212,7 @@ class _Window(io.RawIOBase):
 
 
 def described(names: Sequence[str]) -> str:
-    """What a zip with these files is, if it is one of the well-known kinds."""
+    """A description of a zip with these records, if it is of a well-known kind."""
     known = {part for each in names for part in (each, each.partition("/")[2], each.rpartition("/")[2])}
     what = next((what for mark, what in MARKS if mark in known), "")
     if not names:

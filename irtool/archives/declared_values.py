@@ -1,4 +1,4 @@
-"""Values of attributes and arguments, compared with the types that an archive declares."""
+"""Comparison of attributes and arguments with the types that an archive declares."""
 from __future__ import annotations
 
 from collections import namedtuple
@@ -33,11 +33,11 @@ from irtool.torchscript.meanings import Enumeration
 WORDS: dict[str, tuple[type, ...]] = {
     "int": (int,), "float": (float, int), "bool": (bool,), "complex": (complex, float, int), "str": (str,), "None": (type(None),),
     "NoneType": (type(None),), "Device": (str,), "Scalar": (int, float, complex), "number": (int, float, complex)}
-"""Type without elements -> the classes of its values. A type that is not here fits every value."""
+"""Type without elements -> the classes of its values. A type that is not listed fits every value."""
 
 
 def check_attributes(container: Container, library: Library, definition: ClassDefinition, state: Mapping[Any, Any]) -> dict[str, Any]:
-    """The attributes that a class declares, out of the state of an instance. Raises Error for a missing one, or one of another type."""
+    """The attributes that a class declares, from the state of an instance. Raises Error if one is missing, or has another type."""
     attributes: dict[str, Any] = {}
     for name in definition.declared:
         type = definition.attributes[name]
@@ -53,7 +53,7 @@ def check_attributes(container: Container, library: Library, definition: ClassDe
 
 
 def fits(value: Any, type: Type, library: Library, seen: set[tuple[int, str]]) -> bool:
-    """Is a value of a type? Containers are looked into, each once."""
+    """Has a value this type? Elements of containers are compared too, each container once."""
     if isinstance(type, OptionalType):
         return value is None or fits(value, type.element, library, seen)
     if isinstance(type, UnionType):
@@ -75,7 +75,7 @@ def fits(value: Any, type: Type, library: Library, seen: set[tuple[int, str]]) -
 
 
 def is_interface(type: Type, library: Library) -> bool:
-    """Is a type an interface of the archive, which several classes may have?"""
+    """Is the type an interface of the archive, which several classes may implement?"""
     definition = library.class_called(str(type))
     return isinstance(definition, ClassDefinition) and definition.is_interface
 
@@ -90,13 +90,13 @@ def _items_fit(value: Any, type: Type, is_fit: Callable[[Any, Type], bool]) -> b
 
 
 def type_of(value: Any) -> str:
-    """What a value is, in messages."""
+    """The type of a value, for messages."""
     return "tensor" if is_array(value) else str(value.type) if isinstance(value, Object | Packed) else type(value).__name__
 
 
 @lru_cache(256)
 def tuple_class(title: str, names: tuple[str, ...]) -> Any:
-    """Python's class for named tuples with these fields; its tuples can be pickled, though no module has the class."""
+    """Python's class for named tuples with these fields; its tuples can be pickled, though no module defines the class."""
     made: Any = namedtuple
     made = made(title, names, rename=True)
     made.__reduce__ = lambda self: (named_tuple, (title, names, tuple(self)))
@@ -104,12 +104,12 @@ def tuple_class(title: str, names: tuple[str, ...]) -> Any:
 
 
 def named_tuple(title: str, names: tuple[str, ...], values: tuple[Any, ...]) -> Any:
-    """A named tuple out of a pickle."""
+    """A named tuple from a pickle."""
     return tuple_class(title, names)(*values)
 
 
 def named(value: Any, type: Type, library: Library) -> Any:
-    """A result as a caller gets it: tuples whose class names their fields are of a class of that name in Python, too."""
+    """A result for the caller: tuples whose class names the fields become named tuples of a class of that name."""
     if isinstance(type, TupleType) and isinstance(value, tuple):
         elements = tuple([named(item, each, library) for item, each in zip(value, type.elements, strict=True)])
         if not isinstance(type, NamedTupleType):
@@ -126,14 +126,14 @@ def named(value: Any, type: Type, library: Library) -> Any:
 
 
 class Member(EnumMember):
-    """A member of an enumeration as a caller gets it: with its value."""
+    """A member of an enumeration for the caller: with its value."""
 
     __slots__ = ("value",)
     value: Any
 
 
 def is_plain(type: Type) -> bool:
-    """Are values of a type as a caller gets them: without instances, members of enumerations, and names of fields?"""
+    """Need values of this type no conversion for the caller? True without instances, members of enumerations, and names of fields."""
     if isinstance(type, OptionalType | ListType):
         return is_plain(type.element)
     if isinstance(type, TupleType):
@@ -144,8 +144,8 @@ def is_plain(type: Type) -> bool:
 
 
 def outward(value: Any, library: Library, view: Callable[[Object], Any]) -> Any:
-    """A value as a caller gets it: instances behind `view`, members of enumerations with their values; the value itself where it holds
-    none of these."""
+    """A value for the caller: instances behind `view`, members of enumerations with their values; the value itself if it contains
+    neither."""
     if isinstance(value, Object):
         return view(value)
     if isinstance(value, EnumMember):
@@ -165,7 +165,7 @@ def outward(value: Any, library: Library, view: Callable[[Object], Any]) -> Any:
 
 
 def inward(value: Any) -> Any:
-    """A value that a caller gives: instances themselves, for what users see of them."""
+    """A value from the caller: each view is replaced by the instance that it shows."""
     if isinstance(value, list | tuple) and type(value) in (list, tuple):
         return type(value)([inward(each) for each in value])
     if isinstance(value, dict):
@@ -174,14 +174,14 @@ def inward(value: Any) -> Any:
 
 
 class View:
-    """What users see of an instance."""
+    """The object that users see of an instance."""
 
     __slots__ = ("_instance",)
     _instance: Object
 
 
 def holds_instance(value: Any) -> bool:
-    """Is it an instance, or does it hold one?"""
+    """Is the value an instance, or does it contain one?"""
     if isinstance(value, list | tuple | dict):
         return any(map(holds_instance, value.values() if isinstance(value, dict) else value))
     return isinstance(value, Object)

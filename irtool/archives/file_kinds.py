@@ -1,4 +1,4 @@
-"""What a file is, by its bytes: an archive, weights alone, or text."""
+"""The kind of a file, recognised by its bytes: an archive, weights, or text."""
 from __future__ import annotations
 
 from typing import Any
@@ -14,11 +14,11 @@ from irtool.ops.array_library import np
 
 ZIP = b"PK\x03\x04", b"PK\x05\x06"
 ZIP_END, ZIP_TAIL = b"PK\x05\x06", 65_557
-"""How the last record of a zip begins, and how far it may be from the end."""
+"""The beginning of a zip's last record, and its largest distance from the end."""
 
 
 def content_of(memory: Any, name: str) -> Archive | npz.Archive | None:
-    """The archive, or the arrays, in a file; None where it is neither, so text. Raises Error."""
+    """The archive, or the arrays, in a file; None for other files, which may be text. Raises Error."""
     start = bytes(memory[:262])
     if start[:len(MAGIC)] == MAGIC:
         return read_legacy(memory, name)
@@ -50,7 +50,7 @@ def is_npz(memory: Any) -> bool:
 def weights_in(memory: Any, name: str, has_attributes: bool = False) -> npz.Archive:
     """The arrays of a file of weights, or the state of an archive's module. Raises Error.
 
-    has_attributes: of a module everything that has a form in an .npz, not only parameters and buffers.
+    has_attributes: of a module, all attributes that an .npz can contain, not only parameters and buffers.
     """
     content = content_of(memory, name)
     if content is None:
@@ -64,13 +64,13 @@ def weights_in(memory: Any, name: str, has_attributes: bool = False) -> npz.Arch
     for key, value in module.named_attributes():
         try:
             weights.put(key, value)
-        except Error:       # no text of a graph has a value of its type
+        except Error:       # an .npz has no form for a value of this type
             pass
     return weights
 
 
 def state_of(module: ScriptModule) -> npz.Archive:
-    """Parameters and buffers by dotted name; those that the file has as bfloat16 are noted."""
+    """Parameters and buffers by dotted name, with the names of those that are bfloat16 in the file."""
     state = module.state_dict()
     rounded = [storage.array for storage in module._program.archive.storages("data") if storage.dtype == "bfloat16"]
     return npz.Archive(state, bfloat16={name for name, array in state.items()

@@ -1,6 +1,8 @@
-"""Methods of a module as graphs that may be rewritten and written again: calls opened, attributes as inputs, outputs or constants.
+"""Methods of a module as graphs that passes can rewrite and that can be saved: calls are inlined, attributes are inputs, outputs or
+constants.
 
-`frozen(module)` is `torch.jit.freeze`: what no method writes becomes a constant. `flattened(module)` makes no decision about attributes.
+`frozen(module)` is `torch.jit.freeze`: attributes that no method writes become constants. `flattened(module)` makes no attribute a
+constant.
 """
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class FlatModule:
-    """Methods, and the attributes that they read or write, by where these are in the module."""
+    """Methods, and the attributes that they read or write, by path in the module."""
 
     def __init__(self, name: str, methods: Sequence[Method], attributes: dict[Path, Held], library: Library) -> None:
         self.library = library
@@ -43,10 +45,10 @@ class FlatModule:
 
 
 def frozen(module: ScriptModule, preserve: Iterable[str] = ()) -> FlatModule:
-    """`forward` and the methods of `preserve`, with constants for attributes that none of them writes and `preserve` does not name.
+    """`forward` and the methods in `preserve`, with constants for attributes that none of them writes and `preserve` does not name.
 
-    Raises RunError for a module that trains, for a name in `preserve` that is none of its own; UnsupportedError for methods that hand
-    instances around.
+    Raises RunError for a module in training mode, and for a name in `preserve` that the module does not have; UnsupportedError for methods
+    whose instances are known only when they run.
     """
     if isinstance(preserve, str):
         raise RunError(f"freeze: preserve={preserve!r}: expected a list of names", code="E0402")
@@ -76,14 +78,14 @@ def frozen(module: ScriptModule, preserve: Iterable[str] = ()) -> FlatModule:
 
 
 def flattened(module: ScriptModule) -> FlatModule:
-    """All methods of the module itself, which read and write attributes as ever. Raises UnsupportedError."""
+    """All methods of the module itself, with attributes that are read and written as before. Raises UnsupportedError."""
     every = {(id(instance), name): (*path, name) for path, instance in instances_of(module._instance)
              for name, value in instance.attributes.items() if not isinstance(value, Object)}
     return flat(module, module.methods(), every)
 
 
 def flat(module: ScriptModule, names: Sequence[str], stays: dict[Place, Path]) -> FlatModule:
-    """Methods by name; `stays`: attributes that are no constants."""
+    """Methods by name; `stays`: attributes that do not become constants."""
     definition = module._program.library.definition(module._instance.type)
     if any(definition.lists.get(f"__forward_{which}__") for which in ("pre_hooks", "hooks")):
         raise UnsupportedError("the module has hooks, which rewritten modules have not: not supported", code="E0404")
@@ -117,7 +119,7 @@ def flat(module: ScriptModule, names: Sequence[str], stays: dict[Place, Path]) -
 
 
 def lowered_method(module: ScriptModule, name: str, varying: set[Place]) -> Lowered:
-    """A method without instances. Raises UnsupportedError where it hands them around."""
+    """A method as a graph without instances. Raises UnsupportedError if its instances are known only when it runs."""
     try:
         return Lowered(module._program.library, module._program.library.method(module._instance.type, name), module._instance, varying)
     except UnknownInstance as unknown:
@@ -125,7 +127,7 @@ def lowered_method(module: ScriptModule, name: str, varying: set[Place]) -> Lowe
 
 
 def frozen_graph(method: Lowered, varying: set[Place]) -> tuple[list[tuple[Object, str]], Graph]:
-    """A method's graph with constants for what does not vary, and the attributes that are inputs behind its arguments."""
+    """A method's graph, with constants for attributes that do not vary; the others are inputs after its arguments."""
     graph = clone_graph(method.graph)
     graph.block.set_outputs(graph.outputs[:method.result_count + len(method.assigned)])
     first = len(graph.inputs) - len(method.sources)
@@ -137,7 +139,7 @@ def frozen_graph(method: Lowered, varying: set[Place]) -> tuple[list[tuple[Objec
 
 
 def sharing(read: dict[Place, tuple[Object, str]], varying: set[Place]) -> set[Place]:
-    """Attributes that share memory with one that varies."""
+    """The attributes that share memory with one that varies."""
     places = {id(array): place for place, (holder, key) in read.items() for array in arrays_in(holder.attributes[key])}
     groups = overlapping([array for holder, key in read.values() for array in arrays_in(holder.attributes[key])])
     shared: set[Place] = set()
@@ -154,7 +156,7 @@ def place_of(attribute: tuple[Object, str]) -> Place:
 
 
 def at(module: ScriptModule, path: Path) -> tuple[Object, str]:
-    """The instance and the attribute at a path."""
+    """The instance and the name of the attribute at a path."""
     holder = module._instance
     for part in path[:-1]:
         holder = holder.attributes[part]
@@ -162,7 +164,7 @@ def at(module: ScriptModule, path: Path) -> tuple[Object, str]:
 
 
 def held(module: ScriptModule, holder: Object, name: str) -> Held:
-    """An attribute with all that an archive says of it."""
+    """An attribute, with its declarations in the archive."""
     definition = module._program.library.definition(holder.type)
     value = holder.attributes[name]
     kind = next((each for each in ("__parameters__", "__buffers__") if name in definition.lists.get(each, ())), "")
@@ -171,10 +173,10 @@ def held(module: ScriptModule, holder: Object, name: str) -> Held:
 
 
 def instances_of(root: Object) -> list[tuple[Path, Object]]:
-    """Instances by their place, outer ones first, each once."""
+    """Instances by path, outer ones first, each once."""
     known: list[tuple[Path, Object]] = [((), root)]
     seen = {id(root)}
-    for path, instance in known:        # grows
+    for path, instance in known:        # more instances are added during the loop
         for name, value in instance.attributes.items():
             if isinstance(value, Object) and id(value) not in seen:
                 seen.add(id(value))

@@ -1,4 +1,4 @@
-"""Inputs become constants: `freeze` of a graph, and the methods of a module as graphs of their arguments alone."""
+"""Inputs as constants: `freeze` of a graph, and methods of a module as graphs of their arguments alone."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -36,8 +36,8 @@ def freeze(graph: Graph | Module, values: Mapping[str | int, Any]) -> Graph:
     """A new graph in which inputs are constants: they leave its signature, the others keep their order.
 
     values: arrays and Python values by the names of inputs (`x` for `%x.1`, too) or by their positions among those of `graph`. They are
-    copied: what is written into them later does not reach the graph, and what the graph writes into them does not stay.
-    Raises RunError for names and positions of no input and for values that do not fit, UnsupportedError for those no constant can hold.
+    copied: later writes into them do not change the graph, and writes of the graph into them are lost after each run.
+    Raises RunError for unknown names and positions and for values that do not fit, UnsupportedError for values that cannot be constants.
     """
     graph = clone_graph(check_graph("freeze", graph))
     names = Names(graph.inputs)
@@ -62,9 +62,9 @@ def freeze(graph: Graph | Module, values: Mapping[str | int, Any]) -> Graph:
 
 
 def on_shared_memory(build: Builder, by_place: dict[int, Any]) -> dict[int, Any]:
-    """The values, with arrays that share memory replaced by views of one tensor, so that a write into the one reaches the others.
+    """The values, with arrays that share memory as views of one tensor, so that a write into one reaches the others.
 
-    Raises UnsupportedError for arrays of several dtypes on one memory.
+    Raises UnsupportedError if arrays that share memory have several dtypes.
     """
     views: dict[int, Value] = {}        # by the id of an array
     for group in overlapping([each for value in by_place.values() for each in arrays_in(value)]):
@@ -84,7 +84,7 @@ def on_shared_memory(build: Builder, by_place: dict[int, Any]) -> dict[int, Any]
 
 
 def with_views(value: Any, views: Mapping[int, Value]) -> Any:
-    """A value with arrays replaced, inside lists, tuples and dicts, too."""
+    """A value in which arrays are replaced by views, also in lists, tuples and dicts."""
     if isinstance(value, list | tuple):
         return type(value)([with_views(each, views) for each in value]) if type(value) in (list, tuple) else value
     if isinstance(value, dict):
@@ -93,12 +93,12 @@ def with_views(value: Any, views: Mapping[int, Value]) -> Any:
 
 
 def view_of(whole: Any, array: Any, offset: int) -> Any:
-    """What of a one-dimensional array stands where `array` does in its memory, `offset` elements from its begin."""
+    """The view of a one-dimensional tensor that corresponds to `array`, `offset` elements from the tensor's beginning."""
     return np.lib.stride_tricks.as_strided(whole[offset:], array.shape, array.strides)
 
 
 def constant_of(build: Builder, value: Any, type: Type, is_written: bool, what: str) -> Value:
-    """A value in a graph, of arrays a copy; each run has a copy of its own of what is written. Raises UnsupportedError."""
+    """A value as a value of the graph. Arrays are copied; if they are written into, once per run. Raises UnsupportedError."""
     if isinstance(value, Value):
         return value
     if isinstance(type, OptionalType) and value is not None:
@@ -126,9 +126,10 @@ def constant_of(build: Builder, value: Any, type: Type, is_written: bool, what: 
 
 
 def standalone(module: ScriptModule, method: str = "forward") -> Graph:
-    """A method as a graph of its arguments alone: the attributes that it reads are constants, what it writes into them does not stay.
+    """A method as a graph of its arguments alone: the attributes that it reads are constants; its writes into them are lost.
 
-    Raises RunError for a name of no method, UnsupportedError where the method hands instances around, or reads what no constant can hold.
+    Raises RunError for an unknown method, UnsupportedError if its instances are known only when it runs, or if it reads an attribute that
+    cannot be a constant.
     """
     run = module.method(method)
     try:
@@ -146,7 +147,7 @@ def standalone(module: ScriptModule, method: str = "forward") -> Graph:
 
 
 def with_constants(lowered: Lowered) -> Graph:
-    """A lowered method whose attributes are constants, and which gives its results alone. Raises UnsupportedError."""
+    """A lowered method with constants for its attributes, and only its results as outputs. Raises UnsupportedError."""
     graph = clone_graph(lowered.graph)
     graph.block.set_outputs(graph.outputs[:lowered.result_count])
     remove_dead_nodes(graph)

@@ -1,4 +1,4 @@
-"""What is in an archive: versions, classes, weights, operators and what is known of each, files beside."""
+"""The content of an archive: versions, classes, weights, operators and what irtool supports of each, and other records."""
 from __future__ import annotations
 
 from collections import Counter
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def inspected_weights(weights: npz.Archive, file: str) -> dict[str, Any]:
-    """The content of a file of weights, in the same form."""
+    """The content of a file of weights, in the form that `inspected` has."""
     return {"schema": 1, "file": file, "kind": "weights", "format_version": None, "producer": "", "classes": [],
             "weights": [row(name, array, None) | ({"dtype": "bfloat16"} if name in weights.bfloat16 else {})
                         for name, array in weights.arrays.items()],
@@ -28,14 +28,14 @@ def inspected_weights(weights: npz.Archive, file: str) -> dict[str, Any]:
 
 
 def row(name: str, array: Any, is_parameter: bool | None) -> dict[str, Any]:
-    """What is said of an array."""
+    """The entry of an array."""
     stored = array.int_repr() if isinstance(array, Quantized) else array
     return {"name": name, "dtype": str(array.dtype).removeprefix("torch."), "shape": list(stored.shape), "bytes": int(stored.nbytes),
             "is_parameter": is_parameter}
 
 
 def inspected(module: ScriptModule) -> dict[str, Any]:
-    """The content of a module's archive, as JSON has it. Nothing runs but the front end, on every method of every class of an instance."""
+    """The content of a module's archive, as JSON. Only the front end runs, on every method of every class that has an instance."""
     archive = module._program.archive
     container = archive.container
     operators, problems = operators_of(module)
@@ -55,7 +55,7 @@ def inspected(module: ScriptModule) -> dict[str, Any]:
 
 
 def producer(archive: Archive) -> str:
-    """What the file says about what wrote it: torch writes `PyTorch` and a version into the module's `producer` records, if any."""
+    """The program that wrote the file, if the file says it: torch writes `PyTorch` and a version into the record `producer`."""
     for record in (".data/producer", "producer"):
         if record in archive.container:
             return archive.container.text(record, 200).strip()
@@ -84,13 +84,13 @@ def classes_of(module: ScriptModule) -> list[ClassDefinition]:
 
 
 def described(definition: ClassDefinition) -> dict[str, Any]:
-    """A class: its methods, its attributes with their types."""
+    """The entry of a class: its methods, and its attributes with their types."""
     return {"name": str(definition.type), "methods": list(definition.methods),
             "attributes": {name: str(definition.attributes[name]) for name in definition.declared}}
 
 
 def operators_of(module: ScriptModule) -> tuple[list[dict[str, Any]], list[str]]:
-    """The operators of all methods, by how often they stand there, and what is wrong with methods that do not compile."""
+    """The operators of all methods, with the number of their calls, and the errors of methods that do not compile."""
     counts: Counter[str] = Counter()
     problems: list[str] = []
     done: set[str] = set()
@@ -108,18 +108,18 @@ def operators_of(module: ScriptModule) -> tuple[list[dict[str, Any]], list[str]]
 
 
 def gradient_of(op: Op | None, name: str) -> str:
-    """`yes`, `none` where there is none to have, `missing` where irtool has none."""
+    """`yes`; `none` if the operator has no gradient; `missing` if irtool does not have its gradient."""
     if op is None:
         return "missing"
-    names = {name, *op.names}       # of what writes, the plain operator has the gradient
+    names = {name, *op.names}       # an in-place operator has the gradient of the plain one
     if names & op.formulas.keys():
         return "yes"
-    is_plain = op.family in ("list", "dict", "string", "scalar")        # gradients follow lists by place
+    is_plain = op.family in ("list", "dict", "string", "scalar")        # gradients follow lists by position
     return "none" if is_plain or names & op.no_gradient.keys() else "missing"
 
 
 def op_of(name: str) -> Op | None:
-    """The stanza of an overload; None where there is none."""
+    """The stanza of an overload; None if it has none."""
     try:
         return overload(name).op
     except (Error, KeyError):
@@ -127,7 +127,7 @@ def op_of(name: str) -> Op | None:
 
 
 def count_operators(module: ScriptModule, graph: Graph, counts: Counter[str], done: set[str]) -> None:
-    """Those of one method, and of the functions that it calls, each once."""
+    """Count the operators of one method, and of the functions that it calls, each once."""
     todo = [graph]
     while todo:
         for node in todo.pop().walk():

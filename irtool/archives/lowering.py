@@ -1,7 +1,8 @@
-"""A method of an instance as a graph of arrays: what it reads of the instance becomes inputs, what it writes becomes outputs.
+"""A method of an instance as a graph of arrays: attributes that it reads become inputs, attributes that it writes become outputs.
 
-The instances behind `self` are known when a method is lowered, so `self.encoder.weight` is one place however many paths lead to it.
-Numbers, strings and None that the method only reads are constants (`opening.py`); `Lowered.fits` says whether they are still the same.
+The instances that a method reaches from `self` are known when it is lowered, so `self.encoder.weight` is one attribute on whatever path it
+is reached. Numbers, strings and None that the method only reads are constants (`opening.py`); `Lowered.fits` tells whether the attributes
+still have these values.
 """
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ Place = tuple[int, str]
 
 
 class UnknownInstance(Exception):
-    """Which instance an attribute belongs to shows only when the graph runs. `read`: as of Lowered."""
+    """Only the run decides to which instance an attribute belongs. `read`: as in Lowered."""
 
     read: Sequence[tuple[Object, str, Any]] = ()
 
@@ -30,12 +31,12 @@ class UnknownInstance(Exception):
 class Lowered:
     """A graph without instances.
 
-    Its inputs: the arguments of the method, then the attributes of `sources`. Its outputs: the results, then the new values of the
-    attributes of `assigned`, then the attributes of `changed`, into which it may have written.
+    Inputs: the arguments of the method, then the attributes of `sources`. Outputs: the results, then the new values of the attributes of
+    `assigned`, then the attributes of `changed`, into which the method may have written.
     """
 
     def __init__(self, library: Library, graph: Graph, root: Object, varying: Iterable[Place] = ()) -> None:
-        """varying: attributes that others write. Raises UnknownInstance; Error where the code is wrong."""
+        """varying: attributes that others write. Raises UnknownInstance; Error if the code is wrong."""
         opening = opened(library, graph, root, varying)
         self._library = library
         self.graph = opening.graph
@@ -45,7 +46,7 @@ class Lowered:
         self.changed: list[int] = []
         """Positions in `sources`."""
         self.read = opening.read
-        """Instances, numbers and words that the graph was made for."""
+        """The attributes (instances, numbers and strings) whose values the graph was made for."""
         self._objects = opening.objects
         self._inputs: dict[Place, Value] = {}
         self._written: dict[Place, Type] = {}
@@ -65,24 +66,24 @@ class Lowered:
         first = len(self.graph.inputs) - len(self.sources)
         aliases = Aliases(self.graph)
         self.shares = any(aliases.touched_inputs()[first:])
-        """May a result be, or look into, an attribute?"""
+        """May a result be an attribute, or share memory with one?"""
         if any(node_may_write(node) for node in self.graph.walk()):
             self.changed = [index for index, is_written in enumerate(aliases.touched_inputs(by_results=False)[first:]) if is_written]
         self.rebinds = any(node.kind in MUTATORS and not isinstance(node.inputs[0].type, TensorType) for node in self.graph.walk())
-        """May a list or dict hold other values than before?"""
+        """May a list or dict contain other values after the call?"""
         attributes = set(self.graph.inputs[first:])
         holds_state = [value for value in self.graph.outputs[self.result_count:]
                        if not isinstance(value.type, SimpleType) and not attributes.isdisjoint(aliases.roots(value))]
         self.by_reference = bool(self.changed and (holds_state or self.rebinds and any(map(holds_tensors, attributes))))
-        """Does it matter which array an attribute holds, and not only its elements?"""
+        """Does it matter which array an attribute is, and not only which elements it has?"""
         for index in self.changed:
             self.graph.block.add_output(self.graph.inputs[first + index])
 
     def fits(self) -> bool:
-        """Is everything still as the graph was made for?"""
+        """Have the attributes still the values for which the graph was made?"""
         return is_unchanged(self.read)
 
-    # -- which instance a value is
+    # -- the instance that a value is
     def _resolve(self, block: Block) -> None:
         objects = self._objects
         for node in block:
@@ -103,8 +104,8 @@ class Lowered:
 
     # -- attributes as values
     def _rewrite(self, block: Block, state: dict[Place, Value]) -> dict[Place, Value]:
-        """Replace what a block reads and writes of instances; `state` holds attributes as the block finds them. Gives them as it
-        leaves them."""
+        """Replace reads and writes of attributes in a block; `state` maps attributes to their values at its start. Returns the values at
+        its end."""
         state = dict(state)
         for node in block.nodes:
             if node.kind == "prim::GetAttr" and node.inputs[0] in self._objects:
@@ -126,14 +127,14 @@ class Lowered:
         return self._input(place, node.output.type)
 
     def _input(self, place: Place, type: Type) -> Value:
-        """The input that holds an attribute's value when the method is called."""
+        """The input for an attribute's value at the start of the call."""
         if place not in self._inputs:
             self._inputs[place] = self.graph.block.add_input(self.graph.fresh_id(), type)
             self.sources.append((self._holders[place[0]], place[1]))
         return self._inputs[place]
 
     def _rewrite_inside(self, node: Node, state: dict[Place, Value]) -> None:
-        """Attributes that a branch or a loop writes become its results, and what a loop carries."""
+        """Attributes that a branch or a loop writes become results of it, and loop-carried."""
         places = list(dict.fromkeys(self._places_written(node.blocks)))
         before = {place: state[place] if place in state else self._input(place, self._written[place]) for place in places}
         is_loop = node.kind == "prim::Loop"
@@ -156,7 +157,7 @@ class Lowered:
                     yield id(self._objects[node.inputs[0]]), attribute_name(node)
 
     def _drop_instances(self, block: Block) -> None:
-        """Nothing reads instances any more: the nodes that look them up go, last ones first."""
+        """Remove the nodes that look up instances, last ones first, since nothing reads them any more."""
         for node in reversed(block.nodes):
             for inner in node.blocks:
                 self._drop_instances(inner)
@@ -165,10 +166,10 @@ class Lowered:
 
 
 def is_unchanged(read: Sequence[tuple[Object, str, Any]]) -> bool:
-    """Have attributes still these values?"""
+    """Have the attributes still these values?"""
     return all([holder.attributes.get(name) is value for holder, name, value in read])
 
 
 def holds_tensors(value: Value) -> bool:
-    """Is it a list, tuple or dict of tensors?"""
+    """Is the value a list, tuple or dict that contains tensors?"""
     return isinstance(value.type, ListType | TupleType | DictType) and "Tensor" in value.type.text

@@ -1,4 +1,4 @@
-"""Graphs as methods in the code of an archive: names in full, tensors in `CONSTANTS`, attributes read from `self` and written into it."""
+"""Graphs as methods in the code of an archive: with full names, tensors in `CONSTANTS`, and reads and writes of attributes of `self`."""
 from __future__ import annotations
 
 import keyword
@@ -24,15 +24,15 @@ from irtool.torchscript.printing.literals import annotation, class_name, literal
 from irtool.torchscript.printing.to_python import Printer, Source, is_context
 
 FILE = "__torch__.irtool.functions"
-"""Where the functions are that methods call."""
+"""The module of the functions that methods call."""
 Path = tuple[str, ...]
-"""An attribute of an attribute of ... the module."""
+"""The path of an attribute: names of attributes, the first of the module."""
 
 
 class Method(NamedTuple):
     """A method to be written.
 
-    Its graph's inputs: arguments, then the attributes of `reads`. Its graph's outputs: the results, then the new values of `writes`.
+    Inputs of its graph: the arguments, then the attributes of `reads`. Outputs: the results, then the new values of `writes`.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Method(NamedTuple):
     reads: Sequence[Path] = ()
     writes: Sequence[Path] = ()
     defaults: Mapping[str, object] | None = None
-    """Of the arguments, by the names of the inputs; those of the graph itself where None."""
+    """Defaults of arguments by the names of inputs; None: those of the graph itself."""
 
     @property
     def argument_count(self) -> int:
@@ -55,7 +55,7 @@ class ArchiveSource(Source):
     """The functions of an archive, and the constants of all its code."""
 
     def __init__(self, library: Library | None) -> None:
-        """library: where the classes are that graphs mention by name."""
+        """library: defines the classes that graphs mention by name."""
         super().__init__()
         self.archive_library = library
         self.classes: dict[str, str] = {}
@@ -87,7 +87,7 @@ class ArchiveSource(Source):
         return known[1]
 
     def class_name(self, type: Type) -> str:
-        """The full name of a class, whose source is written, too. Raises UnsupportedError for one whose source is not known."""
+        """The full name of a class, whose source is added. Raises UnsupportedError if its source is not known."""
         if isinstance(type, NamedTupleType):
             name = self.archive_library.structure_named(type) if self.archive_library is not None else None
             if name is None:
@@ -109,22 +109,22 @@ class ArchiveSource(Source):
         return class_name(type)
 
     def object_class(self, type: Type) -> str:
-        """The full name of the class of an object that a method makes. Its methods are inlined: the source declares its attributes alone.
+        """The full name of the class of an object that a method makes, whose source is added: only attributes, since methods are inlined.
 
-        Raises UnsupportedError for a class whose source is not known.
+        Raises UnsupportedError if the source is not known.
         """
         name = class_name(type)
         if name not in self.classes:
             known = self.archive_library.class_called(name) if self.archive_library is not None else None
             if not isinstance(known, ClassDefinition):
                 raise UnsupportedError(f"the attributes of {name} are not in the text", code="E0606")
-            self.classes[name] = ""         # attributes may be of this class, too
+            self.classes[name] = ""         # its attributes may be of the class itself
             rows = [f"  {key} : {self.annotation(each)}" for key, each in known.attributes.items()]
             self.classes[name] = "\n".join([f"class {name.rpartition('.')[2]}:", *(rows or ["  pass"]), ""])
         return name
 
     def annotation(self, type: Type) -> str:
-        """How a type is written, with full names of classes."""
+        """The text of a type, with full names of classes."""
         return annotation(type, name_of=self.class_name)
 
     def call_of(self, name: str) -> str:
@@ -205,12 +205,12 @@ class MethodPrinter(Printer):
 
 
 def is_plain_name(name: str) -> bool:
-    """May the name of an attribute stand in code as it is?"""
+    """Can code contain the name of an attribute as it is?"""
     return name.isidentifier() and name.isascii() and not keyword.iskeyword(name)
 
 
 def attribute_text(path: Path) -> str:
-    """How code reads an attribute: `(self.sub).w`, `getattr(self, "0")`."""
+    """The text that reads an attribute: `(self.sub).w`, `getattr(self, "0")`."""
     text = "self"
     for name in path:
         text = f"{text if text == 'self' else f'({text})'}.{name}" if is_plain_name(name) else f"getattr({text}, {string(name)})"
@@ -218,5 +218,5 @@ def attribute_text(path: Path) -> str:
 
 
 def version_of(graphs: Sequence[Graph]) -> int:
-    """The least version of the format in which the operators of graphs mean what they mean today."""
+    """The least version of the format in which the graphs' operators have today's meaning."""
     return max([3, *[meaning_since(node.kind) for graph in graphs for node in graph.walk()]])

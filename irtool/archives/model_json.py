@@ -1,6 +1,6 @@
-"""Archives of torch 1.0 to 1.2: `model.json` lists modules and tensors, and each module's file holds its methods without a class.
+"""Archives of torch 1.0 to 1.2: `model.json` lists modules and tensors; the file of each module has its methods, but no class.
 
-Each module becomes a class of its own in code that the front end of all archives reads.
+Each module becomes a class in code that the front end of all archives reads.
 """
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ DTYPES = {"FLOAT": "float32", "DOUBLE": "float64", "FLOAT16": "float16", "UINT8"
           "INT32": "int32", "INT64": "int64", "BOOL": "bool"}
 
 BARE_NONE = re.compile(r"\bannotate\((\w+(?:\[\w+\])?), None\)")
-"""How torch 1.0 prints the None of an optional type."""
+"""The None of an optional type, as torch 1.0 prints it."""
 
 ARANGE = re.compile(r"(\btorch\.arange\([^()]*, dtype=)None\b")
-"""Before torch 1.3, arange without a dtype gave floats in methods, whatever its bounds."""
+"""Before torch 1.3, arange without a dtype returned floats in methods, whatever its bounds."""
 
 
 class OldArchive(Archive):
@@ -38,7 +38,7 @@ class OldArchive(Archive):
     def __init__(self, container: Container) -> None:
         super().__init__(container)
         self._texts: dict[str, str] = {}
-        """By path: the code of a module, as a class."""
+        """By path: the code of a module as a class."""
         try:
             model = json.loads(container.text(RECORD))
         except (ValueError, RecursionError) as error:
@@ -46,7 +46,7 @@ class OldArchive(Archive):
         self._model = self._part({"": model}, "", dict)
 
     def _part(self, row: Any, key: str, kind: type) -> Any:
-        """A member of a JSON object; an empty one where it is left out."""
+        """A member of a JSON object; an empty value if it is missing."""
         value = row.get(key, kind())
         if not isinstance(value, kind):
             self.container.fail(RECORD, f"'{key}' is a {type(value).__name__}, expected {kind.__name__}")
@@ -70,14 +70,14 @@ class OldArchive(Archive):
         return self.container.text(record) if record in self.container else None
 
     def new_code(self) -> dict[str, str]:
-        """The code by record, as archives have it since torch 1.3. Raises Error."""
+        """The code by record, in the form of archives since torch 1.3. Raises Error."""
         _ = self.root
         texts = {f"code/{path}.py": text for path, text in self._texts.items()}
         return texts | {f"code/{record.removeprefix(self.CODE)}": text for record, text in self.sources().items()}
 
     @cached_property
     def constants(self) -> tuple[Any, ...]:
-        """The tensors; those that the code calls `CONSTANTS.c0` and so on are among them."""
+        """The tensors, among them those that the code calls `CONSTANTS.c0` and so on."""
         return tuple([self._tensor_of(row) for row in self._rows(self._model, "tensors")])
 
     def _tensor_of(self, row: Any) -> Any:
@@ -108,7 +108,7 @@ class OldArchive(Archive):
         """The module. Raises Error."""
         modules = [self._part(self._model, "mainModule", dict)]
         parents = [-1]
-        for index, module in enumerate(modules):         # grows: users stand before what they use
+        for index, module in enumerate(modules):         # modules are added during the loop, after those that contain them
             modules += self._rows(module, "submodules")
             parents += [index] * (len(modules) - len(parents))
             if len(modules) > MAX_MODULES:
@@ -123,7 +123,7 @@ class OldArchive(Archive):
         return instance
 
     def _module(self, index: int, module: Any, below: dict[str, Object]) -> Object:
-        """The instance of a module, whose class has the methods of the module's file."""
+        """The instance of a module, with a class that has the methods of the module's file."""
         parameters, attributes = self._rows(module, "parameters"), self._rows(module, "attributes")
         types: dict[str, str] = {}
         state: dict[str, Any] = {}

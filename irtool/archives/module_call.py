@@ -1,4 +1,4 @@
-"""What a module does when it is called: `forward`, with the hooks of the archive before and behind it."""
+"""A call of a module: `forward`, with the archive's hooks before and after it."""
 from __future__ import annotations
 
 from irtool.ir.attribute import Attribute
@@ -9,11 +9,11 @@ from irtool.torchscript.class_definitions import ClassDefinition
 from irtool.torchscript.library import Library
 
 CALL = "__call__"
-"""The name of a call of the module, among its methods."""
+"""The name among the module's methods of a call of the module itself."""
 
 
 def graph_of_call(library: Library, definition: ClassDefinition) -> Graph:
-    """A graph that calls a module: each hook in front may give other arguments, each hook behind another result. Raises Error."""
+    """A graph that calls a module: hooks before it may replace the arguments, hooks after it the result. Raises Error."""
     forward = library.method(definition.type, "forward")
     before, behind = (definition.lists.get(f"__forward_{which}__", []) for which in ("pre_hooks", "hooks"))
     if not before and not behind:
@@ -45,5 +45,5 @@ def graph_of_call(library: Library, definition: ClassDefinition) -> Graph:
 
 
 def is_none(type: Type) -> bool:
-    """Is it the type of None?"""
+    """Is the type that of None?"""
     return str(type.key) in ("None", "NoneType")

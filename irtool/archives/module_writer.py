@@ -1,4 +1,4 @@
-"""Graphs as a module in an archive: a class with a method for each, and instances that hold what attributes remain."""
+"""Graphs as a module in an archive: a class with a method for each, and instances with the remaining attributes."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -36,15 +36,15 @@ MODE = """class {name}:
     self.prev = False
 {assigned}    return None
 """
-"""The class of the object of a `with` that switches gradients on or off, as archives have it."""
+"""The class of the object of a `with` that switches gradients on or off, in the form that archives have."""
 
 
 TAKEN = "torch", "irtool", "Module"
-"""Names under `__torch__` that mean something else."""
+"""Names under `__torch__` that have another meaning."""
 
 
 class Held(NamedTuple):
-    """An attribute: its value, its type, and is it a parameter, a buffer, or neither (`__parameters__`, `__buffers__`, "")?"""
+    """An attribute: its value, its type, and whether it is a parameter, a buffer, or neither (`__parameters__`, `__buffers__`, "")."""
 
     value: Any
     type: Type
@@ -53,7 +53,8 @@ class Held(NamedTuple):
 
 
 def of_graphs(graphs: Graph | Module) -> list[Method]:
-    """A graph as the method `forward`; each of several under its name, the first as `forward` where none is called so."""
+    """The methods of a module made of graphs: a single graph is `forward`; of several, each has its name, and the first is `forward` if
+    none is called so."""
     if isinstance(graphs, Graph):
         return [Method("forward", graphs)]
     names = [identifier(name, "forward") for name in graphs.names()]
@@ -68,9 +69,9 @@ def of_graphs(graphs: Graph | Module) -> list[Method]:
 
 def write_methods(file: BinaryIO, methods: Sequence[Method], attributes: Mapping[Path, Held] | None = None, name: str = "Graph",
                   library: Library | None = None) -> None:
-    """An archive of a module with these methods and attributes, into a file that can seek. Raises Error for what has no source.
+    """Write an archive of a module with these methods and attributes into a seekable file. Raises Error for what has no source.
 
-    library: where the classes are that graphs and attributes mention.
+    library: defines the classes that graphs and attributes mention.
     """
     name = identifier(name, "Graph")
     source = ArchiveSource(library)
@@ -102,7 +103,7 @@ def write_methods(file: BinaryIO, methods: Sequence[Method], attributes: Mapping
 
 
 def with_classes(code: Mapping[str, str], classes: Mapping[str, str]) -> dict[str, str]:
-    """Files by module, with classes added to the files where their names say they are."""
+    """Files by module, to which classes are added according to their names."""
     files = dict(code)
     for name, text in classes.items():
         path = name.rpartition(".")[0]
@@ -120,7 +121,7 @@ def grad_mode(name: str) -> str:
 
 
 class Tree(World):
-    """The instances of a module that is to be written, and their classes."""
+    """The instances of a module to be written, and their classes."""
 
     def __init__(self, name: str, attributes: Mapping[Path, Held], source: ArchiveSource) -> None:
         self.source = source
@@ -162,7 +163,7 @@ class Tree(World):
         return self._requires.get(id(array), False)
 
     def text(self, methods: Sequence[str]) -> str:
-        """The file of the classes. Raises UnsupportedError for attributes of types without a spelling."""
+        """The source of the classes. Raises UnsupportedError for attributes of types without a spelling."""
         lines: list[str] = []
         for path in self.held:
             lines += [f"class {self.classes[path].rpartition('.')[2]}(Module):"]

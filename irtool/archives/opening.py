@@ -1,8 +1,8 @@
-"""A method as one graph: calls replaced by what they call, branches that the instance decides by the one that is taken.
+"""A method as one graph: calls are inlined, and of a branch that the instance decides only the block that is taken remains.
 
-Scripted modules ask much that is known before they run: is this argument None, does the module train? Functions of torch.nn.functional
-ask dozens of times per call. So a graph is not copied and cleaned afterwards, but walked: what an `If` asks is answered first, and only
-the branch that is taken is copied, with the calls in it.
+Scripted modules branch often on facts that are known before they run: is this argument None, is the module in training mode? Functions of
+torch.nn.functional do so dozens of times per call. So the graph is not copied and then simplified, but walked: the condition of an `If` is
+computed first, and only the block that is taken is copied, with the calls in it.
 """
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from irtool.torchscript.library import Library
 Place = tuple[int, str]
 """The id of an instance, and the name of an attribute."""
 MAX_CALLS = 200
-"""Calls in calls."""
+"""The deepest nesting of calls."""
 MAX_NODES = 2_000_000
 PLAIN = (bool, int, float, str)
 
 
 class Opening:
-    """One graph being opened. `read` lists the attributes that it was made for: instance, name, value."""
+    """One graph whose calls are inlined. `read` lists the attributes for whose values it is made: instance, name, value."""
 
     def __init__(self, library: Library, graph: Graph, root: Object | None, varying: set[Place]) -> None:
-        """root: the instance that the graph takes first, or None: what its attributes hold is not asked; varying: attributes that the
-        method writes, so that what they hold now says nothing. Raises Error."""
+        """root: the instance that is the graph's first input, or None: the values of its attributes are ignored; varying: attributes
+        that the method writes, whose present values therefore say nothing. Raises Error."""
         self.library = library
         self.graph = Graph(graph.dialect, graph.name)
         self.graph.source = graph.source
@@ -47,7 +47,7 @@ class Opening:
         self._asked: set[Place] = set()
         self._tuples: dict[Value, list[Value]] = {}
         self._elements: dict[Value, tuple[Object, Value]] = {}
-        """Modules that are elements of a list or dict of modules: which, the graph computes."""
+        """Modules that are elements of a list or dict of modules, at a position that the graph computes."""
         self._known: dict[Value, Any] = {}
         self._constants: dict[object, Value] = {}
         self._heads = Builder(self.graph)
@@ -64,7 +64,7 @@ class Opening:
 
     # -- blocks
     def _results(self, block: Block, env: dict[Value, Value], into: Block) -> list[Value]:
-        """Walk a block, its nodes to the end of `into`; gives its results."""
+        """Copy the nodes of a block to the end of `into`; returns its results."""
         for node in block:
             self._step(node, env, into)
         return [env[value] for value in block.outputs]
@@ -100,7 +100,7 @@ class Opening:
             inner.set_outputs(self._results(block, inside, inner))
         return copy.outputs
 
-    # -- what is known
+    # -- known values
     def _constant_of(self, node: Node) -> Value:
         """The constant, made once per graph, at its start."""
         type = node.outputs[0].type
@@ -112,7 +112,7 @@ class Opening:
         return self._constants[key]
 
     def _count_member(self) -> int:
-        """A number of its own for each mention of an enumeration's member: for `is`, each is another object, as in torch."""
+        """A unique number for each constant of an enumeration, since for torch's `is` each constant is another object."""
         self._count += 1
         return self._count
 
@@ -128,7 +128,7 @@ class Opening:
             self._known[value] = content
 
     def constant(self, value: Any, type: Type) -> Value | None:
-        """A constant of a Python value; None where it has no form as one."""
+        """A constant of a Python value; None if it cannot be a constant."""
         key = "value", value.__class__, repr(value), type.text
         if key not in self._constants:
             try:
@@ -151,7 +151,7 @@ class Opening:
         results = [self.constant(value, output.type) for value, output in zip(values, node.outputs, strict=True)]
         return [value for value in results if value is not None] if None not in results else None
 
-    # -- kinds of nodes; each gives the results, or None where the node is copied
+    # -- kinds of nodes; each method returns the results, or None if the node is to be copied
     def choose(self, node: Node, operands: list[Value], env: dict[Value, Value], into: Block) -> list[Value] | None:
         """An `If` whose condition is known: the branch that is taken."""
         condition = self._known.get(operands[0])
@@ -160,7 +160,7 @@ class Opening:
         return self._results(node.blocks[0 if condition else 1], env, into)
 
     def is_none(self, node: Node, operands: list[Value], env: dict[Value, Value], into: Block) -> list[Value] | None:
-        """`x is None`, where the type says it."""
+        """`x is None`, if the type of x decides it."""
         nothing = [value for value in operands if value in self._known and self._known[value] is None]
         others = [value for value in operands if value not in nothing]
         if len(nothing) != 1 or len(others) != 1:
@@ -171,7 +171,7 @@ class Opening:
         return None if value is None else [value]
 
     def cast(self, node: Node, operands: list[Value], env: dict[Value, Value], into: Block) -> list[Value] | None:
-        """A value under another type, which it has already."""
+        """A value with another type, if it has that type already."""
         if operands[0] in self.objects or is_subtype(operands[0].type, node.output.type):
             return operands[:1]
         known = self._known.get(operands[0])
@@ -185,11 +185,11 @@ class Opening:
         return results
 
     def unpacked(self, node: Node, operands: list[Value], env: dict[Value, Value], into: Block) -> list[Value] | None:
-        """The elements of a tuple that was made here."""
+        """The elements of a tuple that this graph made."""
         return self._tuples.get(operands[0])
 
     def item(self, node: Node, operands: list[Value], env: dict[Value, Value], into: Block) -> list[Value] | None:
-        """An element of a tuple that was made here."""
+        """An element of a tuple that this graph made."""
         elements = self._tuples.get(operands[0])
         index = self._known.get(operands[1]) if len(operands) > 1 else None
         if elements is None or not isinstance(index, int) or not -len(elements) <= index < len(elements):
@@ -197,7 +197,7 @@ class Opening:
         return [elements[index]]
 
     def load(self, node: Node, operands: list[Value], env: dict[Value, Value], into: Block) -> Sequence[Value] | None:
-        """An attribute: an instance, or a number or word that the method does not write."""
+        """An attribute: an instance, or a number or string that the method does not write."""
         holder = self.objects.get(operands[0])
         if holder is None:
             return None
@@ -223,13 +223,13 @@ class Opening:
             self.read.append((holder, name, value))
 
     def store(self, node: Node, operands: list[Value], env: dict[Value, Value], into: Block) -> None:
-        """A write: what the attribute holds when the method starts says nothing about later."""
+        """A write of an attribute, after which its value at the start of the call says nothing."""
         holder = self.objects.get(operands[0])
         if holder is not None:
             self.stored.add((id(holder), attribute_name(node)))
 
     def method(self, node: Node, operands: list[Value], env: dict[Value, Value], into: Block) -> list[Value] | None:
-        """`prim::CallMethod` of an instance that is known, or of a class that is no interface."""
+        """`prim::CallMethod` of a known instance, or of a class that is no interface."""
         name = str(node.attributes["name"].value)
         if operands[0] in self._elements:
             container, index = self._elements[operands[0]]
@@ -242,7 +242,7 @@ class Opening:
         return self._called(self.library.method(type, name), (type.text, name, id(holder)), operands, into)
 
     def element(self, node: Node, operands: list[Value], env: dict[Value, Value], into: Block) -> list[Value] | None:
-        """`modules[index]`: a method of it is called by comparing the index with the name of each."""
+        """`modules[index]`: a call of its method becomes branches that compare the index with each module's name."""
         container = self.objects.get(operands[0])
         if container is None:
             return None
@@ -251,7 +251,7 @@ class Opening:
         return [value]
 
     def _one_of(self, modules: Sequence[tuple[str, Object]], index: Value, node: Node, operands: list[Value], into: Block) -> Value:
-        """The result of the method of the module that the index says, as branches."""
+        """The result of the method of the module at a computed index, as branches."""
         build = Builder(self.graph).at_end(into)
         type = node.output.type
         if not modules:
@@ -290,19 +290,19 @@ class Opening:
         return results
 
     def fork(self, node: Node, operands: list[Value], env: dict[Value, Value], into: Block) -> list[Value] | None:
-        """`prim::fork`: its graph runs at once, and its result stands for the future."""
+        """`prim::fork`: its graph runs at once, and its result replaces the future."""
         subgraph = node.subgraph
         if subgraph is None:
             return None
         return self._called(subgraph, node, operands, into)
 
     def closure(self, node: Node, operands: list[Value], env: dict[Value, Value], into: Block) -> list[Value] | None:
-        """A nested function: `prim::fork` has its graph, too."""
+        """A nested function, whose graph `prim::fork` runs."""
         value = self.constant(None, node.output.type)
         return None if value is None else [value]
 
     def wait(self, node: Node, operands: list[Value], env: dict[Value, Value], into: Block) -> list[Value] | None:
-        """`aten::wait` of a future that was made here, which is its value."""
+        """`aten::wait` of a future that this graph made: its value."""
         return None if isinstance(operands[0].type, FutureType) else operands
 
 
@@ -312,7 +312,7 @@ def may_be_none(type: Type) -> bool:
 
 
 def ready(type: Type) -> Type:
-    """A type with what futures hold in place of futures."""
+    """A type with the element types of futures in place of the futures."""
     if isinstance(type, FutureType):
         return ready(type.element)
     if "Future" not in type.text:
@@ -331,13 +331,13 @@ HANDLERS = {
     "prim::CallFunction": Opening.function, "prim::fork": Opening.fork, "prim::Closure": Opening.closure,
     "prim::ModuleContainerIndex": Opening.element, "aten::wait": Opening.wait,
 }
-"""Kind -> what may be known about a node of it."""
+"""Kind -> the method that simplifies nodes of the kind."""
 
 
 def opened(library: Library, graph: Graph, root: Object | None, varying: Iterable[Place] = ()) -> Opening:
-    """A graph with its calls opened. varying: attributes that others write.
+    """A copy of a graph with calls inlined. varying: attributes that others write.
 
-    What the method writes was not known at first: then the graph is opened again. Raises Error.
+    The attributes that the method writes are known only afterwards; then the graph is made again. Raises Error.
     """
     varying = set(varying)
     while True:

@@ -1,4 +1,4 @@
-"""States of instances of torch's own classes (`__torch__.torch.classes...`), as archives hold them.
+"""The states of instances of torch's own classes (`__torch__.torch.classes...`) in archives.
 
 Source: aten/src/ATen/native/quantized/cpu (conv_serialization.h, fbgemm_utils.cpp, qembeddingbag_prepack.cpp) and native/RNN.cpp.
 """
@@ -25,7 +25,7 @@ NO_FORM = "the state of the instance has no form that is known"
 
 
 def expect(condition: bool) -> None:
-    """Raises ValueError for a state of another form."""
+    """Raises ValueError if the state does not have the expected form."""
     if not condition:
         raise ValueError(NO_FORM)
 
@@ -62,7 +62,7 @@ def _convolution(rank: int) -> Callable[[Any], Packed]:
 
 
 def _first_convolution(rank: int, state: Any) -> Packed:
-    """(weight, bias, [stride], [padding], [dilation], groups), every number a tensor of one element."""
+    """(weight, bias, [stride], [padding], [dilation], groups), every number as a tensor of one element."""
     weight, bias, *lists = state[:5]
     _weight_and_bias(weight, bias)
     expect(len(state) >= 6 and all(isinstance(each, list) and all(is_array(item) and item.size == 1 for item in each) for each in lists))
@@ -87,7 +87,7 @@ def _cell(state: Any) -> Packed:
 
 STATES: Mapping[str, Callable[[Any], Packed]] = {
     LINEAR: _linear, CONV2D: _convolution(2), CONV3D: _convolution(3), EMBEDDING: _embedding, CELL: _cell}
-"""Class -> what reads its state. Raises ValueError for a state of another form, Error for weights that do not fit."""
+"""Class -> the function that reads its state. Raises ValueError for a state of another form, Error for weights that do not fit."""
 
 
 def packed_state(packed: Packed) -> tuple[Any, Type]:

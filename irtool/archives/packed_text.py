@@ -1,4 +1,4 @@
-"""Packed parameters of quantized layers have no form in text: in their place stand the calls that pack them, of constants that have one."""
+"""Packed parameters of quantized layers have no text. They are replaced by calls that pack them, of constants that have a text."""
 from __future__ import annotations
 
 from typing import Any
@@ -26,7 +26,7 @@ def unpack_constants(module: Module) -> None:
 
 
 class Packing:
-    """Calls that pack, at one place of a graph."""
+    """Makes calls that pack parameters, at one place of a graph."""
 
     def __init__(self, graph: Graph, build: Builder) -> None:
         self.graph = graph

@@ -1,6 +1,6 @@
-"""Values of an archive as pickles that torch reads: opcodes of protocol 2, names of the same table as `pickles.py`, types beside lists.
+"""Values of an archive as pickles that torch reads: opcodes of protocol 2, the functions of `pickles.CALLED`, types beside lists.
 
-Source: torch/csrc/jit/serialization/pickler.cpp. Values that share an identity are written once; nothing here calls itself.
+Source: torch/csrc/jit/serialization/pickler.cpp. A value that occurs several times is written once. Nothing is recursive.
 """
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from irtool.ops.structure import EnumMember, Object
 from irtool.torchscript.printing.literals import annotation, class_name
 
 LISTS = {"int": "build_intlist", "float": "build_doublelist", "bool": "build_boollist", "Tensor": "build_tensorlist"}
-"""Types of elements -> the function that torch's pickles build such a list with."""
+"""Types of elements -> the function with which torch's pickles build a list of them."""
 Task = "bytes | Callable[[], Iterable[Task]]"
 
 
 class World:
-    """What a writer asks about instances."""
+    """What a writer needs to know about instances."""
 
     def state(self, instance: Object) -> tuple[Any, Type | Sequence[tuple[str, Type]]]:
         """The state of an instance: a value and its type, or a dict of attributes with the type of each. Raises Error."""
         raise NotImplementedError
 
     def number(self, member: EnumMember) -> Any:
-        """What a member of an enumeration stands for. Raises Error."""
+        """The value of a member of an enumeration. Raises Error."""
         raise NotImplementedError
 
     def requires_grad(self, array: Any) -> bool:
@@ -39,25 +39,25 @@ class World:
         raise NotImplementedError
 
     def class_name(self, type: Type) -> str:
-        """The full name of a class that is part of the type of a list or dict. Raises Error."""
+        """The full name of a class in the type of a list or dict. Raises Error."""
         return class_name(type)
 
 
 class PickleWriter:
-    """Writes one pickle. `storages` takes the memory of its tensors."""
+    """Writes one pickle. `storages` collects the memory of its tensors."""
 
     def __init__(self, world: World, storages: StorageWriter) -> None:
         self.world = world
         self.storages = storages
         self.parts: list[bytes] = [b"\x80\x02"]
         self._numbers: dict[Any, int] = {}
-        """By the id of a value, or the name of a global: its number in the pickle's memo."""
+        """The id of a value, or the name of a global -> its number in the pickle's memo."""
         self._alive: list[Any] = []
-        """What the ids are of, so that they stay theirs."""
+        """The values whose ids are keys, kept alive so that no other value gets the id."""
         self._open: set[int] = set()
 
     def write(self, value: Any, type: Type | None) -> bytes:
-        """The pickle of a value. Raises Error for what no archive can hold."""
+        """The pickle of a value. Raises Error for a value that archives cannot contain."""
         todo: list[Any] = [lambda: self._value(value, type)]
         while todo:
             task = todo.pop()
@@ -125,7 +125,7 @@ class PickleWriter:
         raise UnsupportedError(f"save: a {type(value).__name__} cannot be saved", code="E0404")
 
     def _shared(self, value: Any, type: Type | None) -> Iterable[Any]:
-        """A value that others may hold, too."""
+        """A value that may occur several times."""
         known = self._recalled(id(value))
         if known is not None:
             return [known]
@@ -205,7 +205,7 @@ class PickleWriter:
         return [lambda: self._storage(place.storage), _integer(place.offset), *self._tuple(value.shape), *self._tuple(place.strides)]
 
     def _storage(self, storage: Stored) -> Iterable[Any]:
-        """A storage, by its number where it was mentioned before: torch reads a key that is mentioned twice as two storages."""
+        """A storage; by its number if it occurred before, since torch reads a key that occurs twice as two storages."""
         known = self._recalled(id(storage))
         return [known] if known else [b"(", _text("storage"), *self._global("torch", storage.kind), _text(storage.key), _text("cpu"),
                                       _integer(storage.count), b"tQ", *self._remember(id(storage), storage)]

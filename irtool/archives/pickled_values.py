@@ -1,4 +1,4 @@
-"""What the functions give that pickles call: tensors, plain and quantized, and the small values beside them."""
+"""The functions that pickles may call: they make plain and quantized tensors, and small values such as devices."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -12,16 +12,16 @@ from irtool.ops.quantized import Quantized
 
 
 class PickledValues:
-    """The part of `pickles.World` that is the same wherever storages are."""
+    """The methods of `pickles.World` that do not depend on where storages are."""
 
     def __init__(self, name: str) -> None:
         """name: of the file, for messages."""
         self.name = name
         self.trainable: dict[int, tuple[Any, bool]] = {}
-        """By the id of a tensor: the tensor, and does it require gradients?"""
+        """The id of a tensor -> the tensor, and whether it requires gradients."""
 
     def call(self, what: str, arguments: Sequence[Any]) -> Any:
-        """What the functions give that a pickle may call."""
+        """The result of a function that a pickle may call."""
         return getattr(self, f"_{what}")(*arguments)
 
     def _tensor(self, storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, extra: Any = None) -> Any:

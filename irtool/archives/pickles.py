@@ -1,4 +1,4 @@
-"""Pickles as data: a machine for the opcodes that archives have, and a table of the few names they may mention. Nothing is imported.
+"""Pickles as data: a machine for the opcodes that archives have, and a table of the few functions that they may call. Nothing is imported.
 
 Source of the opcodes: Python's pickletools; of the names: torch/csrc/jit/serialization/pickler.cpp.
 """
@@ -11,7 +11,7 @@ from typing import Any, NoReturn, Protocol
 from irtool.ir.errors import Error
 
 MAX_NAME = 4096
-"""Bytes of the name of a class."""
+"""The longest name of a class, in bytes."""
 CALLED = {
     ("torch._utils", "_rebuild_tensor_v2"): "tensor", ("torch._utils", "_rebuild_qtensor"): "quantized",
     ("torch._utils", "_rebuild_sparse_tensor"): "sparse", ("collections", "OrderedDict"): "mapping",
@@ -20,7 +20,7 @@ CALLED = {
     ("torch.jit._pickle", "restore_type_tag"): "tagged", ("torch.jit._pickle", "build_tensor_from_id"): "row",
     ("builtins", "complex"): "complex_number", ("__builtin__", "complex"): "complex_number", ("torch", "device"): "device",
 }
-"""What a pickle may call -> the method of `World` that answers, after a `_`: most are those of pickled_values.py."""
+"""A function that pickles may call -> the method of `World` for it, after a `_`; most are in pickled_values.py."""
 STORAGES = {
     "FloatStorage": "float32", "DoubleStorage": "float64", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",
     "LongStorage": "int64", "IntStorage": "int32", "ShortStorage": "int16", "CharStorage": "int8", "ByteStorage": "uint8",
@@ -32,7 +32,7 @@ SCHEMES = frozenset(("per_tensor_affine", "per_channel_affine", "per_channel_aff
 
 
 class Global:
-    """A name of a pickle: a class of the archive, a function of the table above, a storage's class, a scheme of quantization."""
+    """A name in a pickle: a class of the archive, a function of CALLED, the class of a storage, or a quantization scheme."""
 
     __slots__ = ("module", "name")
 
@@ -46,31 +46,31 @@ class Global:
 
     @property
     def is_class(self) -> bool:
-        """Is it a class of the archive?"""
+        """Is the name that of a class of the archive?"""
         return self.module.partition(".")[0] == "__torch__"
 
 
 class World(Protocol):
-    """What a pickle is read for: makes the instances and tensors that it names. Its methods raise Error."""
+    """Makes the instances and tensors that a pickle describes. Its methods raise Error."""
 
     def instance(self, path: str) -> Any:
         """A new instance of a class, without attributes."""
 
     def build(self, instance: Any, state: Any) -> None:
-        """Give an instance its state."""
+        """Set the state of an instance."""
 
     def member(self, path: str, value: Any) -> Any:
-        """The member of an enumeration that stands for a value."""
+        """The member of an enumeration with this value."""
 
     def storage(self, dtype: str, key: str, count: int) -> Any:
-        """The storage of a key: so many elements."""
+        """The storage of a key, with this number of elements."""
 
     def call(self, what: str, arguments: Sequence[Any]) -> Any:
-        """What one of the functions in CALLED gives."""
+        """The result of one of the functions in CALLED."""
 
 
 class Mark:
-    """Where the items of a tuple, list or dict start on the stack."""
+    """Marks on the stack the start of the items of a tuple, list or dict."""
 
     __slots__ = ()
 
@@ -83,7 +83,7 @@ class Machine:
 
     def __init__(self, data: Any, where: str, world: World, opcodes: Mapping[int, Callable[[Machine], None]] | None = None,
                  place: int = 0) -> None:
-        """data: bytes or mapped ones, of which the pickle begins at `place`; opcodes: OPCODES, or more of them."""
+        """data: bytes or mapped memory, in which the pickle begins at `place`; opcodes: OPCODES, or an extended table."""
         self.data = data
         self.where = where
         self.world = world
@@ -110,7 +110,7 @@ class Machine:
             handler(self)
 
     def fail(self, message: str) -> NoReturn:
-        """Raise an Error at the present byte."""
+        """Raise an Error at the current byte."""
         raise Error(f"{self.where}: pickle: {message} (byte {max(self.place - 1, 0)})", code="E0712")
 
     # -- bytes
@@ -145,13 +145,13 @@ class Machine:
 
     # -- the stack
     def pop(self) -> Any:
-        """The last value."""
+        """Remove and return the last value."""
         if not self.stack or self.stack[-1] is MARK:
             self.fail("a value is missing on the stack")
         return self.stack.pop()
 
     def items(self) -> list[Any]:
-        """The values behind the last mark, which goes too."""
+        """Remove and return the values after the last mark, and remove the mark."""
         stack = self.stack
         for index in range(len(stack) - 1, -1, -1):
             if stack[index] is MARK:
@@ -161,7 +161,7 @@ class Machine:
         self.fail("a mark is missing on the stack")
 
     def last(self, kind: type) -> Any:
-        """The last value, which has to be a list or a dict."""
+        """The last value, which must be a list or a dict."""
         if not self.stack or not isinstance(self.stack[-1], kind):
             self.fail(f"items for something that is no {kind.__name__}")
         return self.stack[-1]
@@ -269,7 +269,8 @@ def _build(m: Machine) -> None:
 
 def _reduce(m: Machine) -> None:
     arguments, named = m.pop(), m.pop()
-    if isinstance(named, Global) and named.is_class:        # an enumeration's class: torch writes the value, Python a tuple of it
+    # the class of an enumeration: torch writes its argument as the value, Python as a tuple of the value
+    if isinstance(named, Global) and named.is_class:
         is_tuple = isinstance(arguments, tuple) and len(arguments) == 1
         m.stack.append(m.world.member(named.path, arguments[0] if is_tuple else arguments))
         return
@@ -304,9 +305,9 @@ OPCODES: dict[int, Callable[[Machine], None]] = {
     ord("q"): _memoize("<B"), ord("r"): _memoize("<I"), ord("h"): _recall("<B"), ord("j"): _recall("<I"),
     ord("0"): lambda m: (m.pop(), None)[1],
 }
-"""Opcode -> what it does; STOP is `Machine.run`'s."""
+"""Opcode -> the function that executes it; `Machine.run` handles STOP."""
 
 
 def unpickle(data: bytes, where: str, world: World) -> Any:
-    """The value of a pickle, made by `world`; `where` names its record in messages. Raises Error."""
+    """The value of a pickle, made by `world`; `where` is the name of its record in messages. Raises Error."""
     return Machine(data, where, world).run()

@@ -1,4 +1,4 @@
-"""Arrays that stand for those of a module in a call, and what a call writes: into them, or into the module."""
+"""Arrays that replace those of a module during a call, and the effects of a call's writes, on them or on the module."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,10 +21,10 @@ from irtool.ops.tensor import Tensor
 
 
 class Replaced:
-    """Values that stand for arrays of attributes, wherever these are held: in an attribute of their own, in lists and dicts."""
+    """Values that replace arrays of a module in all its attributes, including lists and dicts."""
 
     def __init__(self, parameters: Mapping[str, Any] | None = None, places: Mapping[str, tuple[Object, str]] | None = None) -> None:
-        """Raises RunError for names of no parameter, for two values of one, and for what is no array."""
+        """Raises RunError for unknown names, for two values of one parameter, and for values that are no arrays."""
         self.parameters = parameters
         self.names: dict[int, str] = {}
         for name, value in (parameters or {}).items():
@@ -36,7 +36,7 @@ class Replaced:
                 raise RunError(f"functional_call: '{other}' and '{name}' are one tensor of the module, and are given two", code="E0402")
 
     def value(self, old: Any) -> Any:
-        """What stands for a value of an attribute."""
+        """The value that replaces an attribute's value."""
         if not self.names:
             return old
         if isinstance(old, list | tuple):
@@ -47,7 +47,7 @@ class Replaced:
         return old if name is None or self.parameters is None else self.parameters[name]
 
     def attributes(self, lowered: Lowered) -> list[Any]:
-        """What a graph takes for the attributes that it reads."""
+        """The values of the attributes that are inputs of a graph."""
         try:
             values = [holder.attributes[name] for holder, name in lowered.sources]
         except KeyError:
@@ -60,14 +60,14 @@ class Replaced:
         return id(old) in self.names
 
     def assign(self, old: Any, new: Any) -> bool:
-        """Note the value that a method gave an attribute, if that is replaced."""
+        """Record the value that a method assigned to an attribute, if that is replaced."""
         name = self.names.get(id(old))
         if name is not None and isinstance(self.parameters, dict):
             self.parameters[name] = new
         return name is not None
 
     def check(self, lowered: Lowered, values: Sequence[Any]) -> None:
-        """Raises UnsupportedError where what the graph writes into attributes would be lost under the layers on the stack."""
+        """Raises UnsupportedError if the layers on the stack would lose the values that the graph writes into attributes."""
         if lowered.changed:
             written = [each for place in lowered.changed for each in arrays_in(values[place])]
             for piece in overlapping(arrays_in(list(values))):
@@ -86,14 +86,14 @@ NOTHING = Replaced()
 
 
 def layers(layer: Layer | None) -> Iterator[Layer]:
-    """A layer and those below it."""
+    """A layer and the layers below it."""
     while layer is not None:
         yield layer
         layer = layer.inner
 
 
 def array_called(name: Any, places: Mapping[str, tuple[Object, str]], where: str) -> Any:
-    """The array of a parameter or buffer. Raises RunError for a name of none."""
+    """The array of a parameter or buffer. Raises RunError for an unknown name."""
     if name not in places:
         raise RunError(f"{where}: the module has no parameter or buffer {name!r}{did_you_mean(str(name), places)}", code="E0402")
     holder, attribute = places[name]
@@ -101,7 +101,8 @@ def array_called(name: Any, places: Mapping[str, tuple[Object, str]], where: str
 
 
 def settled(value: Any) -> Any:
-    """A value as an attribute holds it: gradients end there. Raises UnsupportedError for one that a batch or a trace hides."""
+    """A value in the form in which an attribute keeps it: without the tape of a gradient. Raises UnsupportedError for a value that a
+    batch or a trace hides."""
     if isinstance(value, list | tuple):
         return type(value)([settled(each) for each in value])
     if isinstance(value, dict):
@@ -115,9 +116,10 @@ def settled(value: Any) -> Any:
 
 
 def written_over(old: Any, new: Any, rebinds: bool = False) -> Any:
-    """The tensor, array or container `old` with the content of `new`, so that all who share it see the change.
+    """The tensor, array or container `old` with the content of `new`, so that everything that shares it sees the change.
 
-    rebinds: may a list or dict hold other arrays than before? Then only those that are as before stay, else all, with other elements.
+    rebinds: may a list or dict contain other arrays than before? Then unchanged arrays stay and others replace the old ones; otherwise all
+    stay, with new elements.
     """
     if isinstance(old, Tensor) and current() is not BACKEND:
         current().call("aten::copy_", (old, new), {})
@@ -148,7 +150,7 @@ def written_over(old: Any, new: Any, rebinds: bool = False) -> Any:
 
 
 def apart_handle(tensor: Tensor) -> Tensor:
-    """The same value made anew, which layers let a function write into."""
+    """A new handle of the same value, into which layers let a function write."""
     handle = another(tensor)
     if not isinstance(tensor, Boxed):
         handle.array = tensor.array.copy()
@@ -156,29 +158,29 @@ def apart_handle(tensor: Tensor) -> Tensor:
 
 
 def apart(values: Sequence[Any], others: Iterable[Any]) -> Sequence[Any]:
-    """The values, copied if they share memory with others."""
+    """The values; those that share memory with `others` are copied."""
     arrays = list(arrays_in(list(others)))
     return copied(values) if any(share_memory(each, other) for each in arrays_in(list(values)) for other in arrays) else values
 
 
-# -- what arrays a run was of
+# -- the arrays of which results were made
 class Piece:
-    """Memory of an array, from a byte on, as NumPy takes it."""
+    """The memory of an array from a byte on, as an object from which NumPy makes arrays."""
 
     def __init__(self, array: Any, offset: int, view: Any) -> None:
-        self.array = array      # stays alive
+        self.array = array      # keeps the array alive
         self.__array_interface__ = {**array.__array_interface__, "data": (address(array) + offset, False), "shape": view.shape,
                                     "strides": view.strides, "typestr": view.dtype.str}
 
 
 def address(array: Any) -> int:
-    """Where its first element is."""
+    """The address of its first element."""
     return int(array.__array_interface__["data"][0])
 
 
 def originals(values: Sequence[Any], copies: Mapping[int, tuple[Any, Any]], state: Sequence[Any], arguments: Sequence[Any]) -> list[Any]:
-    """Values that a run left, made of arrays of `state`, where it worked on copies of them: these arrays, with what it wrote into them,
-    and views of them, in lists and dicts too. What shares memory with arguments is copied."""
+    """The results of a run that worked on copies of the arrays in `state`: the original arrays, with the new elements, and views of
+    them, also in lists and dicts. Results that share memory with arguments are copied."""
     foreign = list(arrays_in(list(arguments)))
     left = {id(each) for each in arrays_in(list(values))}
     pairs = []
@@ -187,7 +189,8 @@ def originals(values: Sequence[Any], copies: Mapping[int, tuple[Any, Any]], stat
         while id(chain[-1]) in copies:      # a part of the run may have copied the copy
             chain.append(copies[id(chain[-1])][1])
         chain = chain[1:]
-        pairs += [(original, each) for each in sorted(chain, key=lambda each: id(each) in left)]        # what is left counts, so comes last
+        # the arrays among the results come last, since theirs are the final elements
+        pairs += [(original, each) for each in sorted(chain, key=lambda each: id(each) in left)]
     by_copy = {id(copy): original for original, copy in pairs}
     by_memory: dict[int, list[tuple[Any, Any]]] = {}
     for original, copy in pairs:
@@ -213,12 +216,12 @@ def originals(values: Sequence[Any], copies: Mapping[int, tuple[Any, Any]], stat
 
 
 def extent(array: Any) -> int:
-    """Bytes from the first element to the end of the last one."""
+    """The number of bytes from the first element to the end of the last one."""
     return int(array.itemsize + sum((n - 1) * s for n, s in zip(array.shape, array.strides, strict=True)))
 
 
 def refilled(old: Any, new: Any) -> Any:
-    """A list or dict with what another holds; any other value as it is."""
+    """A list or dict with the content of another; any other value unchanged."""
     if isinstance(old, list) and isinstance(new, list):
         old[:] = [refilled(*pair) for pair in zip(old, new, strict=False)] + new[len(old):]
         return old

@@ -1,4 +1,5 @@
-"""Passes over the methods of an archive, or over graphs that shall become one: out as a module, rewritten, and written again."""
+"""Passes over the methods of an archive, or over graphs that become one: methods become a module of graphs, which is rewritten and
+saved."""
 from __future__ import annotations
 
 import io
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Rewriting:
-    """Graphs that passes may rewrite, and what they were made of."""
+    """Graphs that passes may rewrite, and the module or graphs that they were made of."""
 
     def __init__(self, module: Module, methods: Mapping[str, Method], attributes: dict[Path, Held], name: str,
                  library: Library | None = None) -> None:
@@ -30,8 +31,8 @@ class Rewriting:
 
     @classmethod
     def of_archive(cls, archive: ScriptModule, method: str, freezes: bool) -> Rewriting:
-        """The methods of a module, attributes as inputs behind the arguments. freezes: those that no method writes are constants, and
-        only `forward` and `method` stay. Raises RunError, UnsupportedError."""
+        """The methods of a module, with attributes as inputs after the arguments. freezes: attributes that no method writes are
+        constants, and only `forward` and `method` remain. Raises RunError, UnsupportedError."""
         flat = frozen(archive, [method]) if freezes else flattened(archive)
         return cls(Module([each.graph for each in flat.methods], archive._program.archive.container.name),
                    {each.name: each for each in flat.methods}, flat.attributes, flat.name, flat.library)
@@ -42,7 +43,7 @@ class Rewriting:
         return cls(module, {}, {}, module.graphs[0].name if module.graphs else "")
 
     def archive(self) -> bytes:
-        """The archive of the graphs as they are now. Raises PassError where a pass changed what a method takes or gives."""
+        """The archive of the graphs as they are now. Raises PassError if a pass changed the inputs or outputs of a method."""
         if any(method.reads or method.writes for method in self._methods.values()):
             methods = [self._method(graph.name, index) for index, graph in enumerate(self.module.graphs)]
         else:

@@ -1,6 +1,7 @@
 """`save`: a module as an archive that torch and irtool load.
 
-Code is copied as it stands, with the version that says what its operators mean; the state is pickled anew from the values of today.
+The code is copied unchanged, with the version that determines what its operators mean; the state is pickled anew from the present
+attributes.
 """
 from __future__ import annotations
 
@@ -27,18 +28,20 @@ if TYPE_CHECKING:
     from irtool.archives.script_module import ScriptModule
 
 STATE = "data.pkl", "data/", "traced_inputs", "byteorder", ".data/", "version", "constants/"
-"""Records, or folders of them, that are written anew or left out; the others are copied."""
+"""Records, or folders of records, that are written anew or left out; all others are copied."""
 
 
 def save(module: ScriptModule | Graph | Module, target: str | os.PathLike[str] | BinaryIO) -> None:
-    """Write a TorchScript archive: of a loaded module its code and its attributes as they are now, of a graph a module that computes it.
+    """Write a TorchScript archive: of a loaded module, its code and its present attributes; of a graph, a module that computes it.
 
-    module: what `load` gave; or a graph, which becomes the method `forward`; or a Module, whose graphs become methods under their names,
-    the first as `forward` where none is called so.
-    target: a path, where the file is there whole or not at all, also over the file that the module is mapped from; or a binary file
-    object. The same module gives the same bytes.
-    Raises Error for values that no archive can hold, UnsupportedError for nodes that have no source, and for the name of a text;
-    OSError where it cannot be written.
+    module: a result of `load`; or a graph, which becomes the method `forward`; or a Module, whose graphs become methods with their names,
+    the first one `forward` if none is called so.
+
+    target: a path, where the file is written completely or not at all, even if the module is mapped from it; or a binary file object. The
+    same module is saved as the same bytes.
+
+    Raises Error for values that archives cannot contain, UnsupportedError for nodes without source and for names that are no names in a
+    text; OSError if the file cannot be written.
     """
     if isinstance(module, Graph | Module):
         methods, name = of_graphs(module), module.name if isinstance(module, Graph) else ""
@@ -61,7 +64,7 @@ def save(module: ScriptModule | Graph | Module, target: str | os.PathLike[str] |
 
 
 def write_module(module: ScriptModule, file: BinaryIO) -> None:
-    """The archive of a module, into a file that can seek. Raises Error."""
+    """Write the archive of a module into a seekable file. Raises Error."""
     archive = module._program.archive
     storages = StorageWriter(archive.storages("data"))
     world = ModuleWorld(module)
@@ -86,7 +89,7 @@ def write_module(module: ScriptModule, file: BinaryIO) -> None:
 
 
 def write_constants(archive: Archive, records: ZipWriter) -> None:
-    """The tensors of the constants: as they are now where they were read, else the bytes of the file."""
+    """The tensors of the constants: with their present elements if they were read, else the bytes of the file."""
     if archive.is_big:
         _ = archive.constants
     read = {storage.where.rpartition("'constants/")[2].rstrip("'"): storage for storage in archive.storages("constants")}
@@ -98,7 +101,7 @@ def write_constants(archive: Archive, records: ZipWriter) -> None:
 
 
 def write_old(archive: OldArchive, world: World, records: ZipWriter) -> None:
-    """Code and constants of an archive with `model.json`, in the form that came after it."""
+    """Code and constants of an archive with `model.json`, in today's form."""
     for record, text in archive.new_code().items():
         records.write(record, text.encode(), is_code=True)
     storages = StorageWriter()
@@ -109,7 +112,7 @@ def write_old(archive: OldArchive, world: World, records: ZipWriter) -> None:
 
 
 class ModuleWorld(World):
-    """The instances of a module that is to be pickled."""
+    """The instances of a module that is being pickled."""
 
     def __init__(self, module: ScriptModule) -> None:
         self.library = module._program.library

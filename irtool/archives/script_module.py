@@ -25,9 +25,9 @@ from irtool.torchscript.front import declared_default
 
 
 class ScriptModule(View):
-    """A module of an archive. Its methods, attributes and submodules are attributes; `module(...)` runs `forward`.
+    """A module of an archive. Its methods, attributes and submodules are Python attributes; `module(...)` runs `forward`.
 
-    Tensors that go in and come out are NumPy arrays. What a method writes into attributes stays for the next call.
+    Tensors in arguments and results are NumPy arrays. Values that a method writes into attributes remain for the next call.
     """
 
     __slots__ = ("_definition", "_program")
@@ -48,11 +48,11 @@ class ScriptModule(View):
 
     # -- methods
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """What `forward` gives, with the module's hooks around it. Raises RunError."""
+        """The result of `forward`, with the module's hooks before and after it. Raises RunError."""
         return self.method(CALL)(*args, **kwargs)
 
     def method(self, name: str) -> MethodRun:
-        """A method by name, `__call__` for `forward` with its hooks. Raises RunError for a name that is none."""
+        """A method by name; `__call__` is `forward` with its hooks. Raises RunError for an unknown name."""
         return self._program.method(self._instance, name)
 
     def methods(self) -> list[str]:
@@ -60,22 +60,22 @@ class ScriptModule(View):
         return list(self._definition.methods)
 
     def code(self, method: str | None = None) -> str:
-        """The archive's source, file by file, or that of one method. Raises RunError for a name of no method."""
+        """The archive's source, file by file, or that of one method. Raises RunError for an unknown method."""
         if method is None:
             return "\n".join(f"# {record}\n{text}" for record, text in self._program.archive.sources().items())
         return source_of(self.method(method).function)
 
     def inspect(self) -> dict[str, Any]:
-        """What `irtool inspect --json` prints."""
+        """The dict that `irtool inspect --json` prints."""
         from irtool.archives.inspection import inspected
 
         return inspected(self)
 
     def freeze(self, preserve: Iterable[str] = ()) -> ScriptModule:
-        """A copy whose attributes are constants where no method writes them, as `torch.jit.freeze` makes one: `forward` stays.
+        """A copy in which attributes that no method writes are constants, as by `torch.jit.freeze`; of the methods, `forward` remains.
 
-        preserve: names of other methods and of attributes that stay, too. Raises RunError for a module that trains and for a name of
-        nothing, UnsupportedError for methods that hand instances around and for what has no source.
+        preserve: names of further methods and attributes that remain. Raises RunError for a module in training mode and for an unknown
+        name, UnsupportedError for methods whose instances are known only when they run and for what has no source.
         """
         from irtool.archives.archive import Archive
         from irtool.archives.container import Container
@@ -84,14 +84,15 @@ class ScriptModule(View):
         return ScriptModule.of_archive(Archive(Container.of(frozen(self, preserve).archive())))
 
     def graph(self, method: str = "forward", inlined: bool = True) -> Graph:
-        """The graph of a method, its calls inlined or as calls; its first input is the instance. A copy, which may be changed."""
+        """The graph of a method, with calls inlined or not; its first input is the instance. A copy, which may be changed."""
         graph = self.method(method).code_graph
         return opened(self._program.library, graph, None).graph if inlined else clone_graph(graph)
 
     def vjp(self, method: str, inputs: Sequence[Any], cotangents: Sequence[Any], wrt: Sequence[int | str]) -> list[Any]:
-        """Gradients of arguments (by position) and of parameters (by dotted name), as `wrt` mixes them; None where none can reach.
+        """Gradients of arguments (by position) and of parameters (by dotted name), in the order of `wrt`; None if no gradient can reach
+        one.
 
-        cotangents: one per tensor of the result, tuples, lists and dicts taken apart; None takes no part.
+        cotangents: one per tensor of the result, also of those in tuples, lists and dicts; None: the tensor takes no part.
         """
         return self.method(method).vjp(inputs, cotangents, wrt, {name: place for name, place in self._places()})
 
@@ -113,11 +114,11 @@ class ScriptModule(View):
             raise Error(f"{self._definition.type} has no attribute '{name}'")
         type = self._definition.attributes[name]
         value = inward(unwrapped(value))
-        if not isinstance(type, TensorType) or is_array(value):     # no number stands for a tensor
+        if not isinstance(type, TensorType) or is_array(value):     # a number is no tensor here
             try:
                 value = accepted(value, type, name)
             except RunError:
-                value = NotImplemented      # which fits nothing
+                value = NotImplemented      # a value that fits no type
         if not fits(value, type, self._program.library, set()):
             raise RunError(f"the attribute '{name}' of {self._definition.type} takes {type}", code="E0403")
         self._instance.attributes[name] = value
@@ -151,14 +152,14 @@ class ScriptModule(View):
             todo += reversed(inner)
 
     def named_attributes(self) -> Iterator[tuple[str, Any]]:
-        """Attributes by dotted name, those of modules inside, too, but not these modules."""
+        """Attributes by dotted name, also of submodules, which are not attributes themselves."""
         for prefix, instance, _ in self._modules():
             for name, value in instance.attributes.items():
                 if not isinstance(value, Object):
                     yield prefix + name, value
 
     def _places(self) -> Iterator[tuple[str, tuple[Object, str]]]:
-        """Parameters and buffers by dotted name: whose attribute each is."""
+        """Parameters and buffers by dotted name: the instance that has it as an attribute."""
         for prefix, instance, definition in self._modules():
             for name in [*definition.lists.get("__parameters__", ()), *definition.lists.get("__buffers__", ())]:
                 if is_array(instance.attributes.get(name)):
@@ -192,7 +193,7 @@ class ScriptModule(View):
         return state
 
     def train(self, on: bool = True) -> ScriptModule:
-        """Set `training` of this module and all in it."""
+        """Set `training` of this module and its submodules."""
         for _, instance, definition in self._modules():
             if "training" in definition.declared:
                 instance.attributes["training"] = on
@@ -203,26 +204,27 @@ class ScriptModule(View):
         return self.train(False)
 
     def load_state_dict(self, state: Mapping[str, Any] | str | os.PathLike[str], strict: bool = True) -> Keys:
-        """Write arrays into parameters and buffers by dotted name; gives the names that one side lacks, which `strict` forbids.
+        """Write arrays into parameters and buffers by dotted name. Returns the names that only one side has, which `strict` forbids.
 
-        state: a dict, or a path: of a file of weights (.npz, .safetensors, what torch.save wrote) or of another archive.
-        Raises RunError, before anything is written, for what does not fit.
+        state: a dict; or the path of a file of weights (.npz, .safetensors, a file of torch.save) or of another archive.
+
+        Raises RunError, before anything is written, if an array does not fit.
         """
         return load_state_dict(self.state_dict(), state, strict, str(self._definition.type))
 
     def to(self, dtype: Any) -> ScriptModule:
-        """Give parameters and buffers of floating point and complex numbers a dtype, NumPy's or torch's. Raises RunError."""
+        """Convert parameters and buffers of floating-point and complex numbers to a dtype, NumPy's or torch's. Raises RunError."""
         convert([each for _, each, _ in self._modules()], self.state_dict().values(), self._program.trainable, dtype)
         return self
 
     def requires_grad_(self, on: bool = True) -> ScriptModule:
-        """Note of all parameters whether they are to be trained."""
+        """Set for all parameters whether they require gradients."""
         for _, array in self.named_parameters():
             self._program.trainable[id(array)] = array, on
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ScriptModule:
-        """A module with a state of its own."""
+        """A module with a separate state."""
         instance, trainable = copy_of(self._instance, self._program.trainable)
         return ScriptModule(instance, Program(self._program.archive, ScriptModule, trainable, self._program.lock))
 
@@ -242,10 +244,10 @@ def functional_call(module: ScriptModule, parameters: Mapping[str, Any], args: A
                     method: str = "forward") -> Any:
     """A method's result with arrays in place of the parameters and buffers of those names: a function of them for grad, vmap, jvp and jit.
 
-    parameters: arrays or tensors by dotted name; the module's own stand for those that are missing, and one that the module has under two
-    names is replaced under both. args: a tuple, or the only argument. Results are arrays; tensors where tensors go in, and under irtool's
-    layers. What the method writes into a replaced buffer goes into the given array; an attribute that it assigns goes into the
-    dict. Hooks run with `forward`. Raises RunError for names of no parameter, UnsupportedError where a layer hides what would be written.
+    parameters: arrays or tensors by dotted name; for missing ones the module's own are used, and one that the module has under two names
+    is replaced under both. args: a tuple, or the only argument. Results are arrays; tensors if arguments are tensors, and under irtool's
+    layers. If the method writes into a replaced buffer, it writes into the given array; if it assigns the attribute, into the dict. Hooks
+    run with `forward`. Raises RunError for unknown names, UnsupportedError if a layer hides a value to be written.
     """
     replaced = Replaced(parameters, dict(module._places()))
     run = module.method(CALL if method == "forward" else method)

@@ -1,4 +1,4 @@
-"""The state of a module as a whole: written from a dict, in another dtype, copied."""
+"""The state of a module as a whole: written from a dict, converted to another dtype, copied."""
 from __future__ import annotations
 
 import os
@@ -14,18 +14,18 @@ from irtool.ops.tensor import unwrapped
 from irtool.ops.tensor_facts import Dtype
 
 Trainable = dict[int, tuple[Any, bool]]
-"""By the id of a tensor: the tensor, and does it require gradients?"""
+"""The id of a tensor -> the tensor, and whether it requires gradients."""
 
 
 class Keys(NamedTuple):
-    """Names of a state that a module has and the dict lacks, and the other way round."""
+    """The names that only the module has, and those that only the dict has."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]
 
 
 def load_state_dict(state: Mapping[str, Any], source: Any, strict: bool, owner: str) -> Keys:
-    """Write the arrays of a dict into those of the state of `owner`: all or, where something does not fit, none. Raises RunError."""
+    """Write the arrays of a dict into those of the state of `owner`: all, or none if one does not fit. Raises RunError."""
     given = read_state(source) if isinstance(source, str | os.PathLike) else source
     if not isinstance(given, Mapping):
         raise RunError(f"load_state_dict: expected a dict of arrays, or a path, got {type(given).__name__}", code="E0403")
@@ -64,7 +64,7 @@ def as_numbers(value: Any, name: str) -> Any:
 
 
 def read_state(path: str | os.PathLike[str]) -> Mapping[str, Any]:
-    """The arrays by name of a file of weights, or of another archive. Raises Error; OSError where the file cannot be read."""
+    """The arrays by name of a file of weights, or of another archive. Raises Error; OSError if the file cannot be read."""
     from irtool.archives.container import in_memory
     from irtool.archives.file_kinds import weights_in
 
@@ -72,7 +72,7 @@ def read_state(path: str | os.PathLike[str]) -> Mapping[str, Any]:
 
 
 def convert(instances: Iterable[Object], arrays: Iterable[Any], trainable: Trainable, dtype: Any) -> None:
-    """Give those arrays that are of real or complex numbers another dtype, wherever the instances hold them. Raises RunError."""
+    """Convert arrays of floating-point or complex numbers to another dtype, in all instances. Raises RunError."""
     wanted = wanted_dtype(dtype)
     converted: dict[int, Any] = {}
     for array in arrays:
@@ -87,7 +87,7 @@ def convert(instances: Iterable[Object], arrays: Iterable[Any], trainable: Train
 
 
 def wanted_dtype(dtype: Any) -> np.dtype[Any]:
-    """A dtype by NumPy's or torch's name, by its number in torch, or as NumPy has it. Raises RunError."""
+    """A dtype from NumPy's or torch's name, torch's number, or a NumPy dtype. Raises RunError."""
     try:
         wanted = dtype_of(dtype) if isinstance(dtype, Dtype) else dtype_named(dtype.removeprefix("torch.")) if isinstance(dtype, str) else \
             np.dtype(dtype)
@@ -102,7 +102,7 @@ def wanted_dtype(dtype: Any) -> np.dtype[Any]:
 
 
 def exchanged(value: Any, others: Mapping[int, Any]) -> Any:
-    """A value with arrays, by their id, exchanged; lists and dicts stay the same objects."""
+    """A value in which arrays are exchanged, by their id; lists and dicts stay the same objects."""
     if isinstance(value, list):
         value[:] = [exchanged(each, others) for each in value]
     elif isinstance(value, dict):
@@ -114,7 +114,7 @@ def exchanged(value: Any, others: Mapping[int, Any]) -> Any:
 
 
 def copy_of(instance: Object, trainable: Trainable) -> tuple[Object, Trainable]:
-    """A copy of an instance: what was one array, or one memory, twice is one again. With what is to be trained of it."""
+    """A copy of an instance, and of the table of trainable tensors. Arrays that were one array, or shared memory, still do."""
     (other,) = copied([instance])
     pairs = zip(arrays_in(instance), arrays_in(other), strict=True)
     return other, {id(new): (new, trainable[id(old)][1]) for old, new in pairs if id(old) in trainable}

@@ -1,4 +1,4 @@
-"""Memory of tensors that an archive is to hold: each piece once, under a key, however many tensors are views of it."""
+"""The memory of tensors to be written into an archive: each storage once, under a key, for all its views."""
 from __future__ import annotations
 
 from bisect import bisect_right
@@ -27,14 +27,14 @@ class Stored:
         self.array = array
 
     def elements(self) -> Any:
-        """The elements as they are stored."""
+        """The elements in the form in which they are stored."""
         if self.kind == "BFloat16Storage" and self.array.dtype == np.float32:
             return (to_bfloat16(self.array).view(np.uint32) >> 16).astype(np.uint16)
         return self.array
 
 
 class Place(NamedTuple):
-    """Where a tensor lies: in a storage, at an offset, with strides; both in elements."""
+    """The place of a tensor: a storage, offset and strides; both in elements."""
 
     storage: Stored
     offset: int
@@ -42,17 +42,19 @@ class Place(NamedTuple):
 
 
 class StorageWriter:
-    """Gives each tensor its place. `known` are storages of the archive that a module is from: they keep their dtypes (bfloat16, too)."""
+    """Chooses the storage of each tensor. `known` are storages of the archive that a module is from; they keep their dtypes (bfloat16,
+    too)."""
 
     def __init__(self, known: Iterable[Storage] = ()) -> None:
         self.stored: list[Stored] = []
         self._places: dict[tuple[int, int, str], Stored] = {}
-        """By the address, the number of bytes and the dtype."""
+        """By address, number of bytes and dtype."""
         self._known = sorted([each for each in known if each.array.nbytes], key=lambda each: address(each.array))
         self._starts = [address(each.array) for each in self._known]
 
     def place(self, array: Any, quantized: str | None) -> Place:
-        """The place of a tensor. quantized: the dtype that its integers stand for. Raises UnsupportedError for a dtype torch has not."""
+        """The place of a tensor. quantized: the dtype that its integers stand for. Raises UnsupportedError for a dtype that torch does
+        not have."""
         array = on_host(array)
         dtype = quantized or array.dtype.name
         if quantized is None and dtype not in KINDS or array.dtype.name != QUANTIZED.get(dtype, dtype):
@@ -75,7 +77,7 @@ class StorageWriter:
         return Place(stored, offset // width, tuple([each // width for each in array.strides]))
 
     def _whole(self, array: Any) -> tuple[Any, str | None]:
-        """The memory that an array is a view of, with one dimension; its dtype where the archive declares it."""
+        """The memory of which an array is a view, as a one-dimensional array; and its dtype, if the archive declares it."""
         index = bisect_right(self._starts, address(array)) - 1
         if index >= 0 and address(array) < self._starts[index] + self._known[index].array.nbytes:
             return self._known[index].array, self._known[index].dtype

@@ -1,4 +1,4 @@
-"""Tensors on the memory of an archive: storages by record and dtype, and views of them with torch's offsets and strides."""
+"""Tensors in the memory of an archive: storages by record and dtype, and views of them with torch's offsets and strides."""
 from __future__ import annotations
 
 import math
@@ -14,13 +14,13 @@ from irtool.ops.array_library import np
 Array = np.ndarray[Any, np.dtype[Any]]
 MAX_RANK = 64
 QUANTIZED = {"qint8": "int8", "quint8": "uint8", "qint32": "int32"}
-"""Dtypes of quantized tensors -> those of their integers."""
+"""Dtypes of quantized tensors -> the dtypes of their integers."""
 
 EIGHT_BITS = {"float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2"}
 
 
 class Storage:
-    """So many elements of one dtype. `array` is one-dimensional and writable; tensors of one storage share it."""
+    """Elements of one dtype. `array` is one-dimensional and writable; all tensors of the storage share it."""
 
     __slots__ = ("dtype", "count", "array", "where")
 
@@ -32,7 +32,7 @@ class Storage:
 
 
 def read_storage(container: Container, record: str, dtype: str, count: int, is_big: bool) -> Storage:
-    """The storage in a record: mapped where it is stored at a place that suits its dtype, else copied. Raises Error."""
+    """The storage in a record: mapped if it is stored uncompressed and aligned for its dtype, else copied. Raises Error."""
     if record not in container:
         raise Error(f"{container.name}: the record '{record}' of a tensor is missing", code="E0711")
     stored = np.dtype("uint16" if dtype == "bfloat16" else QUANTIZED.get(dtype, dtype))
@@ -47,7 +47,7 @@ def read_storage(container: Container, record: str, dtype: str, count: int, is_b
 
 
 def storage_of(array: Array, dtype: str, where: str) -> Storage:
-    """Integers, or bytes, as the storage of a dtype. bfloat16 and numbers of 8 bits become float32, as everywhere in irtool."""
+    """The storage of a dtype for integers, or bytes. bfloat16 and 8-bit floating-point numbers become float32, as everywhere in irtool."""
     if dtype == "bfloat16":
         array = (array.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
     elif dtype in EIGHT_BITS:
@@ -58,7 +58,7 @@ def storage_of(array: Array, dtype: str, where: str) -> Storage:
 
 
 def is_big_endian(container: Container) -> bool:
-    """Did a machine write the storages whose numbers begin with the largest byte? Raises Error."""
+    """Are the numbers in the storages big-endian? Raises Error."""
     if "byteorder" not in container:
         return False
     order = container.text("byteorder", 20)
@@ -68,7 +68,7 @@ def is_big_endian(container: Container) -> bool:
 
 
 def strided(storage: Any, offset: Any, size: Any, stride: Any) -> Array:
-    """The tensor at `offset` of a storage; offset and strides in elements. Raises Error where it would leave the storage."""
+    """The tensor at `offset` of a storage; offset and strides are in elements. Raises Error if it would exceed the storage."""
     if not isinstance(storage, Storage):
         raise Error("a tensor without a storage", code="E0712")
     size, stride = _ints(size, storage), _ints(stride, storage)

@@ -1,4 +1,4 @@
-"""A printed graph of a module (`graph(%self : __torch__.Net, ...)`), whose attributes come from a file of weights by dotted name."""
+"""Attributes for the printed graph of a module (`graph(%self : __torch__.Net, ...)`), from a file of weights by dotted name."""
 from __future__ import annotations
 
 import re
@@ -17,14 +17,14 @@ from irtool.ops.structure import Object, attribute_name
 from irtool.torchscript.library import Library
 
 FLAT = "_flat_weights"
-"""The list that recurrent layers read, of parameters that have names of their own: layer by layer, forwards, then backwards."""
+"""The list of parameters that recurrent layers read, which also have names of their own: layer by layer, forwards, then backwards."""
 RECURRENT = re.compile(r"(weight_ih|weight_hh|bias_ih|bias_hh|weight_hr)_l(\d{1,4})(_reverse)?")
 ORDER = "weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr"
 MAX_LISTED = 8
 
 
 class Lacking:
-    """An attribute for which the file has nothing, or what does not fit."""
+    """An attribute for which the file has no value, or one that does not fit."""
 
     def __init__(self, place: str, type: Type, reason: str, node: Node) -> None:
         self.place = place
@@ -34,7 +34,7 @@ class Lacking:
 
 
 class MentionedClass:
-    """A class of a text: the attributes that the text mentions."""
+    """A class that a text mentions: the attributes of it that the text reads."""
 
     is_interface = False
 
@@ -43,7 +43,7 @@ class MentionedClass:
 
 
 class Mentioned(Library):
-    """The classes of a text."""
+    """The classes that a text mentions."""
 
     def __init__(self, graph: Graph) -> None:
         super().__init__(lambda path: None, "", tuple, 10)
@@ -55,18 +55,18 @@ class Mentioned(Library):
                 owner.attributes.setdefault(attribute_name(node), value.type)
 
     def definition(self, type: Type) -> Any:
-        """What the text says of a class."""
+        """The class as the text describes it."""
         return self._classes_mentioned.get(str(type)) or MentionedClass()
 
 
 class TextState:
-    """The instances behind the first input of a graph, made from weights by what the graph reads of them.
+    """The instances that a graph reaches from its first input, made from weights according to the attributes that the graph reads.
 
-    `assumed` lists the attributes `training` that the file does not have: modules train only where it says so.
+    `assumed` lists attributes `training` that the file does not have; they are False.
     """
 
     def __init__(self, graph: Graph, weights: Archive, literals: Mapping[str, Any], filename: str) -> None:
-        """literals: values that go before the weights, by the same names."""
+        """literals: values by the same names, which take precedence over the weights."""
         self.graph = graph
         self.weights = weights
         self.literals = literals
@@ -81,7 +81,7 @@ class TextState:
                 self._read(node, self._instances[node.inputs[0]], self._names[node.inputs[0]] + attribute_name(node))
 
     def _parts(self, names: Iterable[str]) -> dict[str, Parts]:
-        """The arrays by the dotted name of an attribute, and what stands behind it: `_flat_weights` and `.0`."""
+        """The arrays by the dotted name of an attribute, and the rest of their names: `_flat_weights` and `.0`."""
         parts: dict[str, Parts] = {}
         for name in names:
             words = name.split(".")
@@ -116,7 +116,7 @@ class TextState:
             return Lacking(place, type, f"is {misfit.actual} in {self.filename}", node)
 
     def _flat(self, prefix: str) -> Parts:
-        """The parameters of a recurrent layer in the order in which it reads them."""
+        """The parameters of a recurrent layer, in the order in which it reads them."""
         named: dict[tuple[int, bool], dict[int, str]] = {}
         for name in self.weights.arrays:
             match = RECURRENT.fullmatch(name[len(prefix):]) if name.startswith(prefix) else None
@@ -127,12 +127,12 @@ class TextState:
         directions = {is_backwards for _, is_backwards in layers}
         whole = [(layer, is_backwards) for layer in range(len(layers) // max(len(directions), 1)) for is_backwards in sorted(directions)]
         if layers != whole or len(kinds) != 1 or not kinds <= {(0, 1), (0, 1, 4), (0, 1, 2, 3), (0, 1, 2, 3, 4)}:
-            return {}       # some are missing: which the list would have, nobody knows
+            return {}       # some are missing, so that the order is unknown
         names = [named[layer][kind] for layer in layers for kind in sorted(named[layer])]
         return {f".{index}": self.weights.arrays[name] for index, name in enumerate(names)}
 
     def graph_of_arrays(self) -> Graph:
-        """The graph without the instance: what it reads of it is constant. Raises Error for attributes without a value."""
+        """The graph without the instance: attributes that it reads are constants. Raises Error for attributes without a value."""
         graph = self.graph
         for node in graph.walk():
             if node.kind == "prim::CallMethod":

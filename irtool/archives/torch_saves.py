@@ -1,7 +1,7 @@
-"""What `torch.save` writes: arrays by dotted name out of a pickle that may mention anything. Nothing of it is imported or called.
+"""Files of `torch.save`: arrays by dotted name, from a pickle that may mention anything. Nothing is imported or called.
 
-Since torch 1.6 it is a zip whose `data.pkl` is the pickle; before (and with `_use_new_zipfile_serialization=False`) several pickles in a
-row, and behind them the storages. Instances of classes that are not known here are `Unknown`: their state may hold tensors, too.
+Since torch 1.6 the file is a zip whose `data.pkl` is the pickle; before (and with `_use_new_zipfile_serialization=False`) it is several
+pickles, followed by the storages. Instances of classes that are not known here are `Unknown`: their state may contain tensors, too.
 """
 from __future__ import annotations
 
@@ -23,37 +23,37 @@ from irtool.ops.arrays import is_array
 from irtool.ops.quantized import Quantized
 
 MAGIC = b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."
-"""The first pickle of a file from before 1.6: a number."""
+"""The first pickle of a file from before torch 1.6: a number."""
 PROTOCOL = 1001
 MAX_DEPTH, MAX_PLACES = 100, 500_000
-"""Dicts in dicts, and values in them, that are looked at."""
+"""The deepest nesting of dicts, and the number of values in them, that are searched."""
 LISTED = 3
 DTYPES = frozenset(("uint16", "uint32", "uint64", "float8_e4m3fn", "float8_e5m2"))
-"""Dtypes without a class of storages of their own, which stand beside a storage of bytes."""
+"""Dtypes without a class of storages; a storage of bytes and the dtype stand for them."""
 REBUILT = {
     ("torch._utils", "_rebuild_tensor"): "old_tensor", ("torch._utils", "_rebuild_tensor_v3"): "typed_tensor",
     ("torch._utils", "_rebuild_parameter"): "parameter", ("torch._utils", "_rebuild_parameter_with_state"): "parameter",
     ("torch._tensor", "_rebuild_from_type_v2"): "of_type", ("collections", "OrderedDict"): "pairs", ("collections", "defaultdict"): "fresh",
     ("torch", "Size"): "listed", ("_codecs", "encode"): "encoded",
 }
-"""What such a pickle may call beside CALLED -> the method of `Saved` that answers."""
+"""What such a pickle may call besides CALLED -> the method of `Saved` for it."""
 TENSORS = "tensor", "old_tensor", "typed_tensor", "quantized", "sparse"
 NUMPY = {f"numpy.{core}.multiarray.{name}": what for core in ("core", "_core") for name, what in (("_reconstruct", "array"),
                                                                                                   ("scalar", "number"))}
-"""Functions that make arrays of NumPy, and numbers."""
+"""Functions that make NumPy's arrays and numbers."""
 PLAIN = str, int, float, complex, bytes
 WAY_OUT = "its code is Python's own. In torch, torch.jit.script(module).save(FILE) makes an archive that runs here, and " \
     "torch.save(module.state_dict(), FILE) a file of its weights"
 
 
 class WeightsWarning(UserWarning):
-    """A file of weights holds values that are no arrays, which are left out."""
+    """A file of weights contains values that are no arrays; they are left out."""
 
     code = "W0108"
 
 
 class Unknown:
-    """An instance of a class, or the result of a function, that is not known here: its name, and what the pickle gives it."""
+    """An instance of a class, or the result of a function, that is not known here: its name, and its arguments in the pickle."""
 
     __slots__ = ("path", "arguments", "state", "items", "pairs")
 
@@ -66,7 +66,7 @@ class Unknown:
 
     @property
     def is_module(self) -> bool:
-        """Is it a torch.nn.Module?"""
+        """Is the instance a torch.nn.Module? Decided by its state, which has `_modules` and `_parameters`."""
         states = self.state, *(self.arguments if isinstance(self.arguments, tuple) else ())
         return any([isinstance(state, dict) and "_modules" in state and "_parameters" in state for state in states])
 
@@ -75,13 +75,13 @@ class SaveMachine(Machine):
     """Reads one pickle of torch.save."""
 
     def last(self, kind: type) -> Any:
-        """The last value, which has to be a list or a dict, or derived from one."""
+        """The last value, which must be a list or a dict, or derived from one."""
         if self.stack and isinstance(self.stack[-1], Unknown):
             return self.stack[-1].pairs if kind is dict else self.stack[-1].items
         return super().last(kind)
 
     def called(self, function: Any, arguments: Any) -> Any:
-        """What a call gives."""
+        """The result of a call."""
         if not isinstance(function, Global) or not isinstance(arguments, tuple):
             return Unknown("")
         what = REBUILT.get((function.module, function.name)) or CALLED.get((function.module, function.name))
@@ -93,7 +93,7 @@ class SaveMachine(Machine):
             self.fail(f"{function.name}: {error}")
 
 
-# -- opcodes that differ, and those that only Python writes
+# -- opcodes that differ, and opcodes that only Python writes
 def _global(m: Machine) -> None:
     module = m.line()
     m.stack.append(Global(module, m.line()))
@@ -199,26 +199,26 @@ SAVED = {
 
 
 class Saved(PickledValues):
-    """What the pickle of torch.save is read for."""
+    """Makes the objects that a pickle of torch.save describes."""
 
     def __init__(self, name: str, storage: Callable[[str, str, int], Storage], is_big: bool = False) -> None:
-        """storage: gives that of a dtype, a key, a count of elements; is_big: do numbers begin with the largest byte?"""
+        """storage: returns the storage for a dtype, a key and a number of elements; is_big: are numbers big-endian?"""
         super().__init__(name)
         self._storage = storage
         self._is_big = is_big
         self.rounded: dict[int, Any] = {}
-        """Arrays by their id that were bfloat16."""
+        """The id of an array that was bfloat16 -> the array."""
 
     def storage(self, dtype: str, key: str, count: int) -> Storage:
         """The storage of a key."""
         return self._storage(dtype, key, count)
 
     def instance(self, path: str) -> Any:
-        """An instance of a class of an archive, which is one as any other here."""
+        """An instance of an archive's class, which is treated like any other here."""
         return Unknown(path)
 
     def build(self, instance: Any, state: Any) -> None:
-        """`_build` does it."""
+        """Does nothing; `_build` does the work."""
 
     def member(self, path: str, value: Any) -> Any:
         """A member of an enumeration."""
@@ -282,7 +282,7 @@ def read_zip(container: Container) -> Archive:
 def read_legacy(memory: Any, name: str) -> Archive:
     """The arrays of a file of torch.save from before 1.6 by dotted name. Raises Error.
 
-    The storages stand behind the pickle that needs them, so it is read twice.
+    The storages follow the pickle that needs them, so the pickle is read twice.
     """
     kinds: dict[str, tuple[str, int]] = {}
 
@@ -294,7 +294,7 @@ def read_legacy(memory: Any, name: str) -> Archive:
 
     place = len(MAGIC)
     values: list[Any] = []
-    for _ in range(2):      # the protocol, the system
+    for _ in range(2):      # the pickles of the protocol's version and the system
         machine = SaveMachine(memory, name, Saved(name, noted), SAVED, place)
         values.append(machine.run())
         place = machine.place
@@ -327,7 +327,7 @@ def read_legacy(memory: Any, name: str) -> Archive:
 
 
 class Scanned(Saved):
-    """The same for a pickle of which only the end is looked for, and which storages it names."""
+    """As `Saved`, for a pickle of which only the end and the names of its storages are needed."""
 
     def call(self, what: str, arguments: Any) -> Any:
         return None if what in TENSORS else super().call(what, arguments)
@@ -335,9 +335,9 @@ class Scanned(Saved):
 
 # -- by dotted name
 def named_arrays(root: Any, saved: Saved) -> Archive:
-    """The arrays in nested dicts and lists by dotted name; a tensor alone is `0`. Raises Error for a pickled module.
+    """The arrays in nested dicts and lists by dotted name; a single tensor is `0`. Raises Error for a pickled module.
 
-    Numbers and texts are left out, and a warning names them.
+    Numbers and strings are left out, and a warning names them.
     """
     archive = Archive()
     seen = ""
@@ -371,7 +371,7 @@ def named_arrays(root: Any, saved: Saved) -> Archive:
 
 
 def numpy_array(value: Unknown, where: str) -> Any:
-    """The array of NumPy whose parts a pickle gives; None of one that is not of numbers. Raises Error."""
+    """The NumPy array whose parts a pickle contains; None if it is not of numbers. Raises Error."""
     parts = value.state if NUMPY[value.path] == "array" else (0, (), *value.arguments, b"")
     if not isinstance(parts, tuple) or len(parts) != 5:
         return None
@@ -388,7 +388,7 @@ def numpy_array(value: Unknown, where: str) -> Any:
 
 
 def places(where: str, root: Any) -> Iterator[tuple[str, Any]]:
-    """All values in a value by dotted name, itself first. Raises Error for values that hold themselves, or too many."""
+    """All values in a value by dotted name, itself first. Raises Error for values that contain themselves, or too many."""
     todo = [("", root, 0)]
     count = 0
     while todo:

@@ -1,4 +1,4 @@
-"""Arrays by name as `torch.save` writes a dict of tensors: what `torch.load(file, weights_only=True)` reads."""
+"""Arrays by name, written as `torch.save` writes a dict of tensors, for `torch.load(file, weights_only=True)`."""
 from __future__ import annotations
 
 import io
@@ -13,7 +13,7 @@ from irtool.ops.array_library import np
 
 
 class Weights(World):
-    """Tensors that nothing is known of beside their elements."""
+    """The properties of tensors of which only the elements are known."""
 
     def requires_grad(self, array: Any) -> bool:
         """No tensor of a state dict does."""
@@ -21,7 +21,8 @@ class Weights(World):
 
 
 def encode(archive: Archive) -> bytes:
-    """The file. Arrays of one memory share it in the file, too. Raises UnsupportedError for dtypes that torch's storages have not."""
+    """The bytes of the file. Arrays that share memory share it in the file, too. Raises UnsupportedError for dtypes without a storage
+    class."""
     values = {name: archive.get(name) for name in archive.arrays}
     rounded = []
     for name in archive.bfloat16 - archive.none:

@@ -1,6 +1,6 @@
-"""The zip of an archive, as torch writes one: tensors stored, their bytes at multiples of 64, so that readers can map them.
+"""The zip of an archive, as torch writes it: tensors are stored uncompressed at multiples of 64 bytes, so that readers can map them.
 
-The same records give the same bytes: no date, no name of the machine.
+The same records are written as the same bytes: without date and name of the machine.
 """
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from typing import Any, BinaryIO
 ROOT = "archive"
 ALIGNMENT = 64
 LOCAL_HEADER = 30
-"""Bytes of a local header without name and extra field."""
+"""The size of a local header without name and extra field, in bytes."""
 ZIP64 = 20
-"""Bytes that the sizes of a large record add to its header."""
+"""The bytes that the sizes of a large record add to its header."""
 CHUNK = 1 << 24
 
 
 class ZipWriter:
-    """Writes records below one folder into a file that can seek."""
+    """Writes records, all in one folder, into a seekable file."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.file = file
         self.zip = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True)
 
     def write(self, record: str, data: Any, is_code: bool = False) -> None:
-        """A record of bytes, or of an array's; code is deflated."""
+        """Write a record of bytes, or of an array's elements; code is compressed."""
         view = memoryview(data).cast("B") if len(data) else memoryview(b"")
         info = zipfile.ZipInfo(f"{ROOT}/{record}")
         info.create_system = 0
