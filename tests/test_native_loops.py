@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
 import irtool
-from irtool.execute.native import building
+from irtool.execute.native import building, loop_rounds
 from irtool.execute.native import c_loops as native_loops
 from irtool.execute.plan.compiled import Plan
 from tests.loop_texts import CELLS, KEEPS, ROW, arrays, loop
@@ -51,6 +52,27 @@ CLOSE = {np.float32: 2e-5, np.float64: 1e-12}
 def test_cells_run_as_one_function(cell: str, sizes: tuple[int, int, int, int], dtype: Any) -> None:
     text, shapes = CELLS[cell]
     runs(text, arrays(dtype, *shapes(*sizes)), tolerance=CLOSE[dtype])
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("rows", [1, 3, 8, 9, 17])
+def test_products_of_every_form(rows: int, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop_rounds, "NEAR", 0 if rows % 2 else 1 << 17)        # 0: contiguous right factors are packed, too
+    forms = list(product((1, 2, 7, 15, 24, 70, 150), (False, True)))
+    body = "\n".join(f"""%v{k} : Tensor = aten::{"t" if transposed else "alias"}(%w{k})
+        %p{k} : Tensor = aten::mm(%r, %v{k})
+        %s{k} : Tensor = aten::add(%h{k}, %p{k}, %one)
+        %l{k} : Tensor[] = aten::append(%list{k}, %s{k})""" for k, (_, transposed) in enumerate(forms))
+    names = [", ".join(f"%{each}{k}{end}" for k in range(len(forms))) for each, end in (("g", ""), ("h", ""), ("s", ""))]
+    given = ", ".join(f"%g{k} : Tensor, %w{k} : Tensor" for k in range(len(forms)))
+    text = loop(f"{ROW}\n{body}\n-> (%true, {names[2]})", names[0], names[1], f"%x : Tensor, {given}",
+                "".join(f"  %list{k} : Tensor[] = prim::ListConstruct()\n" for k in range(len(forms))),
+                ", ".join(f"%i{k}" for k in range(len(forms))))
+    gets = "".join(f"  %i{k} : Tensor = aten::stack(%list{k}, %zero)\n" for k in range(len(forms)))
+    text = text.replace("  return (", f"{gets}  return (")
+    sizes = [((rows, columns), (columns, 19) if transposed else (19, columns)) for columns, transposed in forms]
+    runs(text, arrays(dtype, (9, rows, 19), *[each for pair in sizes for each in pair]), tolerance=10 * CLOSE[dtype])
 
 
 @needs_compiler

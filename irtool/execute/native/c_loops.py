@@ -15,8 +15,9 @@ from irtool.execute.fusion import WORTH_COMPILING, coalesced
 from irtool.execute.native import building
 from irtool.execute.native.c_source import DATA, Untranslatable, c_type, direct, expression, library_declarations
 from irtool.execute.native.loop_rounds import Rounds
-from irtool.execute.native.small_products import declarations, definition
-from irtool.execute.native.stages import Either, Elementwise, NotNative, Place, Product, Stage, Store, Sum
+from irtool.execute.native.small_products import declarations, definition, packing
+from irtool.execute.native.stages import Either, Elementwise, NotNative, Packing, Place, Product, Stage, Store, Sum
+from irtool.execute.plan.buffers import ALIGNMENT
 from irtool.execute.plan.placement import Buffer, largest_sum, place
 from irtool.execute.plan.program import Item, Known, Repeat, Variable
 from irtool.ops.array_library import np
@@ -163,7 +164,8 @@ class Source:
                   *[f"        {line}" for line in turn], "    }",
                   *[f"    {line}" for line in last], "}", ""]
         arrays = base + count + len(rounds.filled)
-        text = "\n".join(["#include <string.h>", declarations(self.types), *library_declarations(self.functions, self.vector),
+        text = "\n".join(["#include <stdint.h>\n#include <string.h>", declarations(self.types),
+                          *library_declarations(self.functions, self.vector),
                           *[form.replace("{}", each, 1) for form, each in self.products.items()], *kernel, direct(arrays, lists)])
         return text, work
 
@@ -177,10 +179,12 @@ class Source:
         buffers = [Buffer(number, store.meta, start, end, False) for number, (store, start, end) in enumerate(stores)]
         work = place(buffers, largest_sum([each.life for each in buffers])).arena
         base = len(rounds.carried) + len(rounds.outside) + len(rounds.lists)
-        lines = []
+        if not work:
+            return [], 0
+        lines = [f"char *const room = base[{base}] + -(uintptr_t)base[{base}] % {ALIGNMENT};"]     # vectors cross no line of the cache
         for (store, _, _), buffer in zip(stores, buffers, strict=True):
-            lines.append(declared(f"*const {store.name.replace('next', 'spare')}", store, f"(base[{base}] + {buffer.offset})"))
-        return lines, work
+            lines.append(declared(f"*const {store.name.replace('next', 'spare')}", store, f"(room + {buffer.offset})"))
+        return lines, work + ALIGNMENT
 
     def around(self, base: int) -> tuple[list[str], list[str], list[str]]:
         """The statements for loop-carried arrays: in front of the loop, at the end of a round, and behind the loop."""
@@ -206,7 +210,7 @@ class Source:
             lines = [f"if ({stage.condition}) {{", *self.stage(stage.first, "    "), "} else {", *self.stage(stage.second, "    "), "}"]
         else:
             lines = self.elementwise(stage) if isinstance(stage, Elementwise) else self.product(stage) if isinstance(stage, Product) \
-                else self.sum(stage)
+                else self.packing(stage) if isinstance(stage, Packing) else self.sum(stage)
         return [pad + line for line in lines]
 
     def product(self, stage: Product) -> list[str]:
@@ -216,9 +220,17 @@ class Source:
         self.types.add(name)
         columns = right.shape[1]
         form = definition("{}", name, (left.strides[0], left.strides[1]), right.strides[0], columns,
-                          (left.shape[0], columns, left.shape[1]), stage.more)
+                          (left.shape[0], columns, left.shape[1]), stage.more, stage.packed)
         function = self.products.setdefault(form, f"product{len(self.products)}")
         return [f"{function}({address(left)}, {address(right)}, {stage.into.name});"]
+
+    def packing(self, stage: Packing) -> list[str]:
+        """A call of the function that packs a right factor."""
+        source, name = stage.source, c_type(stage.into.meta.dtype)
+        self.types.add(name)
+        form = packing("{}", name, (source.strides[0], source.strides[1]), (stage.rows, source.shape[1], source.shape[0]))
+        function = self.products.setdefault(form, f"product{len(self.products)}")
+        return [f"{function}({address(source)}, {stage.into.name});"]
 
     def sum(self, stage: Sum) -> list[str]:
         """A sum of rows: copy the first row, and add each of the others."""

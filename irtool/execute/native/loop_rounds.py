@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from irtool.execute.native.c_source import C_TYPES
-from irtool.execute.native.small_products import LARGEST
-from irtool.execute.native.stages import Carried, Either, Elementwise, NotNative, Place, Product, Stage, Store, Sum, turned, whole
+from irtool.execute.native.small_products import LARGEST, LARGEST_PACKED
+from irtool.execute.native.stages import Carried, Either, Elementwise, NotNative, Packing, Place, Product, Stage, Store, Sum, turned, whole
 from irtool.execute.plan.loop_numbers import derived
 from irtool.execute.plan.program import Branch, Call, Known, Repeat, Variable
 from irtool.execute.plan.python_source import all_reads, reads_of
@@ -28,6 +28,9 @@ NUMBERS = {operator.add: "({} + {})", operator.sub: "({} - {})", operator.mul: "
 """Arithmetic on counters, in C."""
 POWERS = {2: np.square, 1: np.positive, 0.5: np.sqrt, -1: np.reciprocal}
 """The function for `x ** number`, by number, as NumPy chooses it."""
+NEAR = 1 << 17
+"""Bytes of a contiguous right factor that stays near the processor as it is, and is not worth a copy in panels. Larger ones are copied if
+the lists that the loop fills take more memory than that."""
 
 
 class Rounds:
@@ -46,12 +49,15 @@ class Rounds:
         self.written: dict[Store, Variable] = {}        # arrays from outside that are written
         self.stores: list[Store] = []                   # in the workspace
         self.lasting: list[Store] = []                  # in the workspace, computed before the loop
+        self.panels: dict[Any, Store] = {}              # of these, right factors in panels, by rows of the product and place
         self.numbers: dict[Variable, str] = {loop.counter: "t"}
         self.places: dict[Variable, Place] = {}
         self.values: dict[Variable, tuple[int, Symbol]] = {}        # results of elementwise stages, perhaps not stored
         self.products: dict[Variable, int] = {}         # results of products: their stages
         self.next_of: dict[Variable, Carried] = {}      # a result of the round -> the carried array whose next value it is
         self.readers: Counter[Variable] = Counter()
+        kept = [each.args[1].meta for each in loop.body.instructions if isinstance(each, Call) and each.way == "keep"]
+        self.kept = (loop.rounds or 0) * sum([meta.nbytes for meta in kept if meta is not None])        # bytes of the lists that it fills
         self.begin()
         for each in loop.body.instructions:
             if isinstance(each, Call):
@@ -406,29 +412,42 @@ class Rounds:
             right = Place(right.store, (*right.shape, 1), (*right.strides, 0), right.offset, right.moving)
         if right.shape[1] == 1:
             left, right = turned(right), turned(left)
-        if right.shape[0] * right.shape[1] * dtype.itemsize > LARGEST:
+        size = right.shape[0] * right.shape[1] * dtype.itemsize
+        strided = right.strides[1] != 1 and right.shape[1] > 1
+        packed = self.is_fixed(right) and right.shape[1] > 1 and (strided or NEAR <= size <= self.kept)
+        if size > (LARGEST_PACKED if packed else LARGEST):
             raise NotNative("a product so large that BLAS is faster")
-        if right.strides[1] != 1 and right.shape[1] > 1:
+        if packed:
+            right = self.in_panels(right, left.shape[0])
+        elif strided:
             right = self.laid_out(right)
         at = len(self.stages)
         for place in (left, right):
             place.store.last = max(place.store.last, at)
         store = self.new_store(call.out, at)
-        self.stages.append(Product(left, right, store))
+        self.stages.append(Product(left, right, store, packed))
         self.products[call.out] = at
         self.places[call.out] = whole(store)
 
-    def laid_out(self, place: Place) -> Place:
-        """A contiguous copy of a place; an array that no round changes is copied before the loop."""
-        meta = Meta(place.store.meta.dtype, place.shape, contiguous_strides(place.shape, place.store.meta.dtype.itemsize))
-        fixed = [*self.outside.values(), *[each.now for each in self.carried if not each.changes]]
-        if place.store in fixed and not place.moving:
-            store = Store(f"l{len(self.lasting)}", meta)
-            stage = Elementwise(place.shape)
-            stage.written.append((stage.load(place), whole(store)))
+    def is_fixed(self, place: Place) -> bool:
+        """Is a place the same, and what it holds, in all rounds?"""
+        return not place.moving and (place.store in self.outside.values()
+                                     or place.store in [each.now for each in self.carried if not each.changes])
+
+    def in_panels(self, place: Place, rows: int) -> Place:
+        """A copy of a right factor, made before the loop, in the order in which products of `rows` rows read it."""
+        store = self.panels.get((rows, place.key))
+        if store is None:
+            store = Store(f"l{len(self.lasting)}", Meta(place.store.meta.dtype, place.shape,
+                                                        contiguous_strides(place.shape, place.store.meta.dtype.itemsize)))
+            self.panels[rows, place.key] = store
             self.lasting.append(store)
-            self.before.append(stage)
-            return whole(store)
+            self.before.append(Packing(place, store, rows))
+        return whole(store)
+
+    def laid_out(self, place: Place) -> Place:
+        """A contiguous copy of a place."""
+        meta = Meta(place.store.meta.dtype, place.shape, contiguous_strides(place.shape, place.store.meta.dtype.itemsize))
         at = self.stage(place.shape, place.store.ready)
         store = Store(f"w{len(self.stores)}", meta, at, at + 1)
         self.stores.append(store)
@@ -501,4 +520,4 @@ def applied(function: Any, values: list[Any]) -> Any:
     raise NotPointwise
 
 
-__all__ = ["Carried", "Either", "Elementwise", "NotNative", "Place", "Product", "Rounds", "Stage", "Store", "Sum", "whole"]
+__all__ = ["Carried", "Either", "Elementwise", "NotNative", "Packing", "Place", "Product", "Rounds", "Stage", "Store", "Sum", "whole"]

@@ -3,11 +3,16 @@
 A tile of the result stays in vector registers during the sum over the inner dimension; the right factor is loaded in vectors, the left one
 element by element. A multiplication and an addition are fused (`fp-contract=fast`), in products only. Vectors have the full width of the
 processor; narrower ones compute the rest of a row.
+
+A right factor that is the same in all rounds is packed in front of the loop: as panels of the width of a tile, each contiguous and aligned.
+Rows are shared equally among the tiles of a panel, so that no tile is much lower than the others.
 """
 from __future__ import annotations
 
 LARGEST = 1 << 20
 """Bytes of the right factor from which BLAS is faster, since it packs the factors first."""
+LARGEST_PACKED = 1 << 26
+"""The same for a right factor that is packed once, in front of the loop."""
 
 _HEAD = """
 #if defined(__AVX512F__)
@@ -30,6 +35,9 @@ enum { ROWS = 4, SUMS = 8 };
 #define FUSED __attribute__((always_inline)) static inline
 #define PRODUCT __attribute__((noinline)) static
 #endif
+#define COUNT(ROWS_IN_ALL) (((ROWS_IN_ALL) + ROWS - 1) / ROWS)
+#define HEIGHT(ROWS_IN_ALL) (((ROWS_IN_ALL) + COUNT(ROWS_IN_ALL) - 1) / COUNT(ROWS_IN_ALL))
+#define MOST(ROWS_IN_ALL) (SUMS / HEIGHT(ROWS_IN_ALL) > 8 ? 8 : SUMS / HEIGHT(ROWS_IN_ALL))
 """
 
 _TILE = """
@@ -67,40 +75,54 @@ _WIDEST = """
 #endif
 """
 
-_STRIP = """
-FUSED void strip_TYPE(const TYPE *a, long ai, long ak, const TYPE *b, long bk, TYPE *c, long ci, long columns, long depth, int more,
-                      int rows)
+_PRODUCT = """
+enum { LANES_TYPE = WIDEST / sizeof(TYPE) };
+FUSED long panel_TYPE(long j, long columns, long most)
 {
-    enum { LANES = WIDEST / sizeof(TYPE) };
-    const int most = SUMS / rows > 8 ? 8 : SUMS / rows;
-    const long wide = columns - columns % (most * LANES), vectors = columns - columns % LANES;
-    for (long j = 0; j < wide; j += most * LANES)
-        TILE(a, ai, ak, b + j, bk, c + j, ci, depth, more, rows, most);
-    for (long j = wide; j < vectors; j += LANES)
-        TILE(a, ai, ak, b + j, bk, c + j, ci, depth, more, rows, 1);
-    const long halves = vectors + (columns - vectors) / (32 / sizeof(TYPE)) * (32 / sizeof(TYPE));
-    for (long j = vectors; j < halves; j += 32 / sizeof(TYPE))
-        tile_TYPE_32(a, ai, ak, b + j, bk, c + j, ci, depth, more, rows, 1);
-    const long quarters = halves + (columns - halves) / (16 / sizeof(TYPE)) * (16 / sizeof(TYPE));
-    for (long j = halves; j < quarters; j += 16 / sizeof(TYPE))
-        tile_TYPE_16(a, ai, ak, b + j, bk, c + j, ci, depth, more, rows, 1);
-    for (long j = quarters; j < columns; j++)
-        for (int i = 0; i < rows; i++) {
-            TYPE sum = more ? c[i * ci + j] : 0;
-            for (long k = 0; k < depth; k++)
-                sum += a[i * ai + k * ak] * b[k * bk + j];
-            c[i * ci + j] = sum;
-        }
+    const long left = columns - j;
+    if (left >= LANES_TYPE)
+        return j < columns - columns % (most * LANES_TYPE) ? most * LANES_TYPE : LANES_TYPE;
+    return left * sizeof(TYPE) >= 32 ? 32 / sizeof(TYPE) : left * sizeof(TYPE) >= 16 ? 16 / sizeof(TYPE) : 1;
 }
-FUSED void product_TYPE(const TYPE *a, long ai, long ak, const TYPE *b, long bk, TYPE *c, long ci, long rows, long columns, long depth,
-                        int more)
+FUSED void pack_TYPE(const TYPE *b, long bk, long bj, TYPE *into, long columns, long depth, long most)
 {
-    const long whole = rows - rows % ROWS;
-    for (long i = 0; i < whole; i += ROWS)
-        strip_TYPE(a + i * ai, ai, ak, b, bk, c + i * ci, ci, columns, depth, more, ROWS);
-    a += whole * ai, c += whole * ci;
-    switch (rows % ROWS) {
-REST    }
+    for (long j = 0, width; j < columns; j += width) {
+        width = panel_TYPE(j, columns, most);
+        for (long first = 0; first < depth; first += 16)
+            for (long i = 0; i < width; i++)
+                for (long k = first; k < depth && k < first + 16; k++)
+                    into[j * depth + k * width + i] = b[k * bk + (j + i) * bj];
+    }
+}
+FUSED void one_TYPE(const TYPE *a, long ai, long ak, const TYPE *b, long bk, TYPE *c, long ci, long depth, int more, int rows, int vectors)
+{
+    for (int i = 0; i < rows; i++) {
+        TYPE sum = more ? c[i * ci] : 0;
+        for (long k = 0; k < depth; k++)
+            sum += a[i * ai + k * ak] * b[k * bk];
+        c[i * ci] = sum;
+    }
+}
+#define PANELS_TYPE(FUNCTION, FROM, TO, WIDTH, VECTORS)                                                                        \\
+    for (long j = FROM; j < TO; j += WIDTH) {                                                                                  \\
+        const TYPE *const right = b + (packed ? j * depth : j);                                                                \\
+        const long step = packed ? WIDTH : bk;                                                                                 \\
+        for (long i = 0; i < high; i++)                                                                                        \\
+            FUNCTION(a + i * height * ai, ai, ak, right, step, c + i * height * ci + j, ci, depth, more, height, VECTORS);     \\
+        for (long i = 0, row = high * height; i < low; i++, row += height - 1)                                                 \\
+            FUNCTION(a + row * ai, ai, ak, right, step, c + row * ci + j, ci, depth, more, height - 1, VECTORS);               \\
+    }
+FUSED void product_TYPE(const TYPE *a, long ai, long ak, const TYPE *b, long bk, TYPE *c, long ci, long rows, long columns, long depth,
+                        int more, int packed)
+{
+    const long count = COUNT(rows), height = HEIGHT(rows), high = rows - count * (height - 1), low = count - high, most = MOST(rows);
+    const long wide = columns - columns % (most * LANES_TYPE), vectors = columns - columns % LANES_TYPE;
+    const long halves = columns - columns % (32 / sizeof(TYPE)), quarters = columns - columns % (16 / sizeof(TYPE));
+    PANELS_TYPE(TILE, 0, wide, most * LANES_TYPE, most)
+    PANELS_TYPE(TILE, wide, vectors, LANES_TYPE, 1)
+    PANELS_TYPE(tile_TYPE_32, vectors, halves, 32 / sizeof(TYPE), 1)
+    PANELS_TYPE(tile_TYPE_16, (halves > vectors ? halves : vectors), quarters, 16 / sizeof(TYPE), 1)
+    PANELS_TYPE(one_TYPE, quarters, columns, 1, 1)
 }
 """
 
@@ -110,18 +132,25 @@ def declarations(types: set[str]) -> str:
     parts = [_HEAD] if types else []
     for name in sorted(types):
         tiles = "".join([_TILE.replace("BYTES", str(width)) for width in (16, 32, 64)])
-        rest = "".join([f"    case {rows}: strip_TYPE(a, ai, ak, b, bk, c, ci, columns, depth, more, {rows}); break;\n"
-                        for rows in range(1, 8)])
-        parts.append((tiles + _WIDEST + _STRIP.replace("REST", rest)).replace("TYPE", name))
+        parts.append((tiles + _WIDEST + _PRODUCT).replace("TYPE", name))
     return "".join(parts)
 
 
-def definition(name: str, type: str, left: tuple[int, int], right: int, row: int, extents: tuple[int, int, int], more: bool) -> str:
+def definition(name: str, type: str, left: tuple[int, int], right: int, row: int, extents: tuple[int, int, int], more: bool,
+               packed: bool) -> str:
     """A function `name(a, b, c)`: c = a b, or c += a b. Strides in elements: `left` by rows and by columns, `right` and `row` (of the
-    result) by rows; extents: rows, columns, and the inner dimension."""
+    result) by rows; extents: rows, columns, and the inner dimension; packed: is b as `packing` writes it?"""
     numbers = ", ".join([str(each) for each in extents])
     return (f"PRODUCT void {name}(const {type} *a, const {type} *b, {type} *c)\n{{\n"
-            f"    product_{type}(a, {left[0]}, {left[1]}, b, {right}, c, {row}, {numbers}, {int(more)});\n}}\n")
+            f"    product_{type}(a, {left[0]}, {left[1]}, b, {right}, c, {row}, {numbers}, {int(more)}, {int(packed)});\n}}\n")
 
 
-__all__ = ["LARGEST", "declarations", "definition"]
+def packing(name: str, type: str, strides: tuple[int, int], extents: tuple[int, int, int]) -> str:
+    """A function `name(b, into)`: the right factor of a product of these extents, panel by panel, as the product reads it. strides: of b
+    by rows and by columns."""
+    rows, columns, depth = extents
+    return (f"PRODUCT void {name}(const {type} *b, {type} *into)\n{{\n"
+            f"    pack_{type}(b, {strides[0]}, {strides[1]}, into, {columns}, {depth}, MOST({rows}));\n}}\n")
+
+
+__all__ = ["LARGEST", "LARGEST_PACKED", "declarations", "definition", "packing"]

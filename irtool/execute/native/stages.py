@@ -74,19 +74,35 @@ class Elementwise:
 
 
 class Product:
-    """`into = left right`; with `more`, `into += left right`."""
+    """`into = left right`; with `more`, `into += left right`. packed: the right factor lies in panels (`Packing`)."""
 
-    __slots__ = ("left", "right", "into", "more")
+    __slots__ = ("left", "right", "into", "more", "packed")
 
-    def __init__(self, left: Place, right: Place, into: Store) -> None:
+    def __init__(self, left: Place, right: Place, into: Store, packed: bool) -> None:
         self.left = left
         self.right = right
         self.into = into
         self.more = False
+        self.packed = packed
 
     def places(self) -> list[Place]:
         """What is read."""
         return [self.left, self.right]
+
+
+class Packing:
+    """`into` is the right factor of products of `rows` rows, in panels."""
+
+    __slots__ = ("source", "into", "rows")
+
+    def __init__(self, source: Place, into: Store, rows: int) -> None:
+        self.source = source
+        self.into = into
+        self.rows = rows
+
+    def places(self) -> list[Place]:
+        """What is read."""
+        return [self.source]
 
 
 class Sum:
@@ -118,7 +134,7 @@ class Either:
         return [*self.first.places(), *self.second.places()]
 
 
-Stage = Elementwise | Product | Sum | Either
+Stage = Elementwise | Product | Packing | Sum | Either
 
 
 class Carried:

@@ -17,22 +17,23 @@ from irtool.ir.effects import LOOP_KINDS, node_may_write
 from irtool.ir.graph import Block, Node, Value
 from irtool.ir.types import TensorType
 
-APPEND, GET = "aten::append", "aten::__getitem__"
+APPEND, GET, STACK = "aten::append", "aten::__getitem__", "aten::stack"
 
 
 class RoundList:
     """A list and the loop that fills it. item: the item appended in the last lowering of the loop; count: the number of items;
-    is_looked_up: does every reader read single items?
+    is_looked_up: does every reader read single items? is_stacked: so it does, but for one that stacks them, round by round?
 
     If readers can get an item without the list, nothing is appended. view: the call `outer[round]` that computes every appended item;
     recipe: the call by which readers recompute the item from items of other lists, and the item of the first round.
     """
 
-    __slots__ = ("loop", "is_looked_up", "item", "count", "view", "counter", "recipe")
+    __slots__ = ("loop", "is_looked_up", "is_stacked", "item", "count", "view", "counter", "recipe")
 
-    def __init__(self, loop: Node, is_looked_up: bool) -> None:
+    def __init__(self, loop: Node, is_looked_up: bool, is_stacked: bool) -> None:
         self.loop = loop
         self.is_looked_up = is_looked_up
+        self.is_stacked = is_stacked
         self.item: Item | None = None
         self.count = 0
         self.view: Call | None = None
@@ -105,7 +106,13 @@ def round_list(node: Node) -> RoundList | None:
     outer = [ancestor(each, block) for each in readers]
     if not all(each is not None and loop.before_in_block(each) for each in outer):
         return None
-    return RoundList(loop, all(each.kind == GET and not is_handed_on(each) for each in readers))
+    others = [each for each in readers if each.kind != GET or is_handed_on(each)]
+    return RoundList(loop, not others, len(others) == 1 and is_stack(others[0]))
+
+
+def is_stack(node: Node) -> bool:
+    """Does a node make one tensor of the items of a list, one after the other?"""
+    return node.kind == STACK and len(node.inputs) == 2 and constant(node.inputs[1]) == 0
 
 
 def only_reads(user: Node, block: Block) -> bool:
@@ -150,4 +157,4 @@ def is_same(item: Item) -> bool:
     return isinstance(item, Known) or not isinstance(item, Variable) and all(map(is_same, item.items))
 
 
-__all__ = ["APPEND", "GET", "RoundList", "begins_undefined", "is_counted", "is_same", "round_list"]
+__all__ = ["APPEND", "GET", "STACK", "RoundList", "begins_undefined", "is_counted", "is_same", "round_list"]

@@ -17,7 +17,7 @@ from irtool.execute.fusion import BY_SIZE, Bound, BoundToMany, Fused, GroupOptio
 from irtool.execute.plan.buffers import RECYCLED
 from irtool.execute.plan.convolutions import convolution_calls, is_convolution
 from irtool.execute.plan.copies import COPIES
-from irtool.execute.plan.filled_lists import APPEND, GET, RoundList, round_list
+from irtool.execute.plan.filled_lists import APPEND, GET, STACK, RoundList, round_list
 from irtool.execute.plan.known_lists import names_of
 from irtool.execute.plan.loop_numbers import bounds_of, computed, selected
 from irtool.execute.plan.lowered_blocks import FUSION_GROUP, MAX_CALLS, Blocks, NotLowered
@@ -166,6 +166,9 @@ class Lowering(Blocks):
             if held is not None:
                 self.lists[node.outputs[0]] = held
         elif node.kind in (APPEND, GET) and node.inputs[0] in self.lists and self.round_list(node, self.lists[node.inputs[0]], into):
+            return
+        elif node.kind == STACK and node.inputs[0] in self.lists and meta_of_item(self.env[node.inputs[0]]) is not None:
+            self.env[node.outputs[0]] = self.env[node.inputs[0]]        # the loop in C made it of all items
             return
         items = [self.env[value] for value in node.inputs]
         if node.kind in CONJUGATES and self.writes or node.kind == "aten::is_conj":

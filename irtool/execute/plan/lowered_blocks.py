@@ -202,7 +202,7 @@ class Blocks(ABC):
             into.instructions.append(Call(room, (meta,), {}, work[0], "out", node))
         self.env.update(zip(node.outputs, outs, strict=True))
         filled = [(next(each for each in self.lists if self.env[each] is held), meta) for held, meta in native.lists]
-        fills = isinstance(loop.limit, Known) and all(self.lists[value].is_looked_up for value, _ in filled)
+        fills = isinstance(loop.limit, Known) and all(self.lists[value].is_looked_up or self.lists[value].is_stacked for value, _ in filled)
         for value, meta in filled:      # the loop in C returns an array with a row per round in place of each list
             rows = fresh_meta(meta.dtype, (loop.limit.value, *meta.shape)) if fills and isinstance(loop.limit, Known) else None
             outs.append(self.variable(rows))
