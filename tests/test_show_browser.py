@@ -168,13 +168,81 @@ def test_keys_lead_into_folds(opened: Callable[..., Any]) -> None:
     assert page.locator(".box.picked").get_attribute("data-keys") == "graph %334"
 
 
-def test_a_fold_opens(opened: Callable[..., Any]) -> None:
+MISPLACED = """() => {
+  const frame = (box) => box.querySelector(":scope > rect").getBBox(), problems = [];
+  const meet = (a, b) => a.x + 1 < b.x + b.width && b.x + 1 < a.x + a.width && a.y + 1 < b.y + b.height && b.y + 1 < a.y + a.height;
+  for (const parent of document.querySelectorAll("#picture svg, #picture .box")) {
+    const boxes = [...parent.children].filter((each) => each.matches(".box")), frames = boxes.map(frame);
+    const around = parent.matches(".box") ? frame(parent) : parent.getBBox();
+    frames.forEach((a, i) => {
+      if (frames.slice(0, i).some((b) => meet(a, b))) problems.push("overlaps: " + boxes[i].dataset.keys);
+      if (a.x < around.x || a.x + a.width > around.x + around.width + 1 || a.y + a.height > around.y + around.height + 1)
+        problems.push("sticks out: " + boxes[i].dataset.keys);
+    });
+    for (const edge of parent.querySelectorAll(":scope > .edge:not(.capture)")) {
+      const ends = edge.dataset.ends.split(","), length = edge.getTotalLength();
+      const [start, end] = ends.map((key) => frames[boxes.findIndex((each) => each.dataset.keys.split(",")[0] === key)]);
+      const first = edge.getPointAtLength(0), last = edge.getPointAtLength(length);
+      if (Math.abs(first.y - start.y - start.height) > 1 || Math.abs(last.y - end.y) > 1 || last.x < end.x || last.x > end.x + end.width
+          || first.x < start.x || first.x > start.x + start.width) problems.push("comes off: " + ends);
+      for (let part = 1; part < 40; part++) {
+        const at = edge.getPointAtLength(length * part / 40), spot = { x: at.x - 1, y: at.y - 1, width: 2, height: 2 };
+        const inside = frames.find((a) => meet(a, spot));
+        if (inside && inside !== start && inside !== end) problems.push("runs through a box: " + ends);
+      }
+    }
+  }
+  return problems;
+}"""
+
+
+def test_a_fold_opens_alone(opened: Callable[..., Any]) -> None:
     page = opened(*OPTIONS["large"])
     assert page.locator("#picture .fold").count() == 5 and page.is_disabled("#up")
-    page.dblclick("#picture .fold >> nth=1")
+    page.click("#picture .fold >> nth=1")
+    page.keyboard.press("O")
     assert page.locator("#scene").input_value() != "graph"
     page.click("#up")
-    assert page.locator("#scene").input_value() == "graph"
+    assert page.locator("#scene").input_value() == "graph" and not page.locator(".open").count()
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_boxes_open_and_close_where_they_stand(name: str, opened: Callable[..., Any]) -> None:
+    page = opened(*OPTIONS[name])
+    if page.is_visible("#after"):
+        page.click("#after")
+    assert not page.evaluate(MISPLACED)
+    page.keyboard.press("0")
+    before = page.inner_html("#picture")
+    corner = "name => { const at = document.querySelector(`[data-opens='${name}'] > rect`).getBoundingClientRect(); return [at.x, at.y]; }"
+    toggled: list[str] = []
+    while (closed := page.locator("#picture [data-opens]:not(.open)")).count() and len(toggled) < 6:
+        fold = closed.nth((closed.count() - 1) // 2)
+        toggled.append(fold.get_attribute("data-opens"))
+        fold.locator("> path.sign").scroll_into_view_if_needed()
+        page.keyboard.press("0")
+        at = page.evaluate(corner, toggled[-1])
+        fold.locator("> path.sign").click(force=True)
+        assert page.evaluate(corner, toggled[-1]) == pytest.approx(at, abs=1)
+        assert not page.evaluate(MISPLACED) and not page.evaluate(STICKS_OUT) and not page.evaluate(COVERED)
+    assert page.locator("#picture .open").count() == len(toggled) and page.locator("#scene").input_value() in ("graph", "forward", "f | df")
+    for each in reversed(toggled):
+        page.locator(f"[data-opens='{each}'] > text.head >> nth=0").dispatch_event("dblclick")
+    page.keyboard.press("0")
+    assert page.inner_html("#picture").replace(" picked", "") == before or not toggled
+
+
+def test_keys_open_boxes(opened: Callable[..., Any]) -> None:
+    page = opened(*OPTIONS["large"])
+    page.click("#picture .fold >> nth=0")
+    page.keyboard.press("o")
+    assert page.locator(".open").count() == 1
+    page.click(".open .fold >> nth=0")
+    page.keyboard.press("o")
+    assert page.locator(".open").count() == 2
+    page.keyboard.press("j")
+    page.keyboard.press("o")
+    assert page.locator(".open").count() == 1
 
 
 def test_the_first_nan(opened: Callable[..., Any]) -> None:

@@ -24,7 +24,7 @@ class Arrangement:
     def __init__(self, corners: list[Point], routes: dict[Edge, list[Point]], width: float, height: float) -> None:
         self.corners = corners
         self.routes = routes
-        """Points between the ends of an edge, two (top and bottom) for each layer that it passes."""
+        """Points between the ends of an edge: the bottom of its first layer, then top and bottom of each layer that it passes."""
         self.width = width
         self.height = height
 
@@ -49,6 +49,7 @@ def arrange(sizes: Sequence[Point], edges: Sequence[Edge], last: int | None = No
         layers[rank].append(item)
     layers = ordered(layers, steps)
     lefts = spaced(layers, steps, widths)
+    middles = [lefts[item] + widths[item] / 2 for item in range(len(widths))]
     tops: list[float] = []
     bottoms: list[float] = []
     bottom = -ROW_GAP
@@ -57,8 +58,8 @@ def arrange(sizes: Sequence[Point], edges: Sequence[Edge], last: int | None = No
         bottom = tops[-1] + max([sizes[item][1] for item in layer if item < len(sizes)], default=0)
         bottoms.append(bottom)
     corners = [(lefts[item], tops[ranks[item]]) for item in range(len(sizes))]
-    routes = {edge: [point for item in chain for point in ((lefts[item] + POINT / 2, tops[ranks[item]]),
-                                                           (lefts[item] + POINT / 2, bottoms[ranks[item]]))]
+    routes = {edge: [(middles[edge[0]], bottoms[ranks[edge[0]]]),
+                     *[(middles[item], heights[ranks[item]]) for item in chain for heights in (tops, bottoms)]]
               for edge, chain in chains.items()}
     width = max([left + widths[item] for item, left in lefts.items()], default=0)
     return Arrangement(corners, routes, width, max(bottom, 0))

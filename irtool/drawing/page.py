@@ -57,6 +57,7 @@ class Page:
             "scenes": {key: self.pictures.number(picture(scene, False)) for key, scene in scenes.scenes.items()},
             "parents": {key: parent for key, parent in scenes.parents.items() if key in scenes.scenes},
             "roots": scenes.roots,
+            "captures": scenes.captures,
             "values": values or {},
         })
 
@@ -79,8 +80,8 @@ class Page:
 
 
 def page_script() -> str:
-    """The one script of a page."""
-    return template("colours.js") + template("page.js")
+    """The script of a page: three files of one scope."""
+    return template("colours.js") + template("boxes.js") + template("page.js")
 
 
 def template(name: str) -> str:

@@ -59,10 +59,12 @@ class Box:
 
 
 class Line:
-    """An edge from a box to a box, for one value or several, by points."""
+    """An edge from a box to a box, for one value or several, by points: straight to the second one, bent to the third, and so on."""
 
-    def __init__(self, keys: list[str], points: list[Point], is_capture: bool = False) -> None:
+    def __init__(self, keys: list[str], ends: tuple[str, str], points: list[Point], is_capture: bool = False) -> None:
         self.keys = keys
+        self.ends = ends
+        """The keys of the two boxes; of a capture, those of the values."""
         self.points = points
         self.is_capture = is_capture
 
@@ -144,6 +146,8 @@ class Scenes:
         self.parents: dict[str, str] = {}
         """The scene in which a scene is opened."""
         self.roots: list[str] = []
+        self.captures: dict[str, list[tuple[str, str]]] = {}
+        """By the scene of a pair: keys of values of f, and of the inputs of df that take them."""
         self.pending: deque[tuple[str, Block, list[Node] | None, int, str]] = deque()
         for pair in pairs(module):
             name = f"{pair.f.name} | {pair.df.name}"
@@ -213,15 +217,14 @@ class Scenes:
                 values.setdefault((i, j), []).append(value)
         arrivals: dict[int, list[tuple[float, int]]] = {}
         for i, j in values:
-            start, between = scene.boxes[i], arrangement.routes[i, j]
-            arrivals.setdefault(j, []).append((between[-1][0] if between else start.x + start.width / 2, i))
+            arrivals.setdefault(j, []).append((arrangement.routes[i, j][-1][0], i))
         for j, edges in arrivals.items():
             end = scene.boxes[j]
             for number, (_, i) in enumerate(sorted(edges), 1):      # in this order they do not cross
                 start = scene.boxes[i]
                 points = [(start.x + start.width / 2, start.y + start.height), *arrangement.routes[i, j],
                           (end.x + end.width * number / (len(edges) + 1), end.y)]
-                scene.lines.append(Line([self.keys.value(value) for value in values[i, j]], points))
+                scene.lines.append(Line([self.keys.value(value) for value in values[i, j]], (start.key, end.key), points))
         shown = {(j, value) for (_, j), several in values.items() for value in several}
         for j, several in enumerate(reads):
             scene.boxes[j].absent = [value.name for value in several
@@ -290,14 +293,14 @@ class Scenes:
 
     def fold_box(self, name: str, block: Block, fold: Fold) -> Box:
         """The box of neighbouring nodes."""
-        first = self.keys.nodes[fold.nodes[0]]
+        key = f"{self.keys.nodes[fold.nodes[0]]} fold {fold.level} {len(fold.nodes)}"
         kinds: dict[str, int] = {}
         for node in fold.nodes:
             kinds[labels.title(node)] = kinds.get(labels.title(node), 0) + 1
         most = sorted(kinds, key=lambda kind: -kinds[kind])[:3]
-        box = Box(f"{first} fold", "fold", [cut(fold.title, LONGEST_SCOPE), f"{len(fold.nodes)} nodes",
-                                            ", ".join([f"{kinds[kind]} {cut(kind, 16)}" for kind in most])])
-        box.opens = f"{first} fold {fold.level} {len(fold.nodes)}"
+        box = Box(key, "fold", [cut(fold.title, LONGEST_SCOPE), f"{len(fold.nodes)} nodes",
+                               ", ".join([f"{kinds[kind]} {cut(kind, 16)}" for kind in most])])
+        box.opens = key
         box.members = self.keys_of(fold.nodes)
         self.parents[box.opens] = name
         self.pending.append((box.opens, block, fold.nodes, fold.level, fold.title))
@@ -326,14 +329,17 @@ class Scenes:
         f, df = scene.boxes
         scene.width = left - 5 * PADDING
         scene.height = max(f.height, df.height) + HEADER
+        self.captures[f"{pair.f.name} | {pair.df.name}"] = captures = []
         captured = [*(pair.f.inputs[i] for i in pair.captured_inputs), *(pair.f.outputs[i] for i in pair.captured_outputs)]
         for value, taken in zip(captured, pair.df.inputs[len(pair.input_vjps):]):
-            start, end = place_in(f, self.keys.value(value)), place_in(df, self.keys.value(taken))
+            ends = self.keys.value(value), self.keys.value(taken)
+            captures.append(ends)
+            start, end = place_in(f, ends[0]), place_in(df, ends[1])
             if start is not None and end is not None:
                 points = [(start[0] + start[2], start[1]), (end[0], end[1])]
                 if start[1] == end[1]:      # over the boxes between them, not through them
                     points = [(x + width / 2, middle - height / 2) for x, middle, width, height in (start, end)]
-                scene.lines.append(Line([self.keys.value(value)], points, True))
+                scene.lines.append(Line([ends[0]], ends, points, True))
         return scene
 
 

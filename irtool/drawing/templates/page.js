@@ -5,8 +5,7 @@
   const STATUSES = ["", "new", "changed", "moved", "gone"];
   const FOLDED = 240;       // characters of a line that are shown at first
   const SMALLEST = 0.7;     // pixels for a pixel of the picture, at first
-  const SVG = "http://www.w3.org/2000/svg";
-  const state = { step: 0, scene: "", picked: "", view: null };
+  const state = { step: 0, scene: "", picked: "", view: null, open: new Set() };
   let version = null;       // the last step that changed something
   let rows = [];            // {element, text, graph, key, values, origin, isGone, spans}
   let readers = new Map();  // key of a value -> rows with its name
@@ -115,8 +114,9 @@
     state.scene = name;
     $("scene").value = name;
     $("up").disabled = parentOf(name) === undefined;
-    const parsed = new DOMParser().parseFromString(data.pictures[version.scenes[name]], "image/svg+xml").documentElement;
-    const svg = document.importNode(parsed, true);
+    const pictureOf = (each) => data.pictures[version.scenes[each]];
+    const svg = parsedPicture(pictureOf(name));
+    openBoxes(svg, new Set([...state.open].filter((each) => pictureOf(each) !== undefined)), pictureOf);
     svg.setAttribute("role", "img");
     svg.setAttribute("aria-label", "Graph " + name);
     boxes = new Map();
@@ -129,10 +129,21 @@
         if ((version.values[key] || {}).nan) box.classList.add("nan");
       }
     }
+    drawEdges(svg, version.captures[name] || [], (key) => (boxes.get(key) || []).findLast((box) => isWhole(box, key)));
     for (const edge of svg.querySelectorAll(".edge")) for (const key of edge.dataset.values.split(",")) push(edges, key, edge);
     $("picture").replaceChildren(svg);
     if (!isSame || !isKept || !state.view) begin(); else setView(state.view);
     mark();
+  }
+  function isWhole(box, key) {        // does the box show this value or node alone?
+    return !box.dataset.opens || box.dataset.keys.split(",")[0] === key;
+  }
+  function toggle(box) {              // open or close a box, which stays where it is on the screen
+    const name = box.dataset.opens, before = frameOf(box), [x, y, width, height] = state.view;
+    if (!state.open.delete(name)) state.open.add(name);
+    showScene(state.scene, true);
+    const after = [...$("picture").querySelectorAll("[data-opens]")].find((each) => each.dataset.opens === name);
+    if (after) setView([x + frameOf(after).x - before.x, y + frameOf(after).y - before.y, width, height]);
   }
   function parentOf(name) {
     if (version.parents[name] !== undefined) return version.parents[name];
@@ -186,33 +197,37 @@
     for (const each of marked) each.classList.remove("near");
     marked = [];
     if (!key) return;
-    for (const part of [...(edges.get(key) || []), ...(boxes.get(key) || [])]) approach(part);
+    for (const part of [...(edges.get(key) || []), ...boxesOf(key)]) approach(part);
     for (const row of readers.get(key) || []) {
       nearIn(row, key);
-      for (const box of boxes.get(row.key) || []) approach(box);
+      for (const box of boxesOf(row.key)) approach(box);
     }
     const origin = rowsByKey.get((rowsByKey.get(key) || {}).origin);      // of a node of df, and back
     for (const row of [...(origin ? [origin] : []), ...(derived.get(key) || [])]) {
       approach(row.element);
-      for (const box of boxes.get(row.key) || []) approach(box);
+      for (const box of boxesOf(row.key)) approach(box);
     }
   }
   function mark() {
     for (const each of document.querySelectorAll(".picked")) each.classList.remove("picked");
-    for (const box of boxes.get(state.picked) || []) box.classList.add("picked");
+    for (const box of boxesOf(state.picked)) box.classList.add("picked");
     const row = rowsByKey.get(state.picked);
     if (row) row.element.classList.add("picked");
     near(state.picked);
   }
-  function rowOf(key) {
-    return rowsByKey.get(key) || (readers.get(key) || [])[0];
+  function rowOf(key) {               // of a closed box, the row of the first node in it
+    const first = () => (boxes.has(key) ? boxes.get(key)[0].dataset.keys.split(",") : []).find((each) => rowsByKey.has(each));
+    return rowsByKey.get(key) || (readers.get(key) || [])[0] || rowsByKey.get(first());
+  }
+  function boxesOf(key) {             // without open ones around its own
+    return (boxes.get(key) || []).filter((box) => !box.classList.contains("open") || isWhole(box, key));
   }
   function pick(key, from) {
     state.picked = key;
     mark();
     const row = rowOf(key);
     if (from !== "text" && row) row.element.scrollIntoView({ block: "nearest" });
-    const box = (boxes.get(key) || (row ? boxes.get(row.key) : undefined) || [])[0];
+    const box = [...boxesOf(key), ...(row ? boxesOf(row.key) : [])][0];
     if (from !== "picture" && box) reveal(box);
     tell(key, row);
   }
@@ -220,7 +235,9 @@
     const pane = $("details");
     pane.replaceChildren();
     if (!key) return;
-    if (row) {
+    const fold = (boxes.get(key) || []).find((box) => box.dataset.opens && isWhole(box, key) && !rowsByKey.has(key));
+    if (fold) pane.append(make("p", "", [...fold.querySelectorAll(":scope > text:not(.sign)")].map((each) => each.textContent).join(", ")));
+    else if (row) {
       const line = make("p"), code = make("code");
       const text = row.text.trim();
       paintRow(code, text.length > FOLDED * 4 ? text.slice(0, FOLDED * 4) + "\u2026" : text, row.graph);
@@ -238,10 +255,8 @@
     svg.setAttribute("role", "img");
     svg.setAttribute("aria-label", "Histogram from " + range[0] + " to " + range[1]);
     bars.forEach((count, i) => {
-      const bar = document.createElementNS(SVG, "rect"), tall = count ? Math.max(1, 46 * count / most) : 0;
-      const box = { x: i * 180 / bars.length, y: 48 - tall, width: 180 / bars.length - 1, height: tall };
-      for (const name in box) bar.setAttribute(name, box[name]);
-      svg.append(bar);
+      const tall = count ? Math.max(1, 46 * count / most) : 0;
+      drawShape(svg, "rect", "", { x: i * 180 / bars.length, y: 48 - tall, width: 180 / bars.length - 1, height: tall });
     });
     return svg;
   }
@@ -253,20 +268,30 @@
     if (key !== undefined) show(key, "keys");
   }
   function show(key, from) {          // select, in the picture that shows it
-    const isShown = () => (boxes.get(key) || []).some((box) => !box.dataset.opens || box.dataset.keys.split(",")[0] === key);
-    if (!isShown()) {
-      const graph = (rowOf(key) || {}).graph;
-      if (!boxes.has(key) && graph !== undefined && version.scenes[graph] !== undefined) showScene(graph);
-      while (boxes.has(key) && !isShown()) showScene(boxes.get(key)[0].dataset.opens);
+    const graph = (rowOf(key) || {}).graph;
+    if (!boxes.has(key) && graph) {
+      const root = version.roots.find((each) => each.split(" | ").includes(graph));
+      if (root !== undefined && root !== state.scene) showScene(root);
+    }
+    for (;;) {
+      const around = (boxes.get(key) || []).findLast((box) => !box.classList.contains("open"));
+      if (!around || isWhole(around, key)) break;
+      state.open.add(around.dataset.opens);
+      showScene(state.scene, true);
     }
     pick(key, from);
   }
   function keyOf(row) {         // a line without a box of its own selects the first value in it
     return boxes.has(row.key) || !row.values.length || row.key.includes("%") ? row.key : row.values[0];
   }
+  function around() {                 // the innermost box of what is selected that opens
+    return (boxes.get(state.picked) || []).findLast((each) => each.dataset.opens);
+  }
   function open() {
-    const box = (boxes.get(state.picked) || []).find((each) => each.dataset.opens);
-    if (box) showScene(box.dataset.opens);
+    if (around()) toggle(around());
+  }
+  function alone() {
+    if (around()) showScene(around().dataset.opens);
   }
   function up() {
     const parent = parentOf(state.scene);
@@ -294,7 +319,8 @@
   }
   function move(by) {
     const lines = rows.filter((row) => !row.isGone);
-    const at = lines.findIndex((row) => row.key === state.picked || keyOf(row) === state.picked);
+    const key = (rowsByKey.get(state.picked) || rowOf(state.picked) || {}).key;
+    const at = lines.findIndex((row) => row.key === key || keyOf(row) === state.picked);
     const row = lines[Math.max(0, Math.min(lines.length - 1, at + by))];
     if (row) show(keyOf(row), "keys");
   }
@@ -316,7 +342,7 @@
     if (event.key === "Escape") { $("find").value = ""; find(); $("picture").focus(); }
   });
   const keys = {
-    ArrowLeft: actions.before, ArrowRight: actions.after, j: () => move(1), k: () => move(-1), o: open, u: up, n: goToNan, t: theme,
+    ArrowLeft: actions.before, ArrowRight: actions.after, j: () => move(1), k: () => move(-1), o: open, O: alone, u: up, n: goToNan, t: theme,
     "+": actions.closer, "=": actions.closer, "-": actions.farther, 0: fit, "?": actions.help, Escape: () => pick("", "keys"),
     "/": () => $("find").focus(),
   };
@@ -357,9 +383,13 @@
     picture.classList.remove("dragged");
     if (moved) return;
     const box = event.target.closest(".box"), edge = event.target.closest(".edge");
+    if (event.target.closest(".sign")) { toggle(box); return; }
     pick(box ? box.dataset.keys.split(",")[0] : edge ? edge.dataset.values.split(",")[0] : "", "picture");
   });
-  picture.addEventListener("dblclick", open);
+  picture.addEventListener("dblclick", (event) => {
+    const box = event.target.closest(".box");
+    if (box && box.dataset.opens && !event.target.closest(".sign")) toggle(box);
+  });
   window.addEventListener("resize", () => { if (state.view) begin(); });
 
   if (window.matchMedia("(prefers-color-scheme: dark)").matches) theme();
