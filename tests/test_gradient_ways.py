@@ -139,7 +139,7 @@ def test_attributes_of_an_instance_have_gradients_from_the_first_time_on() -> No
 
 
 # -- programs
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(24, 48))
 def test_random_programs_that_write(seed: int) -> None:
     graph = compile_source(write_program(seed, 12, control=seed % 3 == 0)).graph()
     inputs = list(np.random.default_rng(seed).standard_normal((2, 3, 3)))
@@ -161,6 +161,23 @@ def check(graph: Any, inputs: list[Any]) -> None:
     rng = np.random.default_rng(1)
     cotangents = [rng.standard_normal(np.shape(leaf)) for leaf in flat(outputs)]
     assert not differences(graph, inputs, cotangents, [0, 1], zeros=True)
+
+
+@pytest.mark.parametrize("change", ["if {n} > 0:", "for i in range({n}):"])
+@pytest.mark.parametrize("held", ["l += [b]", "l.append(b)", "l[0] = b", "l = l + [b]", "l = [b]", "l.insert(0, b)"])
+@pytest.mark.parametrize("view", ["a[0]", "a.unbind(0)[0]"])
+def test_a_list_that_changes_in_a_block_sees_later_writes(view: str, held: str, change: str) -> None:
+    """Its elements have the gradients of what is in the memory at the end."""
+    source = f"def f(x, y):\n    a = x * 1.5\n    b = a * 1\n    l = [a, b]\n    {change}\n        {held}\n    {view}.mul_(y[0, 0])\n    return l\n"
+    for number in (0, 1):
+        graph = compile_source(source.format(n=f"int(x.numel()) - {6 - number}")).graph()
+        check(graph, list(np.random.default_rng(0).standard_normal((2, 2, 3))))
+
+
+def test_what_is_written_into_a_detached_tensor_has_gradients() -> None:
+    """Also where it is read by its first name, which the write did not give."""
+    source = "def f(x, y):\n    a = x * 1\n    b = a.detach()\n    c = b[0]\n    b.div_(a[1, 1] * y)\n    return a * 1, b * 1, c * y\n"
+    check(compile_source(source).graph(), list(np.random.default_rng(0).standard_normal((2, 3, 3))))
 
 
 @pytest.mark.parametrize("expression", [

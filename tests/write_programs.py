@@ -16,9 +16,13 @@ SAME = ("{a}.to(x.dtype)", "{a}.to(torch.float64)", "{a}.double()", "{a}.contigu
         "{a}.type_as(y)", "{a}.view_as(x)", "torch.detach({a})")
 """What may give the very tensor back, or a view of it."""
 
+CHANGES = ("l.append({a})", "l += [{a}]", "l = [{a}]", "l = l + [{a}]", "l[-1] = {a}", "l.insert(0, {a})")
+"""Of the list `l`, which is never empty."""
+
 
 def write_program(seed: int, most: int = 8, control: bool = False) -> str:
-    """`def f(x, y)` of two tensors of 3 by 3; gives a tuple of 3 by 3 tensors and numbers. control: with branches, loops and a list."""
+    """`def f(x, y)` of two tensors of 3 by 3; gives a tuple of 3 by 3 tensors and numbers. control: with branches, loops and a list of
+    tensors, which it gives, too."""
     rng = random.Random(seed)
     wholes, lines = ["w0", "w1"], ["def f(x, y):", "    w0 = x * 1", "    w1 = y * x"]
     views: list[str] = []
@@ -36,8 +40,8 @@ def write_program(seed: int, most: int = 8, control: bool = False) -> str:
 
     def within() -> list[str]:
         """A branch or a loop, with writes and new values of names in it."""
-        inside = [write() if rng.random() < 0.5 else f"{rng.choice(wholes)} = {filled(rng.choice(MAKES))}"
-                  for _ in range(rng.randint(1, 4))]
+        inside = [write() if (kind := rng.random()) < 0.5 else rng.choice(CHANGES).format(a=rng.choice(wholes)) if kind < 0.7
+                  else f"{rng.choice(wholes)} = {filled(rng.choice(MAKES))}" for _ in range(rng.randint(1, 4))]
         head = f"if bool({filled('{s}')} > 0):" if rng.random() < 0.6 else "for i in range(2):"
         return [f"    {head}", *[f"        {each}" for each in inside]]
 
@@ -57,5 +61,5 @@ def write_program(seed: int, most: int = 8, control: bool = False) -> str:
         else:
             lines.append(f"    m{count} = {filled(rng.choice(MAKES))}")
             wholes.append(f"m{count}")
-    results = [f"{each} * 1" for each in wholes] + [f"({each} * {each}).sum()" for each in views]
+    results = [f"{each} * 1" for each in wholes] + [f"({each} * {each}).sum()" for each in views] + ["l"] * control
     return "\n".join([*lines, f"    return {', '.join(results)}", ""])

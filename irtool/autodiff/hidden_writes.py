@@ -4,7 +4,7 @@ The sweep follows values, not memory, so the gradient of such a write would be l
 """
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from irtool.analysis.alias import Aliases
 from irtool.analysis.list_changes import ancestor, comes_before
@@ -43,7 +43,7 @@ def holders(names: Iterable[Value], node: Node) -> Iterator[Value]:
         for user, slot in value.uses:
             if isinstance(value.type, TensorType) and user.kind not in CONTAINERS or user.kind in MUTATORS and slot == 0:
                 continue
-            for holder in user.inputs[:1] if user.kind in MUTATORS else user.outputs:
+            for holder in user.inputs[:1] if user.kind in MUTATORS else results(user, slot):
                 if holder in seen or isinstance(holder.type, TensorType) or not holds_tensor(holder.type):
                     continue
                 seen.add(holder)
@@ -51,6 +51,17 @@ def holders(names: Iterable[Value], node: Node) -> Iterator[Value]:
                 if any(reader.kind in MUTATORS and place == 0 for reader, place in holder.uses) or not comes_before(node, user) \
                         or goes_round(node, user, value):
                     yield holder
+
+
+def results(user: Node, slot: int) -> Sequence[Value]:
+    """The values that an operand of a node may become: its results, and across the ends of branches and the rounds of loops."""
+    owner = user.owner_block.owning_node
+    if user.kind == RETURN and owner is not None:
+        place = slot - (owner.kind in LOOP_KINDS)
+        return (*owner.outputs[place:place + 1], *(owner.blocks[0].inputs[slot:slot + 1] if owner.kind in LOOP_KINDS else ())) if place >= 0 else ()
+    if user.kind in LOOP_KINDS:
+        return (user.outputs[slot - 2], user.blocks[0].inputs[slot - 1]) if slot >= 2 else ()
+    return user.outputs
 
 
 def goes_round(node: Node, user: Node, value: Value) -> bool:
