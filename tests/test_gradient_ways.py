@@ -168,7 +168,8 @@ def check(graph: Any, inputs: list[Any]) -> None:
 @pytest.mark.parametrize("view", ["a[0]", "a.unbind(0)[0]"])
 def test_a_list_that_changes_in_a_block_sees_later_writes(view: str, held: str, change: str) -> None:
     """Its elements have the gradients of what is in the memory at the end."""
-    source = f"def f(x, y):\n    a = x * 1.5\n    b = a * 1\n    l = [a, b]\n    {change}\n        {held}\n    {view}.mul_(y[0, 0])\n    return l\n"
+    source = f"def f(x, y):\n    a = x * 1.5\n    b = a * 1\n    l = [a, b]\n    {change}\n        {held}\n" \
+             f"    {view}.mul_(y[0, 0])\n    return l\n"
     for number in (0, 1):
         graph = compile_source(source.format(n=f"int(x.numel()) - {6 - number}")).graph()
         check(graph, list(np.random.default_rng(0).standard_normal((2, 2, 3))))

@@ -56,12 +56,13 @@ def holders(names: Iterable[Value], node: Node) -> Iterator[Value]:
 def results(user: Node, slot: int) -> Sequence[Value]:
     """The values that an operand of a node may become: its results, and across the ends of branches and the rounds of loops."""
     owner = user.owner_block.owning_node
-    if user.kind == RETURN and owner is not None:
-        place = slot - (owner.kind in LOOP_KINDS)
-        return (*owner.outputs[place:place + 1], *(owner.blocks[0].inputs[slot:slot + 1] if owner.kind in LOOP_KINDS else ())) if place >= 0 else ()
     if user.kind in LOOP_KINDS:
         return (user.outputs[slot - 2], user.blocks[0].inputs[slot - 1]) if slot >= 2 else ()
-    return user.outputs
+    if user.kind != RETURN or owner is None:
+        return user.outputs
+    if owner.kind not in LOOP_KINDS:
+        return owner.outputs[slot:slot + 1]
+    return (owner.outputs[slot - 1], owner.blocks[0].inputs[slot]) if slot >= 1 else ()
 
 
 def goes_round(node: Node, user: Node, value: Value) -> bool:

@@ -24,6 +24,7 @@ from irtool.interpret import run
 from irtool.ir.graph import Graph
 from irtool.ir.types import contiguous_strides
 from irtool.ops.array_library import np
+from irtool.ops.powers import at_run
 from irtool.ops.select import select
 from irtool.ops.symbols.array_layout import Meta, allocated
 from irtool.ops.symbols.elementwise import CAST, WHERE, NotPointwise, Program, Step, number_key, program
@@ -518,7 +519,7 @@ def _block_function(body: Body) -> Callable[..., None]:
             lines.append(f"select({', '.join(operands)}, {place})")
         else:
             function = f"f_{step.name}"
-            names[function] = step.function
+            names[function] = at_run(step.function)
             lines.append(f"{function}({', '.join(operands)}, out={place})")
     arguments = [f"i{i}" for i in range(count)] + [f"o{i}" for i in range(len(body.program.outputs))]
     arguments += [f"s{i}" for i in range(len(body.scratch))]
@@ -536,7 +537,7 @@ def _plain(step: Step, registers: dict[int, Any]) -> Any:
             return np.asarray(np.where(*operands))
         if step.function == CAST:
             return np.asarray(operands[0]).astype(step.dtype)
-        return np.asarray(step.function(*operands))
+        return np.asarray(at_run(step.function)(*operands))
 
 
 __all__ = ["Bound", "BoundToMany", "Fused", "Way", "coalesced", "is_slow"]

@@ -33,6 +33,7 @@ from irtool.execute.plan.row_reductions import Folds
 from irtool.execute.recording import alone
 from irtool.execute.thread_pool import Crew
 from irtool.ops.array_library import np
+from irtool.ops.powers import power
 from irtool.ops.select import select
 from irtool.ops.symbols.array_layout import Meta, allocated, meta_of
 
@@ -43,12 +44,12 @@ if TYPE_CHECKING:
 WORTH_KEEPING = 100
 """Nodes from which making a plan takes longer than reading one."""
 MAX_BYTES = 4 * 2**20
-FORM = 4
+FORM = 5
 HEAD = f"irtool plan, form {FORM}\n".encode()
 """The first bytes of an entry."""
 
 
-OWN = (Crew, copy, room, seen, select, spread, zeros)
+OWN = (Crew, copy, power, room, seen, select, spread, zeros)
 """The functions of irtool that compiled functions call."""
 
 

@@ -11,6 +11,7 @@ from irtool.execute.plan.memory import Lives, every, overwrites
 from irtool.execute.plan.program import Call, Program, Variable
 from irtool.execute.plan.python_source import all_reads, reads_of
 from irtool.ops.array_library import np
+from irtool.ops.powers import at_run
 from irtool.ops.symbols.array_layout import dummy
 
 LARGE = 1 << 16
@@ -68,7 +69,7 @@ def constant_result(call: Call) -> Any:
     if not all(isinstance(each, np.ndarray | int | float | tuple) and is_plain(each) for each in args):
         return None
     with np.errstate(all="ignore"):
-        return np.asarray(call.function(*args, **call.named))
+        return np.asarray(at_run(call.function)(*args, **call.named))
 
 
 def is_plain(value: Any) -> bool:

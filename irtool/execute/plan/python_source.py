@@ -39,6 +39,7 @@ from irtool.execute.plan.program import Branch, Call, Group, Instruction, Item, 
 from irtool.execute.thread_pool import Crew
 from irtool.ir.graph import Node
 from irtool.ops.array_library import np
+from irtool.ops.powers import at_run
 from irtool.ops.symbols.array_layout import Meta
 
 SMALL = 1 << 12
@@ -146,6 +147,7 @@ class Source:
 
     def function(self, function: Any) -> str:
         """The name of the global that holds a function: `__name__` of the function, if that is free."""
+        function = at_run(function)
         name = self.known.get(id(function))
         if name is None:
             name = getattr(function, "__name__", "")

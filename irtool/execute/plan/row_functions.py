@@ -61,7 +61,9 @@ def use_rows(program: Program, wanted: bool | None) -> None:
 def has_short_rows(call: Call) -> bool:
     """Is the result large and contiguous, with short rows, and are the operands of its dtype and broadcast?"""
     meta = call.out.meta
-    if call.way != "ufunc" or meta is None or meta.nbytes < LARGE or meta.dtype.kind != "f" or not meta.is_contiguous:
+    if call.way != "ufunc" or call.function is np.power or meta is None or meta.nbytes < LARGE:
+        return False
+    if meta.dtype.kind != "f" or not meta.is_contiguous:
         return False
     metas = [each.meta if isinstance(each, Variable) else meta_of(each) for each in call.args if isinstance(each, Variable | np.ndarray)]
     if len(metas) != 2 or any(each is None or each.dtype != meta.dtype for each in metas):

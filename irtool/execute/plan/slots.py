@@ -20,6 +20,7 @@ from irtool.execute.thread_pool import Crew, Failed
 from irtool.interpret import located
 from irtool.ir.graph import Node
 from irtool.ops.array_library import np
+from irtool.ops.powers import at_run
 from irtool.ops.symbols.array_layout import Meta, meta_of
 
 Slots = list[Any]
@@ -181,7 +182,7 @@ class SlotProgram:
             return None
         place = self.numbers[call.out] = self.places[buffer.number] if over is None else self.slot(over)
         slots = [self.slot(each) if isinstance(each, Variable) else self.fresh(each) for each in call.args]
-        return (call.function, slots[0], slots[1] if len(slots) == 2 else -1, place)
+        return (at_run(call.function), slots[0], slots[1] if len(slots) == 2 else -1, place)
 
     def action(self, instruction: Call | Visit | Branch | Repeat) -> Action:
         """The action of one instruction."""
@@ -195,7 +196,7 @@ class SlotProgram:
 
     def call(self, call: Call) -> Action:
         """A call of NumPy."""
-        function, named = call.function, call.named
+        function, named = at_run(call.function), call.named
         args = [self.reader(each) for each in call.args]
         if call.way == "into":
             target = self.slot(call.out)

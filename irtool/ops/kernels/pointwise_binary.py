@@ -3,9 +3,11 @@
 Operands arrive broadcastable and, where a promotion rule is named, in their common dtype (`alpha` too); `value` stays a Python number.
 """
 from irtool.ir.errors import RunError
+from irtool.ops.array_library import np
 from irtool.ops.arrays import as_array, astype, title
 from irtool.ops.checks import fit, only, refuse, widen
 from irtool.ops.op import OpTable
+from irtool.ops.powers import power
 from irtool.ops.promotion import ARITHMETIC, PROMOTE, QUOTIENT, TO_FLOAT, Rule, float_of, result_type
 
 table = OpTable("pointwise")
@@ -163,7 +165,8 @@ def _power(xp, base, exponent):
             return xp.where(negative, unit, xp.power(base, xp.where(negative, 0, exponent).astype(base.dtype)))
     if base.dtype.kind == "c":
         return _complex_power(xp, base, exponent)
-    return xp.power(base, exponent)
+    are_arrays = all(issubclass(type(each), np.ndarray | np.generic) for each in (base, exponent))      # and do not stand for arrays
+    return (power if are_arrays else xp.power)(base, exponent)
 
 
 def _complex_power(xp, base, exponent):
@@ -177,9 +180,8 @@ def pow_tensor(xp, self, exponent):
     return _power(xp, self, exponent)
 
 
-@table.op("aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor")
-def pow_number(xp, self, exponent):
-    """self ** a number; integers to negative integer powers are refused."""
+def _to_number(xp, self, exponent):
+    """self ** a number, in their common dtype."""
     dtype = result_type([self, exponent])
     if exponent == 0:
         return xp.ones_like(self, dtype)
@@ -206,6 +208,10 @@ def pow_number(xp, self, exponent):
     return _power(xp, base, as_array(exponent, dtype))
 
 
+table.define("aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", _to_number,
+             doc="self ** a number; integers to negative integer powers are refused.")
+
+
 @table.op("aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor")
 def pow_of_number(xp, self, exponent):
     """A number ** exponent."""
@@ -216,12 +222,17 @@ def pow_of_number(xp, self, exponent):
 
 
 @table.op("aten::float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
-          "aten::float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
           "aten::float_power.Scalar(Scalar self, Tensor exponent) -> Tensor")
 def float_power(xp, self, exponent):
     """self ** exponent in float64, complex128 when either is complex."""
     dtype = xp.complex128 if result_type([self, exponent]).kind == "c" else xp.float64
     return _power(xp, as_array(self, dtype), as_array(exponent, dtype))
+
+
+@table.op("aten::float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor")
+def float_power_of_tensor(xp, self, exponent):
+    """self ** a number in float64, complex128 when either is complex."""
+    return _to_number(xp, astype(self, xp.complex128 if result_type([self, exponent]).kind == "c" else xp.float64), exponent)
 
 
 @table.op("aten::ldexp.Tensor(Tensor self, Tensor other) -> Tensor")
