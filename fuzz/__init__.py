@@ -9,7 +9,9 @@
     reduction.py    smaller cases that fail in the same way
     campaign.py     worker processes, the watch over them; report.py: counts, and the table of them
     kinds.py        the table of kinds; each is a module with `draw`, `check` and `smaller`
-    expressions.py  operators with rules for dtype and shape; source.py: functions made of them; graphs.py: the same as IR
+    expressions.py  operators with rules for dtype and shape; sampled.py: operators whose results are looked up
+    source.py       functions made of both; structures.py and flow.py: their statements
+    laws.py         functions of irtool's tensors under transformations; layered.py: under several, and as control flow
     oracle.py       torch, where it is installed; comparisons are skipped and counted where it is not
 
 A case is plain data and its check draws nothing: what failed once fails again, and its reduced form is a test below tests/fuzz_cases/.

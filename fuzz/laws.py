@@ -4,6 +4,7 @@ The source of a program is executed as Python on irtool's tensors. The laws are 
 """
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -12,12 +13,12 @@ from typing import Any, Optional
 import numpy as np
 
 import irtool
-from fuzz import oracle, programs
+from fuzz import layered, oracle, programs
 from fuzz.case import Case
 from fuzz.gradients import is_tame, leaves
 from fuzz.judge import Skip, Wrong, agree, outcome, same
 from fuzz.source import Style, program
-from fuzz.values import copied, elements, other_values, value_of
+from fuzz.values import copied, other_values, value_of
 from irtool.dispatch.trees import flatten
 
 ROWS = 3
@@ -56,6 +57,18 @@ class Subject:
             raise Skip("no floating-point output")
         return total
 
+    def floats(self, *arrays: Any) -> Any:
+        """The floating-point tensors of all results. Skips where there are none."""
+        found = tuple([leaf for leaf in tensors(self.pure(*arrays)) if "float" in str(leaf.dtype)])
+        if not found:
+            raise Skip("no floating-point output")
+        return found
+
+    @property
+    def is_smooth(self) -> bool:
+        """Are its arguments what gradients are taken of?"""
+        return all(each.dtype == np.float64 for each in self.arrays)
+
     def expect(self, got: Callable[[], Any], want: Any, way: str) -> None:
         """Compare a result with arrays. A refusal is counted. Raises Wrong."""
         result = outcome(lambda: plain(got()))
@@ -73,7 +86,7 @@ class Subject:
 def executed(source: str) -> Any:
     """The function `f` of a source, on irtool's tensors."""
     space: dict[str, Any] = {"torch": irtool.torch, "F": irtool.torch.nn.functional, "Tensor": irtool.Tensor, "List": list, "Dict": dict,
-                             "Optional": Optional}
+                             "Optional": Optional, "Tuple": tuple, "math": math}
     exec(compile(source, "<program>", "exec"), space)  # the generator's text
     return space["f"]
 
@@ -227,10 +240,10 @@ def jvp(subject: Subject) -> None:
     gradient = outcome(lambda: plain(irtool.grad(subject.weighted, argnums=tuple(range(len(subject.places))))(*subject.arrays)))
     if gradient[0] != "value" or not all(map(is_tame, gradient[1])):
         raise Skip("no gradient")
-    rng = np.random.default_rng(5)
-    tangents = [elements(rng, array.shape, array.dtype.name) for array in subject.arrays]
-    want = np.float64(sum(float((a * b).sum()) for a, b in zip(gradient[1], tangents)))
-    subject.expect(lambda: irtool.jvp(subject.weighted, tuple(subject.arrays), tuple(tangents))[1], np.asarray(want), "jvp")
+    tangents = layered.tangents(subject.arrays)
+    dtype = plain(subject.weighted(*subject.arrays)).dtype
+    want = np.asarray(sum(float((a * b).sum()) for a, b in zip(gradient[1], tangents)), dtype)
+    subject.expect(lambda: irtool.jvp(subject.weighted, tuple(subject.arrays), tuple(tangents))[1], want, "jvp")
 
 
 def masks(subject: Subject) -> None:
@@ -321,12 +334,12 @@ def trace(subject: Subject) -> None:
         raise Wrong("trace", "a graph of a function that gives something else than tensors")
 
 
-GENERAL: dict[str, Callable[[Subject], None]] = {"eager": eager, "jit": jit, "vmap": vmap, "graph": graph, "trace": trace}
+GENERAL: dict[str, Callable[[Subject], None]] = {"eager": eager, "jit": jit, "vmap": vmap, "graph": graph, "trace": trace,
+                                                 **layered.GENERAL}
 SMOOTH: dict[str, Callable[[Subject], None]] = {"eager": eager, "jit": jit, "vmap": vmap, "grad": grad, "vmap_of_grad": vmap_of_grad,
-                                                "jvp": jvp,
-                                                "masks": masks, "custom": custom, "graph": graph}
+                                                "jvp": jvp, "masks": masks, "custom": custom, "graph": graph, **layered.SMOOTH}
 LAWS = GENERAL | SMOOTH
-HIDING = frozenset(("vmap", "vmap_of_grad", "custom"))
+HIDING = frozenset(("vmap", "vmap_of_grad", "custom", "jacobians", "hessians", "vmap_of_jvp", "other_dims", "control_flow"))
 """Laws under which a program that decides by elements is refused."""
 
 

@@ -30,7 +30,9 @@ def library() -> Any:
 
 def compiled(source: str) -> Any:
     """torch's own function `f` of a source text. Raises what torch raises."""
-    import torch.nn.functional as F  # noqa: F401  (torch looks names up in the frames of its callers)
+    import math  # noqa: F401  (torch looks names up in the frames of its callers)
+
+    import torch.nn.functional as F  # noqa: F401
 
     torch = library()
     return torch.jit.CompilationUnit(source).f
@@ -42,13 +44,14 @@ SIZES = re.compile(r"\b\w+\.(?:size\(\)|shape\b)")
 
 def eager(source: str, whole: bool = True) -> Any:
     """The function `f` of a source text as Python runs it on torch's tensors; `whole`: with what nothing reads."""
+    import math
     import typing
 
     import torch.nn.functional as F
 
     torch = library()
     source = SIZES.sub(r"list(\g<0>)", source if whole else without_unread(source))
-    space: dict[str, Any] = {**vars(typing), "torch": torch, "F": F, "Tensor": torch.Tensor}
+    space: dict[str, Any] = {**vars(typing), "torch": torch, "math": math, "F": F, "Tensor": torch.Tensor}
     exec(compile(source, "<program>", "exec"), space)  # the generator's text
     return space["f"]
 
@@ -110,7 +113,7 @@ def to_torch(value: Any) -> Any:
 def to_numpy(value: Any) -> Any:
     """Tensors become arrays, also inside of structures."""
     if isinstance(value, library().Tensor):
-        return value.detach().resolve_conj().resolve_neg().numpy().copy()
+        return value.detach().resolve_conj().resolve_neg().numpy(force=True).copy()
     if isinstance(value, list | tuple):
         return tuple(map(to_numpy, value)) if isinstance(value, tuple) else [to_numpy(each) for each in value]
     return {key: to_numpy(each) for key, each in value.items()} if isinstance(value, dict) else value

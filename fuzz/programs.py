@@ -228,8 +228,9 @@ def smaller_inputs(case: Case) -> Iterator[Case]:
         elif "=" in literal and "," in literal:
             head, _, elements = literal.partition("=")
             yield case.with_input(name, f"{head}={elements.partition(',')[0]}")
-    for name in [name for name in case.inputs if name not in case.text.partition("\n")[2]]:
-        head, newline, body = case.text.partition("\n")
-        kept = ", ".join(word for word in head.partition("(")[2].rstrip("):").split(", ") if not word.startswith(f"{name}:"))
+    before, start, rest = case.text.rpartition("def f(")
+    for name in [name for name in case.inputs if name not in rest.partition("\n")[2]]:
+        head, newline, body = rest.partition("\n")
+        kept = ", ".join(word for word in head.rstrip("):").split(", ") if not word.startswith(f"{name}:"))
         inputs = {key: value for key, value in case.inputs.items() if key != name}
-        yield Case(case.kind, f"def f({kept}):{newline}{body}", inputs, case.options)
+        yield Case(case.kind, f"{before}{start}{kept}):{newline}{body}", inputs, case.options)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from fuzz import structures, tables
+from fuzz import flow, sampled, structures, tables
 from fuzz.expressions import Facts, Shape, broadcast, category
 from fuzz.tables import Table
 from fuzz.values import draw_literal
@@ -71,6 +71,11 @@ class Writer:
         self.count = 0
         self.results: list[str] = []
         """Lists, dicts and numbers that may be returned as they are."""
+        self.helpers: list[str] = []
+        """Functions that are called."""
+        self.in_helper = False
+        self.exits: list[tuple[int, list[str], int]] = []
+        """Lines that leave the function, with the tensors that are known there, and how far they are indented."""
 
     # -- names and text
     def emit(self, text: str) -> None:
@@ -100,10 +105,11 @@ class Writer:
         """Which operators to choose from."""
         if self.style.grad:
             return self.random.choices((tables.SMOOTH, tables.SMOOTH_BOTH, tables.VIEWS, tables.REDUCE, tables.MORE_SMOOTH,
-                                        tables.MORE_BOTH), (5, 6, 4, 2, 2, 1.5))[0]
+                                        tables.MORE_BOTH, sampled.SMOOTH, sampled.REDUCE, sampled.MOVE), (5, 6, 4, 2, 2, 1.5, 2, 2, 2))[0]
         every = (tables.SMOOTH, tables.EXACT, tables.SMOOTH_BOTH, tables.EXACT_BOTH, tables.VIEWS, tables.REDUCE, tables.EXACT_REDUCE,
-                 tables.CONVERT, tables.MAKE, tables.MORE_SMOOTH, tables.MORE_BOTH, tables.MORE_EXACT)
-        return self.random.choices(every, (4, 3, 5, 3, 5, 1.5, 1.5, 1.5, 1.5, 2, 1.5, 2))[0]
+                 tables.CONVERT, tables.MAKE, tables.MORE_SMOOTH, tables.MORE_BOTH, tables.MORE_EXACT, sampled.EXACT, sampled.SMOOTH,
+                 sampled.REDUCE, sampled.CHOICE, sampled.MOVE)
+        return self.random.choices(every, (4, 3, 5, 3, 5, 1.5, 1.5, 1.5, 1.5, 2, 1.5, 2, 2, 1, 1, 1, 2))[0]
 
     def expression(self) -> tuple[str, Facts, int] | None:
         """Text, facts, and the memory it may share; None where the draw does not fit."""
@@ -117,7 +123,7 @@ class Writer:
             return None
         if self.style.large and not self.style.grad and table is tables.REDUCE and facts.bits is None and "mean" not in text:
             return None
-        shares = table in (tables.VIEWS, tables.CONVERT) or "detach" in text or "contiguous" in text or "expand_as" in text
+        shares = table in (tables.VIEWS, tables.CONVERT, sampled.MOVE) or "detach" in text or "contiguous" in text or "expand_as" in text
         return text.format(a=a.text, b=b.text, n=self.number(), r=self.real()), facts, a.memory if shares else self.new_memory()
 
     def new_memory(self) -> int:
@@ -333,7 +339,7 @@ class Writer:
             if self.random.random() < 0.3:
                 self.random.choice((self.alias, self.numbers))()
             else:
-                self.random.choice(structures.STATEMENTS)(self)
+                self.random.choice(structures.STATEMENTS if self.random.random() < 0.5 else flow.STATEMENTS)(self)
         elif draw < 0.92:
             self.branch()
         else:
@@ -369,7 +375,24 @@ class Writer:
         for _ in range(self.random.randint(2, 6 if self.style.large else self.style.most)):
             self.statement()
         self.emit(f"return {self.result()}")
-        return Program(f"def f({', '.join(words)}):\n" + "\n".join(self.lines) + "\n", self.inputs)
+        body = "\n".join(self.left_early())
+        return Program("".join(self.helpers) + f"def f({', '.join(words)}):\n{body}\n", self.inputs)
+
+    def of_helper(self) -> Writer:
+        """A writer of another function that this one calls."""
+        inner = Writer(self.random.randrange(10**9), self.style)
+        inner.in_helper, inner.count = True, self.count
+        return inner
+
+    def left_early(self) -> list[str]:
+        """The lines, where the function is left early with as many tensors as its last line returns, if that returns tensors alone."""
+        lines, words = list(self.lines), self.lines[-1].strip().removeprefix("return ").split(", ")
+        known = {each.text for each in self.names}
+        for at, names, depth in self.exits:
+            chosen = ", ".join(self.random.choice(names) for _ in words)
+            if known.issuperset(words):
+                lines[at] = "    " * depth + f"return {chosen}"
+        return lines
 
     def result(self) -> str:
         """What is returned: one tensor, several, or a structure."""

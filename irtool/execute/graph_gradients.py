@@ -271,7 +271,7 @@ def fitted(gradient: Any, value: Any) -> Any:
     if result.shape != array.shape:
         result = summed(result, array.shape)
     with np.errstate(all="ignore"):     # numbers beyond the range of the input's dtype become infinite
-        return result.astype(dtype, copy=False)
+        return here(result.astype(dtype, copy=False))       # of a tensor without dimensions NumPy makes numbers
 
 
 def summed(gradient: Any, shape: tuple[int, ...]) -> Any:

@@ -14,12 +14,12 @@ from irtool.autodiff.reach import holds_tensors
 from irtool.autodiff.versions import takes_a_view
 from irtool.execute.differentiable import Differentiable, Versions, detached, needs_gradient, on_tape
 from irtool.execute.tape import Refusal, Variable, edge_of
-from irtool.execute.views import Family, variables
+from irtool.execute.views import Family, is_same_tensor, variables
 from irtool.interpret import walk
 from irtool.ir.constants import CONSTANT_KINDS
 from irtool.ir.dialect import Dialect
 from irtool.ir.edits import clone_node
-from irtool.ir.effects import STATISTICS, node_may_write
+from irtool.ir.effects import OPERAND_ITSELF, STATISTICS, node_may_write
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.schema import qualified, schema_of
@@ -69,7 +69,10 @@ class Recording:
         if not needed or not is_differentiable(node):
             return self.plain(node, operands)
         step = self.make(node, tuple([needs_gradient(each) for each in operands]), False)
-        return self.of_one_memory(node, step(operands, self.versions), operands)
+        results = step(operands, self.versions)
+        if self.versions is not None and node.kind in OPERAND_ITSELF and is_same_tensor(results[0].data, operands[0].data):
+            return operands[:1]         # not a view of it: what takes another shape later is both
+        return self.of_one_memory(node, results, operands)
 
     def plain(self, node: Node, operands: Sequence[Any]) -> Sequence[Any]:
         """Run a node that no gradient flows through."""

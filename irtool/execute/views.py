@@ -104,7 +104,7 @@ def places_of(part: Any, whole: Any, kind: str) -> Any:
 
     Raises UnsupportedError if some are not in it.
     """
-    if part.dtype == whole.dtype and part.shape == whole.shape and part.strides == whole.strides and start_of(part) == start_of(whole):
+    if is_same_tensor(part, whole):
         return None
     sought, present = addresses(part), addresses(whole)
     order = np.argsort(present, kind="stable")
@@ -112,6 +112,11 @@ def places_of(part: Any, whole: Any, kind: str) -> Any:
     if part.dtype != whole.dtype or len(places) != len(sought) or (present[places] != sought).any():
         raise UnsupportedError(f"the gradient of {kind} on a tensor that shares its memory with another is not supported yet", code="E0501")
     return places
+
+
+def is_same_tensor(a: Any, b: Any) -> bool:
+    """Have two arrays the same elements of one memory, in the same order?"""
+    return bool(a.dtype == b.dtype and a.shape == b.shape and a.strides == b.strides and start_of(a) == start_of(b))
 
 
 def addresses(array: Any) -> Any:

@@ -99,9 +99,9 @@ def _cross_entropy_of_probabilities(xp, logs, target, weight, reduction, smoothi
     product = logs * target
     if weight is not None:
         product = product * weight.reshape((1,) * axis + (-1,) + (1,) * (logs.ndim - axis - 1))
-    loss = -product.sum(axis, dtype=logs.dtype)
+    loss = -product.sum(axis, dtype=product.dtype)
     if reduction == MEAN:
-        return xp.asarray(loss.sum(dtype=logs.dtype) / logs.dtype.type(logs.size // classes))
+        return xp.asarray(loss.sum(dtype=product.dtype) / product.dtype.type(logs.size // classes if classes else 0))
     return reduced(xp, xp.asarray(loss), reduction)
 
 

@@ -42,12 +42,12 @@ def cosine_similarity(xp, x1, x2, dim, eps):
     if dtype.kind not in "fc":
         raise RunError("expected common dtype to be floating point, yet common dtype is " + title(dtype))
     shape = xp.broadcast_shapes(x1.shape, x2.shape)
-    a, b = (xp.broadcast_to(astype(x, dtype), shape) for x in (x1, x2))
+    a, b = (xp.broadcast_to(x if x.dtype.kind in "fc" else astype(x, dtype), shape) for x in (x1, x2))      # norms are rounded to its dtype
     axis = wrap_dim(dim, len(shape))
 
     def unit(x):
-        size = xp.sqrt((xp.abs(x) ** 2).sum(axis, keepdims=True, dtype=real_of(dtype))) if shape else xp.abs(x)
-        return x / xp.maximum(size, size.dtype.type(eps))
+        size = xp.sqrt((xp.abs(x) ** 2).sum(axis, keepdims=True, dtype=real_of(x.dtype))) if shape else xp.abs(x)
+        return astype(x / xp.maximum(size, size.dtype.type(eps)), dtype)
     product = unit(a) * unit(b)
     return xp.asarray(product.sum(axis, dtype=dtype) if shape else product)
 

@@ -6,6 +6,7 @@ from irtool.ir.errors import RunError
 from irtool.ops.arrays import add_at, as_array, astype, is_array, title, to_number, wrap_dim
 from irtool.ops.checks import c_name, fit, refuse_partial_overlap, row_major
 from irtool.ops.kernels.index_checks import check_added, check_copied, slices_have_elements
+from irtool.ops.kernels.shape import view_as_shape
 from irtool.ops.op import OpTable
 
 table = OpTable("indexing")
@@ -322,7 +323,7 @@ def take_along_dim(xp, self, indices, dim):
     if indices.dtype.kind not in "iu" or indices.dtype != xp.int64:
         raise RunError("torch.take_along_dim(): dtype of indices should be Long but got " + title(indices.dtype))
     if dim is None:
-        self, indices, dim = self.reshape(-1), indices.reshape(-1), 0
+        self, indices, dim = view_as_shape(xp, self, (self.size,)), view_as_shape(xp, indices, (indices.size,)), 0
     if self.ndim != indices.ndim:
         raise RunError("torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
                        f"{self.ndim} dimensions for input, and {indices.ndim} dimensions for indices")

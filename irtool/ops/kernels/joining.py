@@ -380,6 +380,8 @@ def repeat_interleave(xp, self, repeats, dim, output_size):
     """Each place of a dimension (of the flattened tensor without one) repeated."""
     if repeats < 0:
         raise RunError("repeats can not be negative")
+    if dim is not None and not self.ndim:
+        raise RunError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
     return _repeated(xp, self, repeats, dim, output_size)
 
 
@@ -441,6 +443,8 @@ def roll(xp, self, shifts, dims):
         return xp.roll(self.reshape(-1), shifts[0]).reshape(self.shape)
     if len(shifts) != len(dims):
         raise RunError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
+    if not self.ndim and dims:
+        raise RunError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
     return row_major(xp, xp.roll(self, tuple(shifts), tuple(wrap_dim(d, self.ndim) for d in dims))) if self.ndim else self.copy()
 
 
@@ -467,7 +471,7 @@ def rot90(xp, self, k, dims):
 def broadcast_tensors(xp, tensors):
     """All tensors repeated to their common shape."""
     shape = xp.broadcast_shapes(*(t.shape for t in tensors))
-    return [broadcast_view(t, shape) for t in tensors]
+    return [t if t.shape == shape else broadcast_view(t, shape) for t in tensors]
 
 
 def _meshgrid(xp, tensors, indexing="ij"):

@@ -406,8 +406,13 @@ def linalg_vander(xp, x, N):
 @table.op("aten::vander(Tensor x, int? N=None, bool increasing=False) -> Tensor")
 def vander(xp, x, N, increasing):
     """Powers 0 to N - 1 of each element as rows, the highest power first unless `increasing`."""
-    result = linalg_vander.kernel(xp, x, x.shape[-1] if N is None else N)
-    return result if increasing else row_major(xp, result[..., ::-1])
+    if x.ndim != 1:
+        raise RunError("x must be a one-dimensional tensor.")
+    count = x.shape[0] if N is None else N
+    if count < 0:
+        raise RunError("N must be non-negative.")
+    result = linalg_vander.kernel(xp, x, max(count, 1))[:, :count]
+    return result if increasing and count else row_major(xp, result[..., ::-1])
 
 
 @table.op("aten::linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor")

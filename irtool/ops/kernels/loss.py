@@ -179,7 +179,7 @@ def binary_cross_entropy_with_logits(xp, self, target, weight, pos_weight, reduc
     loss = (1 - target) * self + softplus if pos_weight is None else (1 - target) * self + ((pos_weight - 1) * target + 1) * softplus
     if weight is not None:
         loss = loss * weight
-    return reduced(xp, loss.astype(result_type([self, target]), copy=False), reduction)
+    return reduced(xp, astype(loss, target.dtype), reduction)
 
 
 @table.op("aten::poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor")

@@ -9,6 +9,7 @@ from irtool.ops.arrays import as_array, astype, broadcast_view, dtype_of, title,
 from irtool.ops.checks import c_name, refuse, row_major
 from irtool.ops.contraction import contract
 from irtool.ops.op import OpTable
+from irtool.ops.promotion import result_type
 
 table = OpTable("matmul")
 
@@ -115,9 +116,10 @@ def vdot(xp, self, other):
 @table.op("aten::inner(Tensor self, Tensor other) -> Tensor")
 def inner(xp, self, other):
     """Sums of products over the last dimensions; with a number, the product."""
-    same_dtype("inner", self, other)
     if not self.ndim or not other.ndim:
-        return self * other
+        dtype = result_type([self, other])
+        return astype(self, dtype) * astype(other, dtype)
+    same_dtype("inner", self, other)
     if self.shape[-1] != other.shape[-1]:
         raise RunError("inner() the last dimension must match on both input tensors but got shapes "
                        f"{list(self.shape)} and {list(other.shape)}")
@@ -412,12 +414,10 @@ def trilinear(xp, i1, i2, i3, expand1, expand2, expand3, sumdim, unroll_dim):
 @table.op("aten::kron(Tensor self, Tensor other) -> Tensor")
 def kron(xp, self, other):
     """Kronecker product: every element of one times the whole other."""
-    from irtool.ops.promotion import result_type
-
-    dtype = result_type([self, other])
     rank = max(self.ndim, other.ndim)
-    a = astype(self, dtype).reshape((1,) * (rank - self.ndim) + self.shape)
-    b = astype(other, dtype).reshape((1,) * (rank - other.ndim) + other.shape)
+    a, b = (each.reshape((1,) * (rank - each.ndim) + each.shape) for each in (self, other))
+    dtype = result_type([a, b])
+    a, b = astype(a, dtype), astype(b, dtype)
     spread = a.reshape([m for n in a.shape for m in (n, 1)]) * b.reshape([m for n in b.shape for m in (1, n)])
     return spread.reshape([n * m for n, m in zip(a.shape, b.shape, strict=True)])
 

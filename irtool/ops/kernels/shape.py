@@ -257,7 +257,9 @@ def unflatten(xp, self, dim, sizes):
     dim = wrap_dim(dim, self.ndim)
     if not sizes:
         raise RunError("unflatten: sizes must be non-empty")
-    extent = self.shape[dim] if self.ndim else 1
+    if not self.ndim:
+        raise RunError("unflatten got an unexpected error:\nDimension specified as 0 but tensor has no dimensions")
+    extent = self.shape[dim]
     known = math.prod(s for s in sizes if s != -1)
     if (-1 in sizes and (not known or extent % known)) or (-1 not in sizes and known != extent):
         raise RunError(f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} ({extent}) in the input tensor")
