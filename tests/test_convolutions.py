@@ -145,6 +145,37 @@ def test_drawn_convolutions_by_winograds_algorithm(seed: int, monkeypatch: pytes
     assert [each.function.use for each in calls] == ["winograd"]
 
 
+def test_bounds_keep_nans_and_infinities() -> None:
+    at = Geometry(1, 1, 2, 3, (1, 1, 64), (1, 1, 64), (1, 1, 1), (1, 1, 1), (1, 1, 1), (0, 0, 0))
+    x = np.zeros((1, 2, 64), "f")
+    x[0, 0, :5] = np.nan, np.inf, -np.inf, 9, -9
+    convolution = Convolution("forward", at, (1, 3, 64), np.dtype("f"), False, 1).bounded(0.0, 6.0)
+    assert convolution is not None
+    result = convolution(x, np.ones((3, 2, 1), "f"))
+    for row in result[0]:
+        np.testing.assert_array_equal(row[:6], np.array([np.nan, 6, 0, 6, 0, 0], "f"))
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_drawn_depthwise_convolutions_of_images(seed: int) -> None:
+    case, draw = Case(seed), random.Random(seed)
+    case.rank, case.transposed, case.groups, case.more = 2, False, 3, [0, 0]
+    case.channels, case.outs, case.samples = 3, 3 * draw.randint(1, 2), draw.choice([1, 2])
+    case.kernel = [draw.choice([2, 3, 3, 5, 7]), draw.choice([1, 3, 5, 7])]
+    case.stride, case.dilation = [draw.choice([1, 1, 2, 3]), draw.choice([1, 1, 2, 3])], [draw.choice([1, 1, 2]), 1]
+    case.padding = [draw.randint(0, 3), draw.randint(0, 3)]
+    case.extents = [draw.randint(14, 120), draw.randint(14, 90)]
+    graph, values = irtool.parse(case.text()).graph(), case.values()
+    (wanted,) = irtool.run(graph, values, interpret=True)
+    cotangent, wrt = case.generator.standard_normal(wanted.shape).astype(case.dtype), range(len(values))
+    gradients = irtool.vjp(graph, values, [cotangent], wrt, interpret=True)
+    executor = irtool.compile(graph, native=True)
+    for _ in range(2):
+        near(executor.run(values)[0], wanted)
+        for one, each in zip(executor.vjp(values, [cotangent], wrt), gradients, strict=True):
+            near(one, each)
+
+
 @pytest.mark.parametrize("channels", [8, 64, 200])
 def test_winograds_algorithm_rounds_like_a_sum_of_products(channels: int) -> None:
     at = Geometry(1, 1, channels, 16, (1, 24, 24), (1, 24, 24), (1, 3, 3), (1, 1, 1), (1, 1, 1), (0, 1, 1))
@@ -194,6 +225,7 @@ BEHIND = {
     "channel": "  %m : Tensor = aten::mul(%c, %y)\n  %q : Tensor = aten::add(%m, %c, %one)\n  %z : Tensor = aten::sigmoid(%q)\n",
     "twice": "  %q : Tensor = aten::tanh(%y)\n  %z : Tensor = aten::add(%q, %y, %one)\n",
     "row": "  %q : Tensor = aten::mul(%y, %u)\n  %z : Tensor = aten::relu(%q)\n",
+    "clamp": "  %z : Tensor = aten::hardtanh(%y, %low, %high)\n",
     "self": "  %q : Tensor = aten::mul(%y, %y)\n  %z : Tensor = aten::sub(%q, %n, %one)\n",
 }
 """What follows a convolution, by name."""
@@ -209,7 +241,8 @@ def test_what_follows_runs_part_by_part(name: str, seed: int, monkeypatch: pytes
     if not case.samples:
         x = x[None]
     text = case.text().replace("graph(", "graph(%r : Tensor, %c : Tensor, %u : Tensor, %n : Tensor, ")
-    text = text.replace("  return (%y)", "  %one : int = prim::Constant[value=1]()\n" + BEHIND[name] + "  return (%z)")
+    text = text.replace("  return (%y)", "  %one : int = prim::Constant[value=1]()\n  %low : float = prim::Constant[value=-0.5]()\n"
+                        "  %high : float = prim::Constant[value=0.75]()\n" + BEHIND[name] + "  return (%z)")
     shape = irtool.run(irtool.parse(case.text()).graph(), [x, w, *bias], interpret=True)[0].shape
     r, c, u, s = [case.generator.standard_normal(size).astype(case.dtype) for size in (
         shape, (shape[1], *[1] * case.rank), (*[1] * (len(shape) - 1), shape[-1]), ())]
@@ -221,5 +254,5 @@ def test_what_follows_runs_part_by_part(name: str, seed: int, monkeypatch: pytes
         for _ in range(3):
             near(plan(values)[0], wanted)
         calls = [each for each in every(plan.latest.program.body) if isinstance(each, Call) and isinstance(each.function, Convolution)]
-        if name in ("relu", "channel") and calls:
-            assert calls[0].function.epilogue is not None and len(calls) == 1
+        if name in ("relu", "channel", "clamp") and calls:
+            assert len(calls) == 1 and sum(isinstance(each, Call) for each in every(plan.latest.program.body)) == 1

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import struct
 from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
@@ -157,6 +158,17 @@ class Convolution:
         if other.prepare is not None:
             weight, other.prepare = other.prepare(weight), None
         return other, weight
+
+    def bounded(self, low: float, high: float) -> Convolution | None:
+        """The same, with the larger of each result and a number, and the smaller of that and another. None if sums are not complete where
+        they are computed."""
+        if self.use not in ("forward", "winograd", "depthwise"):
+            return None
+        other = copy(self)
+        numbers = [1, *struct.unpack("qq", struct.pack("dd", low, high))]
+        place = FIELDS.index("bounded")
+        other.sizes = [type(sizes)(*sizes[:place], *numbers, *sizes[place + 3:]) for sizes in self.sizes]
+        return other
 
     def finished(self, loop: building.Loop, strides: Sequence[Any]) -> Convolution:
         """The same, and then a loop over each part of the result, with further operands of such strides by sample, channel and position."""

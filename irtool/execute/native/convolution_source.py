@@ -15,11 +15,11 @@ from irtool.execute.native import winograd_source as winograd
 from irtool.execute.native.c_source import direct
 from irtool.execute.native.small_products import declarations
 
-FIELDS = ("samples groups channels outs i0 i1 i2 o0 o1 o2 k0 k1 k2 s0 s1 s2 d0 d1 d2 p0 p1 p2 u0 u1 u2 bias parts first last epilogue "
-          "operands").split()
+FIELDS = ("samples groups channels outs i0 i1 i2 o0 o1 o2 k0 k1 k2 s0 s1 s2 d0 d1 d2 p0 p1 p2 u0 u1 u2 bias parts first last "
+          "bounded low high epilogue operands").split()
 """The sizes, in order: channels and outs of a group; extents of the input, of the output, of the kernel; stride, dilation, padding in
 front, distance of elements of the input (depthwise only); is there a bias? In how many parts a group is computed; the first and last part
-to compute; the address of an epilogue, and the number of its operands."""
+to compute; do results have bounds, and the bits of these as doubles; the address of an epilogue, and the number of its operands."""
 
 _HEAD = """
 #include <stdlib.h>
@@ -57,9 +57,9 @@ static int vectors_of(long rest)
 }
 
 /* c = a b, or c += a b, of some rows and `width` columns, which b fills up to whole vectors. */
-#define CASE(R, V) case R * 8 + V: TILE(a, ai, ak, b, bk, into, ci, depth, more, R, V); break;
-PRODUCT void rows_of(const REAL *a, long ai, long ak, const REAL *b, long bk, REAL *c, long ci, long depth, int more, int rows,
-                     int vectors, long width)
+#define CASE(R, V) case R * 8 + V: BOUNDED(a, ai, ak, b, bk, into, ci, depth, more, bounds, R, V); break;
+PRODUCT void rows_of(const REAL *a, long ai, long ak, const REAL *b, long bk, REAL *c, long ci, long depth, int more,
+                     const REAL *bounds, int rows, int vectors, long width)
 {
     REAL whole[ROWS * WIDE], *into = c, *const to = c;
     const long step = ci;
@@ -108,6 +108,13 @@ __attribute__((unused)) static inline void copy(REAL *to, const REAL *from, long
                 for (long j = 0; j < count; j++)
                     to[j] = from[j];
     }
+}
+
+/* Pairs of elements as two rows. */
+__attribute__((unused)) static inline void apart(const REAL *from, long pairs, REAL *even, REAL *odd)
+{
+    for (long j = 0; j < pairs; j++)
+        even[j] = from[2 * j], odd[j] = from[2 * j + 1];
 }
 
 /* The elements of the windows at the pieces, as rows `from` to `from + depth` of the columns. */
@@ -163,25 +170,51 @@ __attribute__((unused)) static void gather(const struct sizes *g, const REAL *x,
     }
 }
 
-/* The pointwise operators behind a convolution, on `outs` outs and `count` positions: operands have strides by sample, out, position. */
-__attribute__((unused)) static void finish(const struct sizes *g, char *const *base, const long long *stride, long sample, long from,
-                                           long outs, long first, long count)
+/* The pointwise operators behind a convolution: on `rows` times `count` elements at `some`, where rows lie `step` elements apart, of a
+   sample from out `out` and position `first` on. Rows are outs or, if `by_row`, rows of positions. Operands have strides by sample, out,
+   position. */
+__attribute__((unused)) static void finish_some(const struct sizes *g, char *const *base, const long long *stride, long sample, long out,
+                                                long first, long rows, long count, const REAL *some, long step, int by_row)
 {
     const long positions = g->o0 * g->o1 * g->o2;
     char *at[OPERANDS + 2];
     long long steps[2 * OPERANDS + 4];
-    const long long extents[] = {outs, count};
+    const long long extents[] = {rows, count};
     const int last = g->operands + 1;
     const long long own[] = {sizeof(REAL) * positions * g->groups * g->outs, sizeof(REAL) * positions, sizeof(REAL)};
-    if (!g->epilogue || !outs)
-        return;
     for (int k = 0; k <= last; k++) {
         const long long *s = k == 0 || k == last ? own : stride + 3 * (k - 1);
-        at[k] = base[k == 0 || k == last ? 3 : 3 + k] + s[0] * sample + s[1] * from + s[2] * first;
-        steps[2 * k] = s[1];
+        at[k] = base[k == 0 || k == last ? 3 : 3 + k] + s[0] * sample + s[1] * out + s[2] * first;
+        steps[2 * k] = by_row ? s[2] * count : s[1];
         steps[2 * k + 1] = s[2];
     }
+    at[0] = (char *)some, steps[0] = step * sizeof(REAL);
     ((loop *)(size_t)g->epilogue)(extents, at, steps);
+}
+
+/* The same on the result where it lies: `outs` outs and `count` positions. */
+__attribute__((unused)) static void finish(const struct sizes *g, char *const *base, const long long *stride, long sample, long out,
+                                           long outs, long first, long count)
+{
+    const long positions = g->o0 * g->o1 * g->o2;
+    if (g->epilogue && outs)
+        finish_some(g, base, stride, sample, out, first, outs, count,
+                    (const REAL *)base[3] + (sample * g->groups * g->outs + out) * positions + first, positions, 0);
+}
+
+/* `rows` rows of positions to the result, with what follows. */
+__attribute__((unused)) static void finish_rows(const struct sizes *g, char *const *base, const long long *stride, long sample, long out,
+                                                long first, long rows, long count, const REAL *some, long step)
+{
+    const long positions = g->o0 * g->o1 * g->o2;
+    REAL *const to = (REAL *)base[3] + (sample * g->groups * g->outs + out) * positions + first;
+    if (g->epilogue && count >= 2 * LANES)
+        finish_some(g, base, stride, sample, out, first, rows, count, some, step, 1);
+    else {
+        copy(to, some, count, rows, count, step);
+        if (g->epilogue)        /* which is slow between short rows */
+            finish_some(g, base, stride, sample, out, first, 1, rows * count, to, 0, 0);
+    }
 }
 """
 
@@ -191,6 +224,9 @@ void kernel(const long long *n, char *const *base, const long long *stride)
     const struct sizes *g = (const struct sizes *)n;
     const REAL *x = (const REAL *)base[0], *w = (const REAL *)base[1], *bias = g->bias ? (const REAL *)base[2] : 0;
     REAL *out = (REAL *)base[3];
+    double low, high;
+    memcpy(&low, &g->low, sizeof low), memcpy(&high, &g->high, sizeof high);
+    const REAL both[] = {low, high}, *const bounds = g->bounded ? both : 0;
     const long taps = g->k0 * g->k1 * g->k2, inside = g->i0 * g->i1 * g->i2, positions = g->o0 * g->o1 * g->o2;
 BEFORE    for (long each = g->first; each < g->last; each++) {
         const long part = each % g->parts, unit = each / g->parts;
@@ -214,16 +250,21 @@ _FORWARD = """        const long all = taps * g->channels, group = unit % g->gro
                 gather(g, xs, pieces, number, k, depth, vectors * LANES, b);
                 for (long i = 0; i < g->outs; ) {
                     const int rows = rows_at(g->outs - i, vectors);
-                    REAL *c = os + i * positions + first;
+                    REAL *c = some ? some + i * WIDE : os + i * positions + first;
+                    const long step = some ? WIDE : positions;
                     if (!k && bias)
                         for (int r = 0; r < rows; r++)
                             for (long j = 0; j < width; j++)
-                                c[r * positions + j] = bias[group * g->outs + i + r];
-                    rows_of(ws + i * all + k, all, 1, b, WIDE, c, positions, depth, k || bias, rows, vectors, width);
+                                c[r * step + j] = bias[group * g->outs + i + r];
+                    rows_of(ws + i * all + k, all, 1, b, WIDE, c, step, depth, k || bias,
+                            k + depth == all ? bounds : 0, rows, vectors, some ? vectors * LANES : width);
                     i += rows;
                 }
             }
-            finish(g, base, stride, unit / g->groups, group * g->outs, g->outs, first, width);
+            if (some)
+                finish_some(g, base, stride, unit / g->groups, group * g->outs, first, g->outs, width, some, WIDE, 0);
+            else
+                finish(g, base, stride, unit / g->groups, group * g->outs, g->outs, first, width);
             first += width;
         }
 """
@@ -245,7 +286,7 @@ _TRANSPOSED = """        const long all = taps * g->outs, group = unit % g->grou
                     b[k * WIDE + j] = 0;
             for (long i = from * taps; i < (from + outs) * taps; ) {
                 const int rows = rows_at((from + outs) * taps - i, vectors);
-                rows_of(ws + i, 1, all, b, WIDE, c, WIDE, g->channels, 0, rows, vectors, vectors * LANES);
+                rows_of(ws + i, 1, all, b, WIDE, c, WIDE, g->channels, 0, 0, rows, vectors, vectors * LANES);
                 for (int r = 0; r < rows; r++) {
                     const long tap = (i + r) % taps, t0 = tap / (g->k1 * g->k2), t1 = tap / g->k2 % g->k1, t2 = tap % g->k2;
                     REAL *plane = os + (i + r) / taps * positions;
@@ -299,7 +340,7 @@ _WEIGHT = """        const long all = taps * g->channels;
                     }
                     for (long i = from; i < from + outs; ) {
                         const int rows = rows_at(from + outs - i, vectors);
-                        rows_of(ws + i * positions + first, positions, 1, b, WIDE, os + i * all + column, all, depth, sample || first,
+                        rows_of(ws + i * positions + first, positions, 1, b, WIDE, os + i * all + column, all, depth, sample || first, 0,
                                 rows, vectors, width);
                         i += rows;
                     }
@@ -330,7 +371,7 @@ _WEIGHT_OF_FEW = """        const long all = taps * g->channels, tiles = (outs +
                         const REAL *right = turned + column / WIDE * WIDE * WIDE + column % WIDE;
                         for (long i = 0; i < depth; ) {
                             const int rows = rows_at(depth - i, vectors);
-                            rows_of(b + i * WIDE, WIDE, 1, right, WIDE, sums + (k + i) * tiles + column, tiles, count, 1, rows,
+                            rows_of(b + i * WIDE, WIDE, 1, right, WIDE, sums + (k + i) * tiles + column, tiles, count, 1, 0, rows,
                                     vectors, vectors * LANES);
                             i += rows;
                         }
@@ -345,6 +386,10 @@ _WEIGHT_OF_FEW = """        const long all = taps * g->channels, tiles = (outs +
         free(sums);
 """
 
+_SOME = """    /* A tile of results, for what follows: where they lie at the end, they are not in the cache yet. */
+    const size_t room = g->outs * WIDE * sizeof(REAL);
+    REAL *const some = g->epilogue && room <= 1 << 18 ? aligned_alloc(64, room) : 0;
+"""
 _COLUMNS = "    REAL *const b = aligned_alloc(64, g->channels * WIDE * sizeof(REAL));\n"
 
 MOST_TAPS = 512
@@ -352,8 +397,9 @@ MOST_TAPS = 512
 MOST_OPERANDS = 6
 """Operands of an epilogue."""
 USES = {
-    "forward": ("", "", _FORWARD, ""), "transposed": ("", _COLUMNS, _TRANSPOSED, "    free(b);\n"), "weight": ("", "", _WEIGHT, ""),
-    "weight of few": ("", "", _WEIGHT_OF_FEW, ""), "winograd": (winograd.TILES, winograd.BEFORE, winograd.BODY, winograd.AFTER),
+    "forward": ("", _SOME, _FORWARD, "    free(some);\n"), "transposed": ("", _COLUMNS, _TRANSPOSED, "    free(b);\n"),
+    "weight": ("", "", _WEIGHT, ""), "weight of few": ("", "", _WEIGHT_OF_FEW, ""),
+    "winograd": (winograd.TILES, winograd.BEFORE, winograd.BODY, winograd.AFTER),
     "depthwise": (depthwise.PLANES, depthwise.BEFORE, depthwise.FORWARD, depthwise.AFTER),
     "depthwise weight": (depthwise.PLANES, depthwise.BEFORE, depthwise.WEIGHT, depthwise.AFTER),
 }

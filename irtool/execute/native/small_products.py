@@ -42,8 +42,17 @@ enum { ROWS = 4, SUMS = 8 };
 
 _TILE = """
 typedef TYPE TYPE_BYTES __attribute__((vector_size(BYTES), aligned(sizeof(TYPE)), may_alias));
-FUSED void tile_TYPE_BYTES(const TYPE *a, long ai, long ak, const TYPE *b, long bk, TYPE *c, long ci, long depth, int more, int rows,
-                           int vectors)
+/* The larger of x and bounds[0], the smaller of that and bounds[1]; nan of nan. */
+FUSED TYPE_BYTES within_TYPE_BYTES(TYPE_BYTES x, const TYPE *bounds)
+{
+    const TYPE_BYTES low = (TYPE_BYTES){0} + bounds[0], high = (TYPE_BYTES){0} + bounds[1];
+    __typeof__(x <= low) out = x <= low;
+    x = (TYPE_BYTES)(((__typeof__(out))low & out) | ((__typeof__(out))x & ~out));
+    out = x >= high;
+    return (TYPE_BYTES)(((__typeof__(out))high & out) | ((__typeof__(out))x & ~out));
+}
+FUSED void bounded_TYPE_BYTES(const TYPE *a, long ai, long ak, const TYPE *b, long bk, TYPE *c, long ci, long depth, int more,
+                              const TYPE *bounds, int rows, int vectors)
 {
     enum { LANES = BYTES / sizeof(TYPE) };
     TYPE_BYTES sums[ROWS][8];
@@ -60,18 +69,31 @@ FUSED void tile_TYPE_BYTES(const TYPE *a, long ai, long ak, const TYPE *b, long 
     }
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < vectors; j++)
-            *(TYPE_BYTES *)(c + i * ci + j * LANES) = sums[i][j];
+            *(TYPE_BYTES *)(c + i * ci + j * LANES) = bounds ? within_TYPE_BYTES(sums[i][j], bounds) : sums[i][j];
+}
+FUSED void tile_TYPE_BYTES(const TYPE *a, long ai, long ak, const TYPE *b, long bk, TYPE *c, long ci, long depth, int more, int rows,
+                           int vectors)
+{
+    bounded_TYPE_BYTES(a, ai, ak, b, bk, c, ci, depth, more, 0, rows, vectors);
 }
 """
 
 _WIDEST = """
 #undef TILE
+#undef BOUNDED
+#undef WITHIN
 #if WIDEST == 64
 #define TILE tile_TYPE_64
+#define BOUNDED bounded_TYPE_64
+#define WITHIN within_TYPE_64
 #elif WIDEST == 32
 #define TILE tile_TYPE_32
+#define BOUNDED bounded_TYPE_32
+#define WITHIN within_TYPE_32
 #else
 #define TILE tile_TYPE_16
+#define BOUNDED bounded_TYPE_16
+#define WITHIN within_TYPE_16
 #endif
 """
 

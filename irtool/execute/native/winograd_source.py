@@ -42,7 +42,7 @@ void kernel(const long long *n, char *const *base, const long long *stride)
 
 TILES = """
 /* Four planes of the rows of a channel from `top` on: elements of even or odd rows, and of even or odd columns, with zeros around. */
-static void apart(const struct sizes *g, const REAL *x, long top, long rows, long wide, long size, REAL *planes)
+static void fill(const struct sizes *g, const REAL *x, long top, long rows, long wide, long size, REAL *planes)
 {
     for (long row = 0; row < rows; row++) {
         const long i1 = top + row - g->p1, begin = g->p2 & 1;
@@ -58,8 +58,7 @@ static void apart(const struct sizes *g, const REAL *x, long top, long rows, lon
         if (begin)
             even[at] = 0, odd[at++] = xs[from++];
         const long pairs = (g->i2 - from) / 2;
-        for (long j = 0; j < pairs; j++)
-            even[at + j] = xs[from + 2 * j], odd[at + j] = xs[from + 2 * j + 1];
+        apart(xs + from, pairs, even + at, odd + at);
         at += pairs, from += 2 * pairs;
         if (from < g->i2)
             even[at] = xs[from], odd[at++] = 0;
@@ -88,7 +87,7 @@ static void windows(const REAL *planes, long size, long wide, long count, REAL *
 }
 
 /* A' m A of the sums of `count` tiles, as four rows of `room` results: of even or odd rows, and even or odd columns. */
-static void results(const REAL *m, long step, long count, REAL bias, REAL *to, long room)
+static void results(const REAL *m, long step, long count, REAL bias, const REAL *bounds, REAL *to, long room)
 {
     for (long at = 0; at < count; at += LANES) {
         vector half[2][4];
@@ -99,8 +98,9 @@ static void results(const REAL *m, long step, long count, REAL bias, REAL *to, l
             half[0][j] = m0 + m1 + m2, half[1][j] = m1 - m2 - m3;
         }
         for (int i = 0; i < 2; i++) {
-            *(vector *)(to + 2 * i * room + at) = half[i][0] + half[i][1] + half[i][2] + bias;
-            *(vector *)(to + (2 * i + 1) * room + at) = half[i][1] - half[i][2] - half[i][3] + bias;
+            const vector even = half[i][0] + half[i][1] + half[i][2] + bias, odd = half[i][1] - half[i][2] - half[i][3] + bias;
+            *(vector *)(to + 2 * i * room + at) = bounds ? WITHIN(even, bounds) : even;
+            *(vector *)(to + (2 * i + 1) * room + at) = bounds ? WITHIN(odd, bounds) : odd;
         }
     }
 }
@@ -136,7 +136,7 @@ BODY = """        const long group = unit % g->groups, tall = (g->o1 + 1) / 2, w
             const long in = g->channels * room + LANES, behind = whole * room + LANES;
             REAL *const m = tiles + 16 * in, *const planes = m + 16 * behind, *const done = planes + 4 * size;
             for (long c = 0; c < g->channels; c++) {
-                apart(g, xs + c * inside, 2 * top, 2 * rows + 2, wide, size, planes);
+                fill(g, xs + c * inside, 2 * top, 2 * rows + 2, wide, size, planes);
                 windows(planes, size, wide, count, tiles + c * room, in);
             }
             for (int k = 0; k < 16; k++)
@@ -146,11 +146,11 @@ BODY = """        const long group = unit % g->groups, tall = (g->o1 + 1) / 2, w
                     const REAL *const ws = w + k * (g->groups * whole * g->channels + 16) + group * whole * g->channels;
                     for (long i = 0; i < whole; i += ROWS)
                         rows_of(ws + i * g->channels, 1, ROWS, tiles + k * in + first, room, m + k * behind + i * room + first, room,
-                                g->channels, 0, ROWS, vectors, vectors * LANES);
+                                g->channels, 0, 0, ROWS, vectors, vectors * LANES);
                     first += vectors * LANES;
                 }
             for (long i = 0; i < g->outs; i++) {
-                results(m + i * room, behind, count, bias ? bias[group * g->outs + i] : 0, done, room);
+                results(m + i * room, behind, count, bias ? bias[group * g->outs + i] : 0, bounds, done, room);
                 for (long row = 0; row < 2 * rows && 2 * top + row < g->o1; row++) {
                     const REAL *const even = done + (row & 1) * 2 * room + (row >> 1) * wide, *const odd = even + room;
                     REAL *const to = os + i * positions + (2 * top + row) * g->o2;

@@ -13,6 +13,7 @@ from irtool.execute.plan.memory import every, overwrites
 from irtool.execute.plan.program import Branch, Call, Known, Lowered, Program, Repeat, Variable, leaves
 from irtool.execute.plan.python_source import all_reads
 from irtool.execute.plan.row_functions import broadcast_strides
+from irtool.ops.array_library import np
 from irtool.ops.symbols import elementwise
 from irtool.ops.symbols.array_layout import Meta
 from irtool.ops.symbols.elementwise import NotPointwise, Symbol
@@ -62,9 +63,35 @@ class Epilogue:
         strides = [strides_of(each.meta, self.meta) for each in self.operands if each.meta is not None]
         return [each for each in strides if each is not None]
 
+    def bounds(self) -> tuple[float, float] | None:
+        """The bounds, if all that follows is the larger of the result and a number, and the smaller of that and another."""
+        numbers = {"maximum": -np.inf, "minimum": np.inf}
+        for step in self.program().steps:
+            operands = [each for each in step.operands if type(each) is not int]
+            if len(operands) != 1 or type(step.operands[0]) is not int or not abs(numbers.get(step.name, 0)) == np.inf \
+                    or step.name == "maximum" and numbers["minimum"] != np.inf or np.isnan(operands[0]):
+                return None
+            numbers[step.name] = operands[0]
+        return float(numbers["maximum"]), float(numbers["minimum"])
+
+    def program(self) -> elementwise.Program:
+        """What follows as steps: of the result, then the arrays read."""
+        return elementwise.flattened([self.start, *self.operands.values()], [self.last])
+
+    def finished(self) -> Convolution | None:
+        """The convolution with what follows. None if that cannot be compiled."""
+        convolution = self.calls[0].function
+        assert isinstance(convolution, Convolution)
+        bounds = self.bounds()
+        inside = None if bounds is None else convolution.bounded(*bounds)
+        if inside is not None:
+            return inside
+        loop = self.loop()
+        return None if loop is None else convolution.finished(loop, self.strides())
+
     def loop(self) -> building.Loop | None:
         """The loop in C over a part of the result: outs and positions."""
-        program = elementwise.flattened([self.start, *self.operands.values()], [self.last])
+        program = self.program()
         kinds = ["s" if not strides[2] else "v" if strides[2] == symbol.dtype.itemsize else "g"
                  for strides, symbol in zip(self.strides(), self.operands.values(), strict=True)]
         return building.loop(program, f"v{''.join(kinds)}v", 2)
@@ -128,12 +155,11 @@ def finish_block(block: Lowered) -> None:
             waiting[instruction.out] = taking
     gone: set[int] = set()
     for epilogue in epilogues:
-        loop = epilogue.loop() if len(epilogue.calls) > 1 else None
-        if loop is None:
+        finished = epilogue.finished() if len(epilogue.calls) > 1 else None
+        if finished is None:
             continue
         first, last = epilogue.calls[0], epilogue.calls[-1]
-        assert isinstance(first.function, Convolution)
-        last.function = first.function.finished(loop, epilogue.strides())
+        last.function = finished
         last.args, last.named, last.way = (*first.args, *epilogue.operands), {}, "out"
         gone.update(map(id, epilogue.calls[:-1]))
     block.instructions = [each for each in block.instructions if id(each) not in gone]
