@@ -1,26 +1,27 @@
 """The playground's folder: a static page with Python in it, which any web server can hand out. `make playground`.
 
-    python tools/playground.py [--pyodide FOLDER-OR-TGZ] [--numpy WHEEL...] [-o build/playground]
+    python tools/playground.py [--pyodide VERSION] [--numpy FILE...] [-o build/playground]
 
-Pyodide's core comes from the npm package `pyodide` (`npm pack`), wheels of irtool and click from pip. With `--numpy`, wheels compiled for
-Pyodide (NumPy, SciPy) are put into the folder, too, and the page can run graphs. The page loads nothing from elsewhere.
+Pyodide's core comes from the npm package `pyodide` (`npm pack`), wheels of irtool and click from pip. With `--numpy`, files of the release
+of Pyodide (NumPy, SciPy, OpenBLAS) are put into the folder, too, and the page can run graphs. The page loads nothing from elsewhere.
 """
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import shutil
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from irtool.drawing.page import digest, page_script, template
 
 ROOT = Path(__file__).parent.parent
 PAGES = Path(__file__).parent / "playground"
 PYODIDE = "314.0.7"
-CORE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
+CORE = re.compile(r"pyodide\.mjs|pyodide\.asm\.(?:m?js|wasm)|python_stdlib\.zip|pyodide-lock\.json")
 FUNCTION = """import torch
 from typing import List
 
@@ -43,48 +44,55 @@ EXAMPLES = {"a cell of an LSTM": "lstm_cell.ir", "a net of two layers": "mlp.ir"
 
 def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser(description="Build the playground's folder.")
-    parser.add_argument("--pyodide", type=Path, help="the npm package, packed or not (default: npm pack pyodide)")
-    parser.add_argument("--numpy", type=Path, nargs="*", default=[], help="wheels for Pyodide with which graphs can run")
+    parser.add_argument("--pyodide", default=PYODIDE, help=f"a version, or the npm package, packed or not ({PYODIDE})")
+    parser.add_argument("--numpy", type=Path, nargs="*", default=[],
+                        help="files of NumPy and SciPy in the release of Pyodide, with which graphs can run")
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "build" / "playground")
     arguments = parser.parse_args(words)
     folder: Path = arguments.output
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "pyodide").mkdir(parents=True)
-    lock = put_core(arguments.pyodide, folder / "pyodide")
+    put_core(arguments.pyodide, folder / "pyodide")
     subprocess.run([sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, ROOT, "click"], check=True)
     wheels = sorted(path.name for path in folder.glob("*.whl"))
-    for wheel in arguments.numpy:
-        shutil.copy(wheel, folder)
-    compiled = [wheel.name for wheel in arguments.numpy]
+    compiled = put_packages(arguments.numpy, folder / "pyodide")
     examples = {name: (ROOT / "examples" / file).read_text() for name, file in EXAMPLES.items()}
     examples |= {"a Python function": FUNCTION, "an error": WRONG}
     put_pages(folder)
-    (folder / "folder.json").write_text(json.dumps({"wheels": wheels, "compiled": compiled, "examples": examples, "lock": lock,
-                                                    "has_numpy": any(name.startswith("numpy-") for name in compiled)}))
+    (folder / "folder.json").write_text(json.dumps({"wheels": wheels, "compiled": compiled, "examples": examples,
+                                                    "has_numpy": any(path.name.startswith("numpy-") for path in arguments.numpy)}))
     subprocess.run(["node", PAGES / "prepare.mjs", folder], check=True)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     print(f"{folder}: {size / 1e6:.1f} MB")
     return 0
 
 
-def put_core(source: Path | None, folder: Path) -> dict[str, object]:
-    """Copy Pyodide's core; returns its lock file, without packages."""
-    if source is None:
-        packed = ROOT / "build" / f"pyodide-{PYODIDE}.tgz"
-        if not packed.exists():
-            subprocess.run(["npm", "pack", "--silent", f"pyodide@{PYODIDE}", "--pack-destination", packed.parent], check=True)
-        source = packed
-    if source.is_dir():
-        for name in (*CORE, "pyodide-lock.json"):
-            shutil.copy(source / name, folder)
-    else:
-        with tarfile.open(source) as packed_files:
-            for name in (*CORE, "pyodide-lock.json"):
-                (folder / name).write_bytes(packed_files.extractfile(f"package/{name}").read())     # type: ignore[union-attr]
+def put_core(source: str, folder: Path) -> None:
+    """Copy Pyodide's core of a version, or from its npm package, packed or not."""
+    if re.fullmatch(r"[\d.]+", source):
+        version, source = source, str(ROOT / "build" / f"pyodide-{source}.tgz")
+        if not Path(source).exists():
+            subprocess.run(["npm", "pack", "--silent", f"pyodide@{version}", "--pack-destination", Path(source).parent], check=True)
+    with TemporaryDirectory() as unpacked:
+        if Path(source).is_file():
+            shutil.unpack_archive(source, unpacked, filter="data")
+            source = f"{unpacked}/package"
+        for path in Path(source).iterdir():
+            if CORE.fullmatch(path.name):
+                shutil.copy(path, folder)
+
+
+def put_packages(files: list[Path], folder: Path) -> list[str]:
+    """Copy compiled packages, which remain of Pyodide's lock file; returns their names, or the name of a file that it lacks."""
     place = folder / "pyodide-lock.json"
     lock = json.loads(place.read_text())
-    place.unlink()
-    return {**lock, "packages": {}}
+    names = {package["file_name"]: name for name, package in lock["packages"].items()}
+    for path in files:
+        shutil.copy(path, folder)
+    compiled = [names.get(path.name, path.name) for path in files]
+    lock["packages"] = {name: package for name, package in lock["packages"].items() if name in compiled}
+    place.write_text(json.dumps(lock))
+    return compiled
 
 
 def put_pages(folder: Path) -> None:

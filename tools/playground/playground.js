@@ -12,16 +12,32 @@
     inspect: ["Inspect", (name) => name.startsWith("input.") ? [["show", name], ...(name.endsWith(".py") ? [] : [["stats", name]])].slice(-1) : [["inspect", name.split(":")[0]]]],
   };
   const RUN = ["Run", (name) => [["run", name, ...$("values").value.split("\n").filter((line) => line.trim()).flatMap((line) => ["--input", line.trim()])]]];
-  const state = { view: "picture", archive: null, id: 0, sent: 0, worker: null, isBusy: false };
+  const state = { view: "picture", archive: null, id: 0, sent: 0, worker: null, next: null, isBusy: false };
   let examples = {}, timer = 0, busyTimer = 0;
 
   // -- Python
   function startWorker() {
-    if (state.worker) state.worker.terminate();
-    state.worker = new Worker("worker.js", { type: "module" });
-    state.worker.onmessage = ({ data }) => take(data);
-    state.worker.onerror = (event) => say("Python does not start: " + (event.message || "see the console"));
+    for (const each of [state.worker, state.next]) if (each) each.terminate();
+    state.next = null;
+    state.worker = newWorker("worker.js", take);
     say("Python is loading \u2026");
+  }
+  function newWorker(address, take) {
+    const worker = new Worker(address, { type: "module" });
+    worker.onmessage = ({ data }) => take(data);
+    worker.onerror = (event) => say("Python does not start: " + (event.message || "see the console"));
+    return worker;
+  }
+  // Python with NumPy starts late: meanwhile the one without answers.
+  function addNumPy() {
+    const next = state.next = newWorker("worker.js?numpy", (answer) => {
+      if (answer.part !== "ready") return;
+      state.worker.terminate();
+      state.worker = next;
+      next.onmessage = ({ data }) => take(data);
+      document.documentElement.dataset.numpy = "yes";
+      send();
+    });
   }
   function say(text) { $("state").textContent = text; }
   function kindOfText(text) {
@@ -67,6 +83,8 @@
     rest();
     root.viewed = took;
     root.view = answer.id;
+    if (VIEWS.run && !state.next) addNumPy();
+    if (state.view === "run" && state.worker !== state.next) { say("NumPy is loading \u2026"); return; }
     if (answer.code || answer.err) messages(answer.err, answer.code !== 0);
     $("panel").classList.toggle("stale", answer.code !== 0);
     if (answer.code) { say("Refused"); return; }

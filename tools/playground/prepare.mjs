@@ -8,8 +8,8 @@ import { pathToFileURL } from "node:url";
 
 const folder = path.resolve(process.argv[2]);
 const { loadPyodide } = await import(pathToFileURL(path.join(folder, "pyodide", "pyodide.mjs")));
-const { lock, wheels, compiled } = JSON.parse(fs.readFileSync(path.join(folder, "folder.json"), "utf8"));
-const options = { indexURL: path.join(folder, "pyodide"), lockFileContents: JSON.stringify(lock) };
+const { wheels } = JSON.parse(fs.readFileSync(path.join(folder, "folder.json"), "utf8"));
+const options = { indexURL: path.join(folder, "pyodide") };
 const COMPILE = `
 import compileall, os, py_compile, shutil
 
@@ -32,7 +32,7 @@ const packages = first.FS.readFile("/tmp/packages.zip");
 fs.writeFileSync(path.join(folder, "packages.zip"), packages);
 for (const wheel of wheels) fs.unlinkSync(path.join(folder, wheel));
 
-for (const commands of compiled.length ? [] : WARM) {     // a snapshot has no NumPy
+for (const commands of WARM) {
   const python = await loadPyodide({ ...options, _makeSnapshot: true });
   const size = python._module.HEAP8.length;
   python.unpackArchive(packages, "zip", { extractDir: "/packages" });

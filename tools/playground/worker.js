@@ -1,4 +1,4 @@
-/* Python in a worker, from the snapshot that prepare.mjs made: one command line of irtool at a time. The page sends a file and command lines,
+/* Python in a worker, from the snapshot that prepare.mjs made or, as worker.js?numpy, with NumPy: one command line of irtool at a time. The page sends a file and command lines,
    {id, name, data, check, view}; the worker answers {id, part, code, out, err, page} for the check and, if that has no error, the view. */
 import { loadPyodide } from "./pyodide/pyodide.mjs";
 
@@ -6,14 +6,17 @@ const bytes = async (name) => new Uint8Array(await (await fetch(name)).arrayBuff
 
 async function start() {
   const folder = await (await fetch("folder.json")).json();
-  const options = { indexURL: new URL("pyodide/", self.location.href).href, lockFileContents: JSON.stringify(folder.lock) };
-  if (!folder.has_numpy) options._loadSnapshot = bytes("snapshot.bin");
+  const options = { indexURL: new URL("pyodide/", self.location.href).href };
+  const hasNumPy = self.location.search === "?numpy";
+  if (!hasNumPy) options._loadSnapshot = bytes("snapshot.bin");
   const packages = bytes("packages.zip"), python = await loadPyodide(options);
   python.unpackArchive(await packages, "zip", { extractDir: "/packages" });
   python.FS.mkdirTree("/playground");
   python.FS.chdir("/playground");
-  for (const name of folder.compiled) await python.loadPackage(new URL(name, self.location.href).href);
-  if (folder.has_numpy) python.runPython(new TextDecoder().decode(await bytes("answer.py")));
+  if (!hasNumPy) return python;
+  const files = folder.compiled.map((name) => name.includes(".") ? options.indexURL + name : name);
+  await python.loadPackage(files, { messageCallback: () => {} });
+  python.runPython(new TextDecoder().decode(await bytes("answer.py")));
   return python;
 }
 
