@@ -104,12 +104,12 @@ class Propagation:
                               "something writes into its operands or results"))
             self.written = not self.immutable_types
             return
-        results = evaluate(node, values)
+        results = evaluate(node, values, beside=True)
         if results is None:
             return
         if len(results) == 1:
             literal = self.spell(results[0], node.output.type)
-            if literal is None:        # a list of tensors has no text, but results computed from it may
+            if literal is None:        # lists of tensors, and views, have no text, but results computed from them may
                 self.known[node.outputs[0]] = results[0]
                 self.left.append((node, "no text says its value exactly"))
             elif isinstance(node.output.type, TensorType) == isinstance(literal[1], TensorType):     # users may need the type that is wrong
@@ -117,13 +117,12 @@ class Propagation:
                 self.known[node.outputs[0]] = results[0]
                 self.changed = True
             return
-        build = Builder(self.graph).before(node)
-        if any(self.spell(result, old.type) is None for old, result in zip(node.outputs, results, strict=True)):
+        spelled = [self.spell(result, old.type) for old, result in zip(node.outputs, results, strict=True)]
+        if not all(spelled):
+            self.known.update(zip(node.outputs, results, strict=True))
             return
-        fresh = []
-        for old, result in zip(node.outputs, results, strict=True):
-            spelled = self.spell(result, old.type)
-            fresh.append(build.constant(result, None if spelled is None else spelled[1]))
+        build = Builder(self.graph).before(node)
+        fresh = [build.constant(result, each[1]) for result, each in zip(results, spelled, strict=True) if each is not None]
         self.known.update(zip(fresh, results, strict=True))
         replace_node(node, fresh)
         self.changed = True
@@ -151,8 +150,10 @@ class Propagation:
             shape = value.shape or ()
             literal_type = tensor_type(value.dtype, shape, contiguous_strides(shape), False, "cpu")
             return Attribute(value.text, value), spell(literal_type, self.dialect)
+        if hasattr(value, "dtype"):
+            return None
         if isinstance(value, (list, dict)):
-            if not isinstance(declared, (ListType, DictType)) or _holds(value, (tuple, TensorLiteral)):
+            if not isinstance(declared, (ListType, DictType)) or _holds_no_number(value):
                 return None
             type: Type = declared
         else:
@@ -233,8 +234,8 @@ def _is_empty_inside(value: object) -> bool:
     return any(map(_is_empty_inside, value)) if isinstance(value, tuple) else isinstance(value, (list, dict)) and not value
 
 
-def _holds(value: object, kinds: tuple[type, ...]) -> bool:
-    """Do the lists and dicts of a value contain a value of these kinds?"""
+def _holds_no_number(value: object) -> bool:
+    """Do the lists and dicts of a value contain a tuple or a tensor?"""
     if isinstance(value, (list, dict)):
-        return any(_holds(each, kinds) for each in (value.values() if isinstance(value, dict) else value))
-    return isinstance(value, kinds)
+        return any(map(_holds_no_number, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, tuple) or hasattr(value, "dtype")

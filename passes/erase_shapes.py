@@ -1,8 +1,9 @@
 """Erasure of shapes."""
 from __future__ import annotations
 
-from irtool.ir.constants import CONSTANT_KINDS
-from irtool.ir.graph import Graph, Value
+from irtool.ir.constants import CONSTANT_KINDS, known_argument
+from irtool.ir.graph import Graph, Use, Value
+from irtool.ir.schema import node_argument, schema_of
 from irtool.ir.types import (
     TENSOR,
     DictType,
@@ -19,13 +20,19 @@ from irtool.ir.types import (
     spell,
     tuple_of,
 )
+from irtool.ops.call import find_overload
+from irtool.ops.facts import CASTS
+from irtool.ops.promotion import Rule
+
+FLOATS = ("float16", "bfloat16", "float32")
+"""dtypes of which the shown number, a float64, becomes the same element."""
 
 
 def erase_shapes(graph: Graph) -> bool:
     """Replace every tensor type by `Tensor`, without dtype, sizes, strides and device.
 
-    A constant of one element keeps its type where its text does not show the dimensions or the dtype: `{3}` is a `Long()`, `{0.5}` a
-    `Double()`.
+    A constant of one element keeps its type where its text does not show the dimensions or the dtype (`{3}` is a `Long()`, `{0.5}` a
+    `Double()`), unless every node that reads it converts it to a dtype that does not depend on it.
 
     before:
         graph(%x : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)):
@@ -39,25 +46,47 @@ def erase_shapes(graph: Graph) -> bool:
     """
     plain = spell(TENSOR, graph.dialect)
     erased: dict[Type, Type] = {}
+    kept = {value for value in graph.values() if _is_told_by_type(value)}
     changed = False
     for value in graph.values():
         old = value.type
         new = erased.get(old)
         if new is None:
             new = erased[old] = without_shapes(old, plain)
-        if new is not old and not _is_told_by_type(value):
+        if new is not old and value not in kept:
             value.type = new
             changed = True
     return changed
 
 
 def _is_told_by_type(value: Value) -> bool:
-    """Is a value a tensor constant with dimensions or of a dtype that its text (`{3}`) does not show?"""
+    """Is a value a tensor constant with dimensions, or of a dtype that its text (`{3}`) does not show and that results depend on?"""
     attribute = value.node.attributes.get("value") if value.node.kind in CONSTANT_KINDS else None
-    if attribute is None or not attribute.text.startswith("{") or not isinstance(value.type, TensorType):
+    type = value.type
+    if attribute is None or not attribute.text.startswith("{") or not isinstance(type, TensorType) or attribute.array is not None:
         return False
     shown = "int64" if attribute.text.strip("{}").lstrip("-").isdigit() else "float64"
-    return bool(value.type.sizes) or value.type.dtype not in (None, shown)
+    if type.sizes or type.dtype in (None, shown):
+        return bool(type.sizes)
+    return not all([_converts(use, type, shown) for use in value.uses])
+
+
+def _converts(use: Use, declared: TensorType, shown: str) -> bool:
+    """Does a node convert a constant to a dtype that other operands decide, and to the same element if its dtype were the shown one?"""
+    node = use.user
+    result = node.outputs[0].type if len(node.outputs) == 1 else None
+    if not isinstance(result, TensorType) or shown == "float64" and not result.dtype == declared.dtype in FLOATS:
+        return False
+    if node.kind in CASTS:
+        return use.slot == 0 and (isinstance(known_argument(node, "dtype"), int) or node_argument(node, "other") is not None)
+    schema = schema_of(node)
+    overload = find_overload(schema.name) if schema is not None else None
+    if overload is None or not isinstance(overload.promote, Rule) or overload.promote.result != "compute" or node.attributes:
+        return False
+    operands = [node.inputs[place] for place in overload.promoted if place < len(node.inputs)]
+    return use.slot in overload.promoted and result.dtype not in (None, "bool") and any(
+        isinstance(other.type, TensorType) and other.type.dtype == result.dtype and other.node.kind not in CONSTANT_KINDS
+        for other in operands)      # what another constant shows is as uncertain
 
 
 def without_shapes(type: Type, plain: Type) -> Type:

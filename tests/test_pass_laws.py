@@ -132,6 +132,34 @@ def test_a_plan_sees_digits_that_a_text_leaves_out():
     assert all(same(outcome(module, x), irtool.run(module, x)) for _ in range(4))
 
 
+WITHOUT_SIZES = "(requires_grad=0, device=cpu)"
+
+
+@pytest.mark.parametrize("other", [f"{dtype}(2, strides=[1], requires_grad=0, device=cpu)" for dtype in ("Float", "Long", "Double")]
+                         + [f"Float{WITHOUT_SIZES}"])
+@pytest.mark.parametrize("constant", [f"{dtype}{WITHOUT_SIZES} = prim::Constant[value={{{number}}}]" for dtype, number in
+                                      (("Double", 8), ("Float", 1.3), ("Float", 8), ("Int", 3), ("Half", 0.1))])
+def test_erased_types_leave_what_results_depend_on(constant, other):
+    """Constants whose text does not say their dtype, read by all kinds of nodes: types are known before, results are the same after."""
+    calls = ["add(%x, %c, %one)", "sub(%c, %x, %one)", "mul(%c, %x)", "div(%x, %c)", "div(%c, %x)", "mul(%c, %c)", "neg(%c)", "pow(%x, %c)",
+             "eq(%x, %c)", "maximum(%x, %c)", "type_as(%c, %x)", "type_as(%x, %c)", "to(%c, %six, %no, %no, %none)",
+             "to(%c, %seven, %no, %no, %none)", "to(%c, %x, %no, %no, %none)", "remainder(%x, %c)", "where(%flag, %x, %c)"]
+    x = np.array([3, -2] if "(2" in other else 5, {"Float": np.float32, "Long": np.int64, "Double": np.float64}[other.partition("(")[0]])
+    kept = 0
+    for call in calls:
+        text = (f"graph(%x : {other}, %flag : Bool{WITHOUT_SIZES}):\n  %c : {constant}()\n"
+                "  %one : int = prim::Constant[value=1]()\n  %six : int = prim::Constant[value=6]()\n"
+                "  %seven : int = prim::Constant[value=7]()\n  %no : bool = prim::Constant[value=0]()\n"
+                "  %none : NoneType = prim::Constant()\n"
+                f"  %r : Tensor = aten::{call}\n  %s : Tensor = aten::mul(%r, %r)\n  return (%s, %r)\n")
+        typed = irtool.PassManager("propagate-shapes").run(irtool.parse(text))
+        erased = irtool.PassManager("erase-shapes").run(irtool.parse(str(typed)))
+        inputs = [x, np.array(False)]
+        assert same(outcome(typed, inputs), outcome(erased, inputs)), str(erased)
+        kept += "%c : Tensor =" not in str(erased)
+    assert kept < len(calls) or "{8}" not in constant
+
+
 PARTLY_READ = """graph(%x : Tensor, %t : (Tensor, NoneType, NoneType)):
   %a : Tensor, %b : NoneType, %c : NoneType = prim::TupleUnpack(%t)
   %l : Tensor[] = prim::ListConstruct(%a)

@@ -83,6 +83,10 @@ def keep(module: Module, taken: Taken | None, path: str, output: str, console: C
     Small arrays become literals of the text; others are written to a file beside it, `STEM.constants.npz`, which the text names. If the
     text goes to the result stream, there is no such file, and a warning says so. path: the file of the input. Raises UsageError.
     """
+    from irtool.text.tensor_line import has_arrays
+
+    if taken is None and not any(map(has_arrays, module.graphs)):
+        return
     if any(node.kind == "prim::Constant" and "value" in node.attributes and node.attributes["value"].text == PACKED
            for graph in module.graphs for node in graph.walk()):
         from irtool.archives.packed_text import unpack_constants

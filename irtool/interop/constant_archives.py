@@ -14,10 +14,11 @@ from collections.abc import Iterator
 from irtool.interop.npz import Archive
 from irtool.ir.attribute import Attribute, TensorLiteral
 from irtool.ir.errors import Error
-from irtool.ir.graph import Graph, Node
+from irtool.ir.graph import Node
 from irtool.ir.module import Module
 from irtool.ir.source import Diagnostic
 from irtool.ir.types import TensorType
+from irtool.text.tensor_line import tensor_constants
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,17 +80,4 @@ def places(module: Module) -> Iterator[tuple[str, Node, str]]:
     """Every tensor constant: its key, its node, the name of the attribute."""
     graphs = module.graphs
     for name, graph in zip(module.names(), graphs, strict=True):
-        yield from places_in(graph, f"{name}/" if len(graphs) > 1 else "")
-
-
-def places_in(graph: Graph, prefix: str) -> Iterator[tuple[str, Node, str]]:
-    """As `places`, for one graph and the subgraphs of its nodes."""
-    for node in graph.walk():
-        if not node.attributes or not node.outputs:
-            continue
-        key = prefix + node.outputs[0].name
-        for name, attribute in node.attributes.items():
-            if attribute.text.endswith((">", "]", "}")) and isinstance(attribute.value, TensorLiteral):
-                yield (key if name == "value" else f"{key}[{name}]"), node, name
-            elif name == "Subgraph" and isinstance(attribute.value, Graph):
-                yield from places_in(attribute.value, f"{key}/")
+        yield from tensor_constants(graph, f"{name}/" if len(graphs) > 1 else "")

@@ -9,13 +9,11 @@ from irtool.ir.attribute import Attribute, TensorLiteral
 from irtool.ir.errors import Error
 from irtool.ir.graph import Node
 from irtool.ir.module import Module
+from irtool.ir.tensor_literal import SPELLED
 from irtool.ir.type_model import DTYPE_WORDS, contiguous_strides, tensor_text
 from irtool.ir.types import TensorType, parse_type
 from irtool.ops.array_library import has_elements, np
 from irtool.ops.structure import tensor_of
-
-MOST = 100
-"""Larger tensors stand beside the text."""
 
 
 def spell(module: Module) -> list[str]:
@@ -32,7 +30,7 @@ def spell(module: Module) -> list[str]:
         if text is None or not reads_back(text, node, array):
             rest.append(key)
         else:
-            node.set_attribute(name, Attribute(text, TensorLiteral(text, literal.dtype, array.shape, array)))
+            node.set_attribute(name, Attribute(text, TensorLiteral(text, literal.dtype, array.shape)))
     return rest
 
 
@@ -47,7 +45,7 @@ def forget_strides(node: Node, shape: tuple[int, ...]) -> None:
 def exact_text(array: Array) -> str | None:
     """The dump of an array with all digits; None where there is no such text."""
     word = DTYPE_WORDS.get(array.dtype.name)
-    if array.size > MOST or array.dtype.kind not in "biuf" or word is None or not has_elements(array):
+    if array.size > SPELLED or array.dtype.kind not in "biuf" or word is None or not has_elements(array):
         return None
     numbers = [digits(each) for each in array.ravel()]
     if TensorLiteral(" ".join(numbers) + " [").is_rounded:     # that each has four digits is chance: one more says that these are all

@@ -63,11 +63,21 @@ class Attribute:
         return self._value
 
     @property
+    def value_if_read(self) -> object:
+        """The value if it was asked for before, else UNPARSED."""
+        return self._value
+
+    @property
+    def array(self) -> object | None:
+        """The array of a tensor if it is known: the text may round or omit its elements."""
+        value = self._value
+        return value.data if isinstance(value, TensorLiteral) else None
+
+    @property
     def is_shown(self) -> bool:
         """Does the text say all of the value? Not if the value is a graph, an object, or an array whose elements the text rounds or
         omits."""
-        value = self._value
-        return not self.text.startswith(("<", "[<", "object(")) and not (value.__class__ is TensorLiteral and value.data is not None)
+        return not self.text.startswith(("<", "[<", "object(")) and self.array is None
 
     def as_type(self, type: Type) -> object:
         """The value for a reader that expects `type`: `1` is 1.0 for `float` and True for `bool`; `{1}` is 1 for `int`."""

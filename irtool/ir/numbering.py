@@ -37,10 +37,11 @@ class _Hidden:
         if not isinstance(other, _Hidden):
             return False
         value = self.attribute.value
-        return value is other.attribute.value and getattr(value, "data", None) is not None
+        return getattr(value, "data", None) is not None and value == other.attribute.value
 
     def __hash__(self) -> int:
-        return id(self.attribute.value)
+        value = self.attribute.value
+        return id(value) if getattr(value, "data", None) is None else hash(value)
 
 
 def node_key(node: Node) -> Key:

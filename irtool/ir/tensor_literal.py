@@ -20,6 +20,9 @@ MAX_ELEMENTS = 1_000_000
 """Texts that claim more elements are refused: torch prints at most ten."""
 
 
+SPELLED = 100
+"""Files of text contain all digits of tensors with at most this many elements; the arrays of larger ones are in a file beside it."""
+
 SINGLE_DIGITS = 6
 """A single element is printed with at most this many digits."""
 
@@ -30,7 +33,7 @@ class TensorLiteral:
     """The text of a tensor attribute, decoded on first use.
 
     `data` is the tensor's array if it is known (from a file of constants), and then replaces the text. Two literals are equal if their
-    texts are; a literal with `data` equals only itself.
+    texts and arrays are; arrays of more than 100 elements equal only themselves.
     """
 
     __slots__ = ("text", "data", "_dtype", "_shape", "_known", "_numbers")
@@ -92,8 +95,8 @@ class TensorLiteral:
 
     @property
     def is_exact(self) -> bool:
-        """Does the text contain all digits of its one element? A dump of several elements is rounded."""
-        return self.data is None and (self.text.startswith("{") or self.shape == () and self.has_data)
+        """Are all digits of its one element known? A dump of several elements is rounded."""
+        return self.text.startswith("{") or self.shape == () and self.has_data
 
     @property
     def is_quantized(self) -> bool:
@@ -206,10 +209,18 @@ class TensorLiteral:
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        return isinstance(other, TensorLiteral) and self.text == other.text and self.data is None and other.data is None
+        return isinstance(other, TensorLiteral) and self.text == other.text and self._data_key() == other._data_key()
 
     def __hash__(self) -> int:
-        return hash(self.text)
+        return hash((self.text, self._data_key()))
+
+    def _data_key(self) -> object:
+        """Equal for equal arrays, if they are small."""
+        data: Any = self.data
+        if data is None:
+            return None
+        is_small = hasattr(getattr(data, "dtype", None), "newbyteorder") and data.size <= SPELLED      # not so without NumPy
+        return (data.dtype.name, data.shape, data.tobytes()) if is_small else id(data)
 
     def __repr__(self) -> str:
         return f"TensorLiteral({_short(self.text)!r})"

@@ -1,7 +1,7 @@
 """Operators on constants, for passes that compute ahead: numbers, strings, lists and tuples, without NumPy where that can be.
 
-Tensors take part as `TensorLiteral`s that know their dtype and shape, as long as their text holds all their digits: one element, or
-a few numbers that torch's dump does not round.
+Tensors take part as `TensorLiteral`s that know their dtype and shape, as long as their elements are known: their text holds all digits,
+or the array is beside it.
 """
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from irtool.ir.attribute import Attribute
 from irtool.ir.effects import facts_of
 from irtool.ir.errors import Error
 from irtool.ir.schema import Literal, Schema, node_arguments, schema_of
-from irtool.ir.tensor_dump import SHOWN, literal_of
-from irtool.ir.tensor_literal import NUMBER_DTYPES, TensorLiteral
+from irtool.ir.tensor_dump import SHOWN, dump_text, literal_of
+from irtool.ir.tensor_literal import NUMBER_DTYPES, SPELLED, TensorLiteral
 from irtool.ir.types import ListType, OptionalType, TensorType, Type, UnionType, spell, tensor_type
 from irtool.ops.array_library import has_elements, np
 from irtool.ops.quantized import MAKERS
@@ -47,7 +47,7 @@ hamming_window hann_window kaiser_window histc cartesian_prod combinations outer
 """.split())
 """Kinds whose results may be much larger than their operands."""
 _UNFIXED = frozenset(f"aten::{name}" for name in "empty empty_like empty_strided empty_permuted new_empty new_empty_strided".split())
-"""Kinds that give whatever memory held."""
+"""Kinds that give whatever memory held: known only without elements."""
 
 _ALWAYS: dict[str, list[Any]] = {"aten::is_scripting": [True]}
 """Kinds without operands that always give the same."""
@@ -56,16 +56,20 @@ _ALWAYS: dict[str, list[Any]] = {"aten::is_scripting": [True]}
 def is_foldable(kind: str) -> bool:
     """May a node of this kind be replaced by what it gives, as far as the kind alone tells?"""
     facts = facts_of(kind)
-    return (kind.startswith(("aten::", "prim::")) and kind not in _NOT_FOLDED and kind not in MAKERS and kind not in _UNFIXED
+    return (kind.startswith(("aten::", "prim::")) and kind not in _NOT_FOLDED and kind not in MAKERS
             and not (facts.side_effects or facts.may_write or facts.is_random))
 
 
-def evaluate(node: Node, values: Sequence[Any]) -> list[Any] | None:
-    """The results of a node whose operands have these values; None when they cannot be told here (an error included)."""
+def evaluate(node: Node, values: Sequence[Any], beside: bool = False) -> list[Any] | None:
+    """The results of a node whose operands have these values; None when they cannot be told here (an error included).
+
+    beside: results are also tensors that no text says exactly: a literal with torch's text and its array beside it, or, of a tensor that is
+    large or not contiguous, the array itself, from which other results can be computed.
+    """
     if node.kind not in _WITHOUT_KERNEL and values and NUMBERS.issuperset(map(type, values)):
         schema = schema_of(node)
         if schema is not None and len(values) == len(schema.arguments) and not node.attributes:
-            return _run(node, schema, values)
+            return _run(node, schema, values, beside)
     if not node.inputs:
         return _construct(node, values) or _ALWAYS.get(node.kind)
     if _is_too_big(node.kind, values) or node.kind in ("aten::tensor", "aten::as_tensor") and \
@@ -83,10 +87,10 @@ def evaluate(node: Node, values: Sequence[Any]) -> list[Any] | None:
             return None
     if node.attributes or len(node.inputs) != len(schema.arguments):
         values = _arguments(node, schema, values)
-    return _run(node, schema, values)
+    return _run(node, schema, values, beside)
 
 
-def _run(node: Node, schema: Schema, values: Sequence[Any]) -> list[Any] | None:
+def _run(node: Node, schema: Schema, values: Sequence[Any], beside: bool) -> list[Any] | None:
     try:
         result = _function(schema.name)(values)
     except (Error, NotImplementedError, ArithmeticError, ValueError, TypeError, IndexError, KeyError):
@@ -94,15 +98,36 @@ def _run(node: Node, schema: Schema, values: Sequence[Any]) -> list[Any] | None:
     if type(result) in NUMBERS and len(node.outputs) == 1 and _is_plain(result):
         return [result]
     results = list(result) if len(schema.returns) > 1 and isinstance(result, tuple) else [result]
-    if any([not value.flags.c_contiguous for value in results if hasattr(value, "flags")]):
-        return None         # a literal has no strides, which `is_contiguous`, `stride` and `as_strided` read
-    results = [_literal(value) if hasattr(value, "dtype") else value for value in results]
-    return results if len(results) == len(node.outputs) and all(isinstance(v, TensorLiteral) or _is_plain(v) for v in results) else None
+    if node.kind in _UNFIXED and any(value.size for value in results):
+        return None
+    results = [_written(value, beside) for value in results]
+    return results if len(results) == len(node.outputs) and all([_is_told(value, beside) for value in results]) else None
+
+
+def _written(value: Any, beside: bool) -> Any:
+    """A result with its arrays as literals, where they can be. A literal has no strides, which `is_contiguous` and `as_strided` read."""
+    if isinstance(value, list) and beside:
+        return [_written(each, beside) for each in value]
+    if not hasattr(value, "flags") or not value.flags.c_contiguous:
+        return value
+    return with_array(value) if beside else _literal(value)
+
+
+def _is_told(value: Any, beside: bool) -> bool:
+    """Is a result a literal, or made of numbers, or (beside) an array, or a list of these?"""
+    if isinstance(value, TensorLiteral) or _is_plain(value):
+        return True
+    return beside and (_is_array(value) and value.size <= MAX_SIZE or _is_list_of_tensors(value))
+
+
+def _is_list_of_tensors(value: Any) -> bool:
+    """Is it a list, perhaps empty, of known tensors?"""
+    return isinstance(value, list) and all([isinstance(each, TensorLiteral) or _is_array(each) and each.size <= MAX_SIZE for each in value])
 
 
 def _is_too_big(kind: str, values: Sequence[Any]) -> bool:
     """Would a short text make a huge value? (`"a" * 10**12`)"""
-    if kind in _MAKERS and _product(values) > MAX_SIZE:
+    if (kind in _MAKERS or kind in _UNFIXED) and _product(values) > MAX_SIZE:
         return True
     large = [value for value in values if isinstance(value, int) and abs(value) > MAX_SIZE]
     if not large:
@@ -174,7 +199,7 @@ def array_of(literal: TensorLiteral) -> Any:
         numbers = literal.numbers()
     except Error:
         return literal
-    if not all(isinstance(number, int) or isinstance(number, float) and number.is_integer() for number in numbers):
+    if literal.is_rounded and not all(isinstance(number, int) or isinstance(number, float) and number.is_integer() for number in numbers):
         return literal
     return np.array(numbers, dtype_named(dtype)).reshape(shape)
 
@@ -208,6 +233,22 @@ def _literal(array: Any) -> Any:
     return literal if again.tobytes() == array.tobytes() else array
 
 
+def with_array(array: Any) -> Any:
+    """As `_literal`, but with torch's text and the array beside it where that text is rounded, or no text; not for large arrays.
+
+    Whoever reads such a text alone is told so: RoundedWarning, and the error that `<Tensor>` has no numbers.
+    """
+    literal = _literal(array)
+    is_exact = isinstance(literal, TensorLiteral)
+    if is_exact and not literal.is_rounded or array.size > SPELLED or array.dtype.kind not in "bif" or not has_elements(array):
+        return literal
+    if array.dtype.name == "bfloat16" or np.isnan(array).any():     # no text says the bits of a nan
+        return literal
+    shape, dtype = tuple(array.shape), str(array.dtype)
+    text = literal.text if is_exact and not shape and dtype in NUMBER_DTYPES else dump_text(array.ravel().tolist(), shape, dtype)
+    return TensorLiteral(text, dtype, shape, array)
+
+
 def tensor_constant(build: Builder, array: Any) -> Value:
     """A constant of an array, which becomes the graph's: as text where that reads back exactly, else beside the text."""
     literal = _literal(array)
@@ -223,7 +264,7 @@ def _construct(node: Node, values: Sequence[Any]) -> list[Any] | None:
     """Containers and casts, which have no kernel."""
     kind = node.kind
     if kind == "prim::ListConstruct":
-        return [list(values)] if all(map(_is_plain, values)) or all(isinstance(value, TensorLiteral) for value in values) else None
+        return [list(values)] if all(map(_is_plain, values)) or _is_list_of_tensors(list(values)) else None
     if kind == "prim::TupleConstruct":
         return [tuple(values)] if all(map(_is_plain, values)) else None
     if kind == "prim::DictConstruct":
@@ -232,7 +273,9 @@ def _construct(node: Node, values: Sequence[Any]) -> list[Any] | None:
         return _instance(node, values[0])
     if kind in ("prim::TupleUnpack", "prim::ListUnpack"):
         held = values[0] if values else None
-        return list(held) if isinstance(held, (list, tuple)) and len(held) == len(node.outputs) and _is_plain(held) else None
+        if not isinstance(held, (list, tuple)) or len(held) != len(node.outputs):
+            return None
+        return list(held) if _is_plain(held) or _is_list_of_tensors(held) else None
     if kind == "prim::TupleIndex" and len(values) == 2:
         held, index = values
         return [held[index]] if isinstance(held, tuple) and isinstance(index, int) and -len(held) <= index < len(held) else None

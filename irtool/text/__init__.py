@@ -7,6 +7,7 @@ Reading
     fast                lines of nodes in canonical form; nodes: all other forms
     lexer, cursor       where names, types and lists end; a place in a text
     uses                lists of uses, which texts of 2017 have behind nodes
+    tensor_line         the arrays of small constants that a text rounds or leaves out: read and printed
 Printing
     printer             graphs -> text
     layout              what a text spells differently from the canonical form; tidy: the same graph without that

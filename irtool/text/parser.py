@@ -20,6 +20,7 @@ from irtool.text.layout import Layout
 from irtool.text.lexer import Mistake
 from irtool.text.listing import LET, read_listing
 from irtool.text.reader import Reader
+from irtool.text.tensor_line import LINE, START, attach_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class GraphFile(TextFile):
             if not text[match.start():start].strip():
                 start = match.start()       # blanks before it are part of the graph's text
             reader, end, last = self.read_graph(start, line + text.count("\n", pos, start))
-            free = take_name(reader.graph, text[pos:start])
+            free = self.take_tensors(reader.graph, take_name(reader.graph, text[pos:start]), line)
             self.check_free_text(pos, start, line)
             if free:
                 items.append(free)
@@ -70,6 +71,18 @@ class GraphFile(TextFile):
         module = Module(items, self.source.name)
         module.warnings = self.warnings
         return module
+
+    def take_tensors(self, graph: Graph, free: str, line: int) -> str:
+        """The free text in front of a graph without the line of arrays, which go into its constants. line: that of the free text."""
+        cut = free.rfind("\n", 0, -1) + 1
+        if not free.startswith(START, cut) or LINE.match(free, cut) is None or self.problems:
+            return free
+        try:
+            attach_line(graph, free[cut:])
+        except Error as error:
+            at = self.text.index(free[cut:])
+            self.report(Mistake(error.message, at, at + len(START), code=error.code), line + free.count("\n", 0, cut))
+        return free[:cut]
 
     def read_without_graph(self, items: list[str | Graph]) -> tuple[int, int]:
         """A text without `graph(`: a listing of 2017, or no IR."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from irtool.ir.collector import Paused
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.text.layout import Layout
+from irtool.text.tensor_line import tensor_line
 from irtool.text.uses import collect_uses, uses_text
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def module_text(module: Module) -> str:
             if isinstance(item, Graph):
                 if after_graph:
                     out.end_line()
+                out.append(tensor_line(item))
                 out.append(name_line(item))
                 _print_graph(item, "", out)
             else:

@@ -216,8 +216,7 @@ class Job:
             from irtool.text.dialect_conversion import convert
 
             convert(module, arguments.syntax)
-        if taken is not None:
-            keep(module, taken, arguments.file, "-" if is_part else arguments.output, self.console)
+        keep(module, taken, arguments.file, "-" if is_part else arguments.output, self.console)
         if arguments.verify_roundtrip:
             check_roundtrip(module, "the result")
         return str(module)
