@@ -11,14 +11,16 @@ import irtool
 from irtool.dispatch import Autograd, Batched, current
 from irtool.dispatch.batch_rules import rule_of
 from irtool.dispatch.batched import draws as draws_numbers
-from irtool.dispatch.graph_functions import function_of
+from irtool.dispatch.graph_functions import function_of, tape_gradients
 from irtool.dispatch.stack import pushed
 from irtool.dispatch.tracer import TraceWarning, trace
 from irtool.execute.graph_gradients import Differentiated
 from irtool.ir.errors import Error, UnsupportedError
+from irtool.ir.structure_kinds import MOVERS
 from irtool.ops import OPS
 from irtool.ops.arrays import seeded
 from irtool.ops.batching.batch_dim import pointwise
+from irtool.ops.structure import STRUCTURE
 from irtool.ops.tensor import Tensor, unwrapped, wrapped
 from irtool.testing.finite_differences import drawn, flattened
 from irtool.testing.formulas import Trial
@@ -255,3 +257,25 @@ def test_gradients_of_operands_that_broadcast_have_their_shapes(name, args, plac
     kept = [each for each in results if tape.owns(each)]
     for found, each in zip(tape.gradients(kept, [Tensor(np.ones_like(unwrapped(one.value))) for one in kept], wanted), wanted, strict=True):
         assert found is None or found.shape == each.shape
+
+
+def test_chunks_of_a_constant_number_have_gradients() -> None:
+    graph = irtool.parse("graph(%x : Tensor):\n  %a : Tensor, %b : Tensor = prim::ConstantChunk[chunks=2, dim=0](%x)\n"
+                         "  %y : Tensor = aten::mul(%a, %b)\n  return (%y)\n").graph()
+    (found,) = tape_gradients(graph, [np.arange(4.0)], [0], [np.ones(2)])
+    assert np.array_equal(found, [2, 3, 0, 1])
+
+
+@pytest.mark.parametrize("kind", [kind for kind in STRUCTURE if kind not in MOVERS])
+def test_no_kind_loses_a_gradient_without_a_word(kind: str) -> None:
+    """A kind that computes elements of tensors outside of operators is known to layers, or refused."""
+    graph = irtool.parse(f"graph(%x : Tensor):\n  %y : Tensor = {kind}(%x)\n  return (%y)\n").graph()
+    x = np.arange(4.0)
+    try:
+        (result,) = irtool.run(graph, [x], interpret=True)
+        if not isinstance(result, np.ndarray) or result.dtype.kind != "f":
+            return
+        (found,) = tape_gradients(graph, [x], [0], [np.ones_like(result)])
+    except (irtool.Error, KeyError, IndexError, TypeError, ValueError):
+        return
+    assert found is not None or kind == "prim::data"

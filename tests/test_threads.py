@@ -15,12 +15,14 @@ import numpy as np
 import pytest
 
 import irtool
-from irtool.execute import fusion, plan_cache, tape, tape_ahead, thread_pool
+from irtool.dispatch.autograd import Entry
+from irtool.execute import fusion, plan_cache, tape_ahead, thread_pool
 from irtool.execute.compilation import Options
 from irtool.execute.executor import Executor
 from irtool.execute.native.building import compiler
 from irtool.execute.plan import costs, parallel
 from irtool.execute.plan.compiled import Plan
+from irtool.execute.recording import Recording
 from irtool.execute.thread_pool import Crew, Failed, pool, share
 from irtool.ir.errors import RunError
 from irtool.torchscript import compile_source
@@ -328,8 +330,8 @@ def test_steps_of_the_tape_are_walked_back_beside_each_other(all_heavy: None, mo
     begun: list[Any] = []
     look = tape_ahead.Ahead.look
 
-    def noted(self: Any, ready: Any, gradients: Any) -> None:
-        look(self, ready, gradients)
+    def noted(self: Any, walk: Any, places: Any) -> None:
+        look(self, walk, places)
         begun.extend(self.tasks)
 
     monkeypatch.setattr(tape_ahead.Ahead, "look", noted)
@@ -368,28 +370,22 @@ def test_the_first_error_on_the_tape(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the step whose turn comes first, whichever failed first."""
     monkeypatch.setattr(tape_ahead, "WORTH_AHEAD", 0)
 
-    class Failing(tape.Function):
-        __slots__ = ("text",)
+    class Failing(Entry):
+        __slots__ = ()
+        may_run_ahead = True
 
-        def __init__(self, edges: Any, text: str) -> None:
-            super().__init__(edges, 1)
-            self.text = text
-
-        def apply(self, gradients: Any, create_graph: bool) -> Any:
-            if self.text:
-                raise RunError(self.text)
-            return gradients
-
-        def may_run_ahead(self) -> bool:
-            return True
+        def propagate(self, grads: Any, apply: Any) -> Any:
+            if self.saved:
+                raise RunError(self.saved)
+            return grads
 
     for texts, first in ((("a", "b", "c"), "c"), (("a", "b", ""), "b"), (("a", "", ""), "a")):
-        leaf = tape.Leaf(np.ones(2))
-        steps = [Failing([(leaf, 0)], text) for text in texts]
-        roots = [(tape.Variable(np.ones(2), step), tape.Variable(np.ones(2))) for step in steps]
         for threads in (1, 4):
+            tape = Recording(threads)
+            leaf = tape.variable(irtool.Tensor(np.ones(2)))
+            outputs = [tape.note(Failing(tape, "failing", [leaf], [], text), irtool.Tensor(np.ones(2))) for text in texts]
             with pytest.raises(RunError, match=f"^{first}$"):
-                tape.backward(roots, [leaf], lambda a, b, _: tape.Variable(a.data + b.data), threads=threads)
+                tape.gradients(outputs, [irtool.Tensor(np.ones(2)) for _ in texts], [leaf])
 
 
 # -- nothing waits for ever

@@ -150,3 +150,17 @@ def test_groups_stand_between_writes(monkeypatch: pytest.MonkeyPatch) -> None:
         assert not difference(plan([x, y]), interpret(graph, [x, y]))
     assert [[node.kind for node in group.graph.block if node.kind != "prim::Constant"] for _, group in plan.groups] \
         == [["aten::mul", "aten::tanh", "aten::add", "aten::relu"], ["aten::sub", "aten::relu"]]
+
+
+def test_inputs_in_one_memory_one_of_which_is_written_into() -> None:
+    """The gradient of a plan, or a refusal: never that of inputs that lie apart."""
+    graph = compile_source("def f(x, y):\n    x.add_(1)\n    return y * y\n").graph()
+    both = np.arange(4.0)
+    for options in (Options(), Options(optimize=False), Options(whole=False)):
+        run = Executor(graph, options)
+        try:
+            record = run.record([both[:3], both[1:]], [1])
+        except irtool.UnsupportedError as error:
+            assert "share memory" in str(error)
+            continue
+        assert np.array_equal(record.outputs[0], run(both[:3], both[1:])[0])

@@ -6,6 +6,7 @@
 Layers
     stack               the stack, the class of layers and that of their tensors
     backend             the bottom; autograd: tapes, for `grad`; batched: for `vmap`; tracer: graphs; follower: graphs for `irtool.jit`
+    backward_pass       the walk back over a tape, with hooks
     hooks, logger       calls before and after each operation; a line for each
 What users call
     transforms, jacobians   grad, vmap, jvp; Jacobians and Hessians

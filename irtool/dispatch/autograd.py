@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from irtool.dispatch.backward_pass import BackwardPass, Hook, PostHook, PreHook
 from irtool.dispatch.custom_functions import gradients_as_arguments
 from irtool.dispatch.layer_writes import another, do_write, is_inside, is_operand, remember, root_of, write
 from irtool.dispatch.logger import Print, label, line
@@ -20,11 +21,6 @@ from irtool.ops.arrays import dtype_of
 from irtool.ops.nested_tensors import map_tensors, tensors_in
 from irtool.ops.tensor import Tensor
 
-PreHook = Callable[[str, list[Any]], Sequence[Any] | None]
-"""Called before an operation is differentiated, with its name and the gradients of its results; a returned list replaces these."""
-PostHook = Callable[[str, Sequence[Any], list[Any]], Sequence[Any] | None]
-"""Called afterwards, with the name, the gradients of operands and those of results; a returned sequence replaces the former."""
-
 
 class Variable:
     """A value on a tape. made_by: the number of the entry that computed it, -1 for an input. hooks: called with its gradient."""
@@ -33,13 +29,16 @@ class Variable:
 
     def __init__(self, made_by: int = -1) -> None:
         self.made_by = made_by
-        self.hooks: Sequence[Callable[[Any], Any]] = ()
+        self.hooks: Sequence[Hook] = ()
 
 
 class Entry:
-    """One recorded operation: its operands and results, in the tape's boxes, as they were then, and other values saved for its gradient."""
+    """One recorded operation: its operands and results, in the tape's boxes, as they were then, and other values saved for its gradient.
 
-    __slots__ = ("tape", "name", "args", "results", "saved")
+    pre_hooks, post_hooks: called before and after it is differentiated.
+    """
+
+    __slots__ = ("tape", "name", "args", "results", "saved", "pre_hooks", "post_hooks")
 
     def __init__(self, tape: Autograd, name: str, args: list[Any], results: list[Any], saved: Any = None) -> None:
         self.tape = tape
@@ -47,6 +46,13 @@ class Entry:
         self.args = args
         self.results = results
         self.saved = saved
+        self.pre_hooks: Sequence[PreHook] = ()
+        self.post_hooks: Sequence[PostHook] = ()
+
+    @property
+    def may_run_ahead(self) -> bool:
+        """Has its gradient no side effects, so that another thread may compute it early?"""
+        return not self.tape.facts(self.name).is_random
 
     def propagate(self, grads: list[Any], apply: Callable[..., Any]) -> Sequence[Any]:
         """The gradients of the operands, from those of the results; `apply` runs the operations."""
@@ -54,7 +60,7 @@ class Entry:
         args, results = self.args, self.results
         is_again = apply == tape.apply
         inner = [tape.opened(arg) for arg in args]
-        needed = tuple([bool(tape.post_hooks) or one is not other for one, other in zip(args, inner, strict=True)])
+        needed = tuple([bool(tape.post_hooks or self.post_hooks) or one is not other for one, other in zip(args, inner, strict=True)])
         if not is_again:
             args, results = inner, [tape.opened(each) for each in results]
         return tape.rules.backward(self.name, args, results, self.saved, grads, apply, needed, is_again)    # type: ignore[no-any-return]
@@ -280,89 +286,40 @@ class Autograd(Layer):
         return Autograd(inner, self.name)
 
     # -- back
-    def gradients(self, outputs: Sequence[Any], seeds: Sequence[Any], wanted: Sequence[Any], unused: str = "none") -> list[Any]:
+    def gradients(self, outputs: Sequence[Any], seeds: Sequence[Any], wanted: Sequence[Any], unused: str = "none",
+                  create_graph: bool | None = None) -> list[Any]:
         """The gradients of the sum of `outputs` times `seeds`, with respect to the tensors `wanted`, in their shapes and dtypes.
 
-        seeds: tensors of the layer below, in the shapes of the outputs; None: the output takes no part. With create_graph the gradients are
-        on this tape, else tensors of the layer below. unused: the gradient of a tensor that the outputs do not depend on is None ("none")
-        or zeros ("zeros").
+        seeds: tensors of the layer below, in the shapes of the outputs; None: the output takes no part. With create_graph (None: as the
+        tape says) the gradients are on this tape, else tensors of the layer below. unused: the gradient of a tensor that the outputs do not
+        depend on is None ("none") or zeros ("zeros").
         """
-        apply = self.apply if self.create_graph else self.outside().apply
-        grads: dict[int, Any] = {}
-        seen: set[int] = set()      # variables whose hooks have run
+        is_again = self.create_graph if create_graph is None else create_graph
+        walk = self.backward_pass(self.apply if is_again else self.outside().apply)
         last = -1
         for output, seed in zip(outputs, seeds, strict=True):
             if self.owns(output) and seed is not None:
                 last = max(last, output.data.made_by)
-                self.accumulate(grads, output.data, seed, apply)
-        if self.create_graph:
-            last = len(self.tape) - 1
+                walk.accumulate(output.data, seed)
         if self.write is not None:
             self.write(f"-- {self.name} d{', d'.join(map(label, outputs))} -------")
-        for place in range(last, -1, -1):
-            entry = self.tape[place]
-            cotangents = [self.hooked(grads, each, seen) for each in entry.results]
-            if not any(True for _ in tensors_in(cotangents)):
-                continue
-            for arg, gradient in zip(entry.args, self.propagated(entry, cotangents, apply), strict=True):
-                self.hand_on(grads, arg, gradient, apply)
+        walk.run(last)
         if self.write is not None:
             self.write("-" * 24)
-        results = [map_tensors(lambda each: self.hooked(grads, each, seen), each) for each in wanted]
+        results = walk.results(wanted)
         if unused == "zeros":
-            return [apply("aten::zeros_like", [self.opened(each), None, None, None, None, None])
+            return [walk.apply("aten::zeros_like", [self.opened(each), None, None, None, None, None])
                     if one is None and isinstance(each, Tensor) else one for one, each in zip(results, wanted, strict=True)]
         return results
 
-    def propagated(self, entry: Entry, cotangents: list[Any], apply: Callable[..., Any]) -> Sequence[Any]:
-        """The gradients of an operation's operands, with the tape's hooks called."""
-        for before in self.pre_hooks:
-            replaced = before(entry.name, cotangents)
-            cotangents = cotangents if replaced is None else list(replaced)
-        gradients = entry.propagate(cotangents, apply)
-        for after in self.post_hooks:
-            replaced = after(entry.name, gradients, cotangents)
-            gradients = gradients if replaced is None else replaced
-        return gradients
+    def backward_pass(self, apply: Callable[..., Any]) -> BackwardPass:
+        """A walk back that begins; `apply` runs the operations of the gradients."""
+        return BackwardPass(self, apply)
 
     def outside(self) -> Layer:
         """The layer on which derivatives run that this tape does not record: the one below, or layers pushed on that meanwhile."""
         top = current()
         return top if top.contains(self.below) and not top.contains(self) else self.below
-
-    def hand_on(self, grads: dict[int, Any], arg: Any, gradient: Any, apply: Callable[..., Any]) -> None:
-        """Add a gradient to those of the variables in an operand."""
-        if gradient is None:
-            return
-        if isinstance(arg, list | tuple | dict):
-            for one, each in zip(flatten(arg)[0], flatten(gradient)[0], strict=True):
-                self.hand_on(grads, one, each, apply)
-        elif self.owns(arg):
-            self.accumulate(grads, arg.data, gradient, apply)
-
-    def accumulate(self, grads: dict[int, Any], variable: Variable, gradient: Any, apply: Callable[..., Any]) -> None:
-        """Add a gradient to the sum for a variable."""
-        before = grads.get(id(variable))
-        grads[id(variable)] = gradient if before is None else self.rules.add(before, gradient, apply)
-
-    def hooked(self, grads: dict[int, Any], value: Any, seen: set[int]) -> Any:
-        """The gradient of a result, after its hooks, which run once per walk; None for a value without a gradient."""
-        if isinstance(value, list | tuple):
-            return [self.hooked(grads, each, seen) for each in value]
-        if isinstance(value, dict):
-            return {key: self.hooked(grads, each, seen) for key, each in value.items()}
-        if not self.owns(value):
-            return None
-        variable = value.data
-        gradient = grads.get(id(variable))
-        if gradient is not None and variable.hooks and id(variable) not in seen:
-            seen.add(id(variable))
-            for hook in variable.hooks:
-                replaced = hook(gradient)
-                gradient = grads[id(variable)] = gradient if replaced is None else replaced
-        return gradient
-
-
 
 
 def zeros_of(tensor: Any) -> Any:
@@ -370,7 +327,7 @@ def zeros_of(tensor: Any) -> Any:
     return tensor.layer.below.apply("aten::zeros_like", [tensor.value, None, None, None, None, None])
 
 
-def register_hook(tensor: Any, hook: Callable[[Any], Any]) -> None:
+def register_hook(tensor: Any, hook: Hook) -> None:
     """Call `hook(gradient)` with the complete gradient of a tensor on a tape; a returned tensor replaces the gradient (as torch's
     Tensor.register_hook).
 

@@ -106,9 +106,18 @@ def without_write(name: str) -> str | None:
     if not is_write(name):
         return None
     plain = WITHOUT_WRITE.get(kind) or (kind[:-1] if kind.endswith("_") else "")        # it has a kernel of its own
-    taken = [text.replace("?", "") for text in types]
+    taken = sorted([text.replace("?", "") for text in types])
     return next((each for each in (plain + dot + rest, plain) if each in OPS and
-                 [argument.type.text.replace("?", "") for argument in overload(each).schema.arguments] == taken), None)
+                 sorted([argument.type.text.replace("?", "") for argument in overload(each).schema.arguments]) == taken), None)
+
+
+@forgets_kinds
+@cache
+def plain_order(name: str, plain: str) -> tuple[int, ...]:
+    """For each argument of the overload `plain` its position in `name`, which writes; they may differ: `x.polygamma_(n)`."""
+    names = [argument.name for argument in overload(name).schema.arguments]
+    others = [argument.name for argument in overload(plain).schema.arguments]
+    return tuple([names.index(each) for each in others]) if sorted(names) == sorted(others) else tuple(range(len(names)))
 
 
 # -- handles
@@ -280,7 +289,7 @@ def do_write(layer: Layer, name: str, plain: str | None, args: list[Any]) -> Any
         return reshaped(layer, plain, target, args[1:])
     if plain is not None:
         refuse_shared_parts(name, target, args[1:])
-        return write(layer, name, target, layer.apply(plain, args))
+        return write(layer, name, target, layer.apply(plain, [args[place] for place in plain_order(name, plain)]))
     kind = name.partition(".")[0]
     if layer.owns(target) and not facts_of(kind).is_random or any(layer.owns(each) for each in tensors_in(args[1:])):
         raise UnsupportedError(f"{kind} is not supported inside {layer}: it writes into its operand", code="E0504")

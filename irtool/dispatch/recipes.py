@@ -13,6 +13,7 @@ from irtool.analysis.liveness import remove_dead_nodes
 from irtool.autodiff.formula_graphs import Formula, formula_of, is_unsteady
 from irtool.dispatch.control_flow import DECIDES, Control, as_condition, is_undecided, logic, only_controls
 from irtool.dispatch.custom_functions import WHOLE, run_custom
+from irtool.dispatch.stack import Boxed, elements_of, is_floating
 from irtool.interpret import Plan, walk
 from irtool.ir.constants import CONSTANT_KINDS
 from irtool.ir.custom import CUSTOM_VJP
@@ -29,6 +30,7 @@ from irtool.ops.call import overload
 from irtool.ops.nested_tensors import map_tensors, tensors_in
 from irtool.ops.node_calls import call_node, plan_for
 from irtool.ops.size_facts import ON_TENSORS
+from irtool.ops.structure import number_attribute
 from irtool.ops.tensor import Tensor, wrapped
 
 Apply = Callable[..., Any]
@@ -128,33 +130,42 @@ class Recipe:
                  for grad, result in zip(grads[:self.count], results, strict=False)]
         if all(each is None for each in cotangents):
             return [None] * len(args)
-        half = self.halves.get(needed)
-        if half is None:
-            half = self.halves[needed] = Half(self, needed)
+        half = self.half(needed)
         values = [*saved, *cotangents] if self.is_whole else [*args, *results, *(saved or ()), *cotangents]
         outputs = self.run(half.graph, [values[place] for place in half.read], apply)
         gradients = outputs[0] if half.places is None else [None if place is None else outputs[place] for place in half.places]
-        return [self.fitted(grad if turned else conjugated(grad, apply), arg, apply) for grad, arg in zip(gradients, args, strict=True)]
+        return [fitted(grad if turned else conjugated(grad, apply), arg, apply) for grad, arg in zip(gradients, args, strict=True)]
 
-    def fitted(self, grad: Any, arg: Any, apply: Apply) -> Any:
-        """A gradient converted to the dtype of its operand; for a real operand, the real part."""
-        if isinstance(grad, list | tuple):
-            return [self.fitted(each, one, apply) for each, one in zip(grad, arg, strict=True)]
-        if grad is None or not isinstance(arg, Tensor) or grad.dtype == arg.dtype:
-            return grad
-        if dtype_of(grad.dtype).kind == "c" and dtype_of(arg.dtype).kind != "c":
-            grad = apply("aten::real", [grad])
-        return grad if grad.dtype == arg.dtype else apply("aten::_to_copy", [grad, arg.dtype, None, None, None, False, None])
+    def half(self, needed: tuple[bool, ...]) -> Half:
+        """The backward half for the operands whose gradients are needed."""
+        half = self.halves.get(needed)
+        if half is None:
+            half = self.halves[needed] = Half(self, needed)
+        return half
+
+
+def fitted(grad: Any, arg: Any, apply: Apply) -> Any:
+    """A gradient converted to the dtype of its operand; for a real operand, the real part."""
+    if isinstance(grad, list | tuple):
+        return [fitted(each, one, apply) for each, one in zip(grad, arg, strict=True)]
+    if grad is None or not isinstance(arg, Tensor) or grad.dtype == arg.dtype:
+        return grad
+    if dtype_of(grad.dtype).kind == "c" and dtype_of(arg.dtype).kind != "c":
+        grad = apply("aten::real", [grad])
+    return grad if grad.dtype == arg.dtype else apply("aten::_to_copy", [grad, arg.dtype, None, None, None, False, None])
 
 
 def filled(grad: Any, result: Any, apply: Apply) -> Any:
-    """The gradient of a list, with zeros for tensors without one; None if no tensor has a gradient."""
+    """The gradient of a list, with zeros for tensors without one; None if no tensor has a gradient. In a tuple they stay undefined."""
     if not isinstance(grad, list | tuple):
         return grad
-    if all(each is None for each in grad):
+    parts = [filled(each, one, apply) for each, one in zip(grad, result, strict=True)]
+    if isinstance(grad, tuple):
+        return tuple(parts)
+    if all(each is None for each in parts):
         return None
-    return [apply("aten::zeros_like", [one, None, None, None, None, None]) if each is None else each
-            for each, one in zip(grad, result, strict=True)]
+    return [apply("aten::zeros_like", [one, None, None, None, None, None]) if each is None and isinstance(one, Tensor) else each
+            for each, one in zip(parts, result, strict=True)]
 
 
 def conjugated(grad: Any, apply: Apply) -> Any:
@@ -229,6 +240,9 @@ def way_of(node: Node) -> Way:
         return _by_layers(node)
     if kind == CUSTOM_VJP:
         return lambda apply, values: run_custom(node, values, apply.__self__)     # type: ignore[attr-defined]
+    if kind == "prim::ConstantChunk":
+        chunks, dim = number_attribute(node, "chunks"), number_attribute(node, "dim")
+        return lambda apply, values: tuple(apply("aten::chunk", [values[0], chunks, dim]))
     if kind in OTHERS:
         return lambda apply, values: (OTHERS[kind](apply, values),)
     if kind in CONSTANT_KINDS and len(node.outputs) == 1 and (results := call_node(node, []))[0].__class__ in UNCHANGING:
@@ -261,7 +275,10 @@ def _without_layers(node: Node, apply: Apply, values: list[Any]) -> Sequence[Any
         return call_node(node, values)
     if node.kind in HANDING_ON or not any(True for _ in tensors_in(values)):
         return [wrapped(each) for each in call_node(node, values)]
-    return _results(node, wrapped_call(node, values))
+    results = wrapped_call(node, values)
+    if any(is_floating(each) for each in tensors_in(results)) and any(isinstance(each, Boxed) for each in tensors_in(values)):
+        raise UnsupportedError(f"{node.kind} is not supported here yet: layers do not see what it computes", code="E0501")
+    return _results(node, results)
 
 
 def added(a: Any, b: Any, apply: Apply) -> Any:
@@ -298,9 +315,7 @@ OTHERS: dict[str, Callable[[Apply, list[Any]], Any]] = {
 
 def wrapped_call(node: Node, values: list[Any]) -> Any:
     """Run a node that reads facts of arrays (`prim::dtype`, `prim::device`) on the arrays at the bottom."""
-    from irtool.dispatch.stack import elements_of
-
-    results = call_node(node, [map_tensors(elements_of, value) for value in values])
+    results = [wrapped(each) for each in call_node(node, [map_tensors(elements_of, value) for value in values])]
     return results[0] if len(results) == 1 else tuple(results)
 
 
@@ -313,4 +328,4 @@ def _results(node: Node, result: Any) -> Sequence[Any]:
     return () if count == 0 else (result,)
 
 
-__all__ = ["Recipe", "caller", "conjugated", "interpreted", "recipe_of"]
+__all__ = ["Recipe", "Way", "caller", "conjugated", "filled", "fitted", "interpreted", "recipe_of", "way_of"]

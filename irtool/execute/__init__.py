@@ -26,11 +26,9 @@ Gradients
     pairs           running a gradient pair read from a file
     joint_plan      f and df compiled as one graph
     output_cotangents  which gradient of which output belongs to which tensor
-    differentiable  a node whose gradient is another graph: f and df
-    tape            which step computed which value, and the backward pass over the steps
-    tape_ahead      steps of the backward pass that other threads run early
-    views           tensors in one memory, under writes
-    recording       running a graph on the tape
+    recording       the tape of a run (`irtool.dispatch.autograd`), and how a graph runs on it
+    differentiable  a node whose gradient is another graph: f and df, one entry of the tape
+    tape_ahead      entries that other threads differentiate early
     recorded        a run that saves what its gradients need
 Around them
     thread_pool     several threads

@@ -1,12 +1,12 @@
 """Making plans: the phases of one compilation, with gradients if the spec asks for them.
 
 A graph that needs gradients becomes one node that has f and df, if the whole graph can be differentiated. Otherwise groups of operators
-become such nodes, and the nodes between them are differentiated one by one on the tape (`irtool.execute.recording`). A separate executor
+become such nodes, and a tape records them and the nodes between them one by one (`irtool.execute.recording`). A separate executor
 runs df. It makes its plans when the first cotangents arrive, since only then is it known which of them are defined.
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +14,16 @@ from irtool.autodiff.in_place import without_writes
 from irtool.autodiff.reach import holds_tensors
 from irtool.autodiff.reverse import Reverse, differentiate_graph
 from irtool.autodiff.versions import in_versions
+from irtool.dispatch.recipes import Way
 from irtool.execute.argument_spec import ArgumentSpec
 from irtool.execute.backends import BACKENDS, Program
-from irtool.execute.differentiable import Differentiable, Versions, on_tape
+from irtool.execute.differentiable import Differentiable
 from irtool.execute.graph_gradients import is_construct
 from irtool.execute.mixed_dtypes import dtypes_by_type, may_mix, mixed_dtypes
 from irtool.execute.phases import OnPass, Phases, custom_passes
 from irtool.execute.plan.predicted_dtypes import predicted_dtypes
-from irtool.execute.recording import Recording, Step, alone, functional
+from irtool.execute.recording import NodeCalls, Recording
+from irtool.interpret import Plan as Walked
 from irtool.interpret import all_nodes, walk
 from irtool.interpret import run as interpret
 from irtool.ir.attribute import Attribute
@@ -32,12 +34,11 @@ from irtool.ir.displayed import Displayed
 from irtool.ir.edits import clone_graph, clone_node, inline_graph, replace_node
 from irtool.ir.effects import facts_of, node_may_write
 from irtool.ir.errors import UnsupportedError
-from irtool.ir.graph import Graph, Node, Value, counted
+from irtool.ir.graph import Block, Graph, Node, Value, counted
 from irtool.ir.packed import owns_gradient
 from irtool.ir.structure_kinds import CONSTRUCTS, GROUP_KINDS
 from irtool.ir.types import TensorType
 from irtool.ops.array_library import np
-from irtool.ops.arrays import using
 from irtool.ops.node_calls import call_node
 from irtool.passes import BY_NAME
 
@@ -84,7 +85,8 @@ class ExecutionPlan(Displayed):
     """A graph compiled for one spec, and the code that runs it. May be shared by threads."""
 
     __slots__ = ("graph", "spec", "writes", "is_random", "is_custom", "differentiables", "options", "together", "guarded", "_code",
-                 "_outline", "_owner", "_steps", "_lock")
+                 "_outline", "_owner", "_ways", "_walks", "_lock")
+    note: Callable[[Node, Any], None] | None = None
 
     def __init__(self, owner: Executor, graph: Graph, spec: ArgumentSpec | None,
                  differentiables: dict[Node, Differentiable] | None = None) -> None:
@@ -100,7 +102,8 @@ class ExecutionPlan(Displayed):
         self._owner = owner
         self._code: Code | None = None
         self._outline: list[Outline] | None = None
-        self._steps: dict[Any, Step] = {}
+        self._ways: dict[Node, Way] = {}        # caches of recorded runs
+        self._walks: dict[Block, Walked] = {}
         self._lock = Lock()
 
     def __repr__(self) -> str:
@@ -125,42 +128,17 @@ class ExecutionPlan(Displayed):
         if self._code is not None:
             self._code.forget()
 
-    def record(self, values: list[Any]) -> list[Any]:
-        """The outputs for values that may be Variables, on the tape."""
+    def record(self, values: list[Any], tape: Recording) -> list[Any]:
+        """The outputs, on a tape, for values whose tensors are handles."""
         if self._outline is None:
             self._outline = outline(self.graph, self.differentiables)
         if self._outline:
             ((node, run),) = self.differentiables.items()
             env = dict(zip(self.graph.inputs, values, strict=True))
-            env.update(zip(node.outputs, run([env[value] for value in node.inputs]), strict=True))
+            env.update(zip(node.outputs, run.on_tape(tape, [env[value] for value in node.inputs]), strict=True))
             return [put_together(each, env) for each in self._outline]
-        return self.recording().run(self.graph, values)
-
-    def recording(self) -> Recording:
-        """One run on the tape, node by node."""
-        return Recording(self.differentiables, self.step, self.writes)
-
-    def step(self, node: Node, flags: tuple[bool, ...], without_its_write: bool) -> Step:
-        """The function that runs one node on the tape; cached by node and by the operands that need gradients."""
-        key = (node, flags, without_its_write)
-        with self._lock:
-            step = self._steps.get(key)
-            if step is None:
-                with using(np):     # passes compute constants on the host
-                    step = self._steps[key] = self._make_step(node, functional(node) if without_its_write else node, flags)
-            return step
-
-    def _make_step(self, node: Node, run: Node, flags: tuple[bool, ...]) -> Step:
-        """A function that runs the node `run` on the operands of `node`."""
-        graph, positions = alone(run, self.graph.dialect)
-        positions = [node.inputs.index(run.inputs[i]) for i in positions]
-        pair = differentiate_graph(graph, [flags[i] and holds_tensors(node.inputs[i].type) for i in positions], True)
-        piece = differentiable(self._owner, pair, None, is_piece=True)
-
-        def step(operands: Sequence[Any], versions: Versions | None) -> list[Any]:
-            return piece([operands[i] for i in positions], versions)
-
-        return step
+        calls = NodeCalls(tape, self.differentiables, self._ways, self.note)
+        return walk(self.graph, values, calls, closed=self.differentiables, plans=self._walks)
 
 
 Outline = Value | list[Any] | tuple[Any, ...]
@@ -184,7 +162,7 @@ def outline(graph: Graph, differentiables: dict[Node, Differentiable]) -> list[O
 def put_together(part: Outline, env: dict[Value, Any]) -> Any:
     """The output that an outline describes, from the values of a run."""
     if isinstance(part, Value):
-        return on_tape(env[part], None, None, None)
+        return env[part]
     parts = [put_together(each, env) for each in part]
     return tuple(parts) if isinstance(part, tuple) else parts
 

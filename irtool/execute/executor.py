@@ -22,7 +22,6 @@ from irtool.autodiff.reach import requiring
 from irtool.execute.argument_spec import ArgumentSpec, SpecMaker, arrays_key
 from irtool.execute.backends import BACKENDS
 from irtool.execute.compilation import ExecutionPlan, Options, fallback_plan, make_plan, writes
-from irtool.execute.differentiable import detached, needs_gradient
 from irtool.execute.fallbacks import NotLowered, failed
 from irtool.execute.graph_gradients import prepared, wanted
 from irtool.execute.joint_plan import Together, is_simple, together_of
@@ -34,6 +33,7 @@ from irtool.execute.plan_cache import WORTH_KEEPING, Kept, Shelf
 from irtool.execute.profiling import COUNTERS as PROFILE_COUNTERS
 from irtool.execute.profiling import Profile
 from irtool.execute.recorded import Recorded
+from irtool.execute.recording import Recording, as_arrays, as_handles
 from irtool.interpret import ODD, all_nodes
 from irtool.ir.arguments import (
     ONE_PER_OUTPUT,
@@ -315,16 +315,16 @@ class Executor(Displayed):
             self.get_plan(list(values), ()).code(list(values))
         failed(error, self.graph, "the function")
 
-    def run_on_tape(self, values: Sequence[Any], records: bool) -> list[Any]:
-        """Run on values that may be Variables. records: save what gradients need, and return Variables."""
-        plain = [detached(value) for value in values]
-        flags = [needs_gradient(value) for value in values] if records else []
+    def run_on_tape(self, values: Sequence[Any], tape: Recording) -> list[Any]:
+        """Run on values whose tensors are handles, some of them on a tape, which then records the run."""
+        plain = [as_arrays(value) for value in values]
+        flags = [tape.reaches(value) for value in values]
         if not any(flags):
-            return self.execute(plain)
+            return [as_handles(each) for each in self.execute(plain)]
         refuse_grad_mode(self.graph)
         plan = self.get_plan(plain, flags)
         _last.graph = weakref.ref(plan.shown)
-        return plan.record(list(values))
+        return plan.record(list(values), tape)
 
     def reaches(self, index: int) -> bool:
         """Could a gradient reach this input if other branches ran? False for a graph without branches and loops."""

@@ -30,8 +30,10 @@ from irtool.execute.plan.program import Visit
 from irtool.execute.plan.python_source import seen
 from irtool.execute.plan.row_functions import Rows
 from irtool.execute.plan.row_reductions import Folds
-from irtool.execute.recording import alone
 from irtool.execute.thread_pool import Crew
+from irtool.ir.constants import CONSTANT_KINDS
+from irtool.ir.edits import clone_node
+from irtool.ir.graph import Graph, Node, Value
 from irtool.ops.array_library import np
 from irtool.ops.powers import power
 from irtool.ops.select import select
@@ -39,7 +41,7 @@ from irtool.ops.symbols.array_layout import Meta, allocated, meta_of
 
 if TYPE_CHECKING:
     from irtool.execute.plan.compiled import Variant
-    from irtool.ir.graph import Graph, Node
+    from irtool.ir.dialect import Dialect
 
 WORTH_KEEPING = 100
 """Nodes from which making a plan takes longer than reading one."""
@@ -199,10 +201,23 @@ def text_of(node: Node) -> str:
     graph = node.graph
     if graph is None or graph.dialect.attribute_arguments or node.blocks or node.subgraph is not None or node.kind[:1] == "^":
         raise NotData(node.kind)
-    text = str(alone(node, graph.dialect)[0])
+    text = str(alone(node, graph.dialect))
     if "<Tensor" in text:
         raise NotData(node.kind)
     return text
+
+
+def alone(node: Node, dialect: Dialect) -> Graph:
+    """A graph of a node alone, whose inputs are the operands of the node; constants are copied."""
+    graph = Graph(dialect)
+    mapping: dict[Value, Value] = {}
+    for value in node.inputs:
+        if value.node.kind in CONSTANT_KINDS and value not in mapping:
+            clone_node(value.node, mapping, graph.block, graph)
+        elif value not in mapping:
+            mapping[value] = graph.block.add_input(value.name, value.type)
+    graph.block.set_outputs(clone_node(node, mapping, graph.block, graph).outputs)
+    return graph
 
 
 def written(value: Any, visits: Mapping[int, Node]) -> tuple[Any, ...]:

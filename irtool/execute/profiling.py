@@ -19,10 +19,11 @@ from collections.abc import Iterator, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from irtool.dispatch.stack import Boxed, is_floating
 from irtool.execute.argument_spec import PRESENCE, ArgumentSpec, record_of, record_of_type, type_of
 from irtool.execute.compilation import Code, ExecutionPlan, Options, make_plan, with_own_gradients, writes
 from irtool.execute.phases import REQUIRED, Phases
-from irtool.execute.recording import Recording
+from irtool.execute.recording import as_arrays
 from irtool.interpret import Observer
 from irtool.interpret import run as interpret
 from irtool.ir.attribute import Attribute
@@ -151,8 +152,8 @@ class ProfilePlan(ExecutionPlan):
 
     def note(self, node: Node, value: Any) -> None:
         """Record the tensor that a node saw."""
-        data, flag = (value.data, _GRADIENT * value.requires_grad) if hasattr(value, "requires_grad") else (value, 0)
-        profiled = type_of(data, flag)
+        data = as_arrays(value)
+        profiled = type_of(data, _GRADIENT * (isinstance(value, Boxed) and is_floating(value)))
         with self._lock:
             known: Any = node.attributes["profiled_type"].value
             if known is not TENSOR:
@@ -160,10 +161,6 @@ class ProfilePlan(ExecutionPlan):
             node.set_attribute("profiled_type", Attribute.of(profiled or TENSOR, self.graph.dialect))
             if data is None:
                 node.set_attribute("seen_none", Attribute.of(1, self.graph.dialect))
-
-    def recording(self) -> Recording:
-        """One run on the tape."""
-        return ProfiledRecording(self)
 
 
 class ProfileCode(Code):
@@ -188,22 +185,6 @@ class Watcher(Observer):
         """Looks at the operand."""
         if node.kind == "prim::profile":
             self.note(node, operands[0])
-
-
-class ProfiledRecording(Recording):
-    """Runs the graph of a ProfilePlan on the tape."""
-
-    __slots__ = ("note",)
-
-    def __init__(self, plan: ProfilePlan) -> None:
-        super().__init__(plan.differentiables, plan.step, plan.writes)
-        self.note = plan.note
-
-    def call(self, node: Node, operands: list[Any]) -> Sequence[Any]:
-        """Looks at the operand."""
-        if node.kind == "prim::profile":
-            self.note(node, operands[0])
-        return super().call(node, operands)
 
 
 def profile_plan(owner: Executor) -> ProfilePlan:

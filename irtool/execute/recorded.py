@@ -2,43 +2,72 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from irtool.accepted_values import copied
-from irtool.execute.differentiable import detached, needs_gradient, summed
+from irtool.accepted_values import arrays_in, copied
+from irtool.dispatch.backward_pass import replaced
+from irtool.dispatch.stack import pushed
+from irtool.dispatch.trees import flatten, unflatten
 from irtool.execute.graph_gradients import fitted
-from irtool.execute.output_cotangents import as_seed, distributed, none_for, parts_of
-from irtool.execute.tape import Entry, Function, Hook, Leaf, PostHook, PreHook, Variable, backward, edge_of
+from irtool.execute.output_cotangents import as_seed, conjugate, distributed, none_for
+from irtool.execute.recording import Recording, as_arrays, as_handles
 from irtool.ir.arguments import ONE_PER_OUTPUT, check_function, check_list, check_seed, is_whole, misfit, positions
 from irtool.ir.errors import RunError
 from irtool.ir.graph import counted
 from irtool.ops.array_library import np
-from irtool.ops.arrays import current_namespace, is_array, seeded, using
+from irtool.ops.arrays import current_namespace, here, seeded, share_memory, using
+from irtool.ops.nested_tensors import map_tensors
+from irtool.ops.tensor import Tensor
 
 if TYPE_CHECKING:
+    from irtool.dispatch.autograd import Entry
     from irtool.execute.executor import Executor
 
 
+Hook = Callable[[Any], Any]
+"""Called with a gradient, an array; its result, unless that is None, replaces the gradient."""
+PreHook = Callable[[Sequence[Any]], Any]
+"""Called with the gradients of the results of a step (None: undefined); a list that it returns replaces them."""
+PostHook = Callable[[Sequence[Any], Sequence[Any]], Any]
+"""Called with the gradients that a step returned, and those of its results; a list that it returns replaces the former."""
 Reached = Callable[[int], bool]
 """A function of an input's index: could a gradient reach the input if other branches ran?"""
+
+
+class Lifetime:
+    """Frees what a tape holds when no recorded run needs it any more: tape and boxes refer to each other."""
+
+    __slots__ = ("tape",)
+
+    def __init__(self, tape: Recording) -> None:
+        self.tape = tape
+
+    def __del__(self) -> None:
+        for entry in self.tape.tape:
+            entry.pre_hooks = entry.post_hooks = ()
+        self.tape.tape.clear()
+        self.tape.sums.clear()
 
 
 class Recorded:
     """The outputs of a run, and the tape from which their gradients are computed."""
 
-    __slots__ = ("outputs", "inputs", "leaves", "wrt", "results", "seed", "namespace", "threads", "reached")
+    __slots__ = ("outputs", "inputs", "leaves", "wrt", "results", "seed", "namespace", "tape", "reached", "_lifetime")
 
-    def __init__(self, inputs: Sequence[Any], leaves: Sequence[Any], wrt: Sequence[int], results: list[Any], outputs: list[Any],
-                 seed: int, threads: int = 1, reached: Reached | None = None) -> None:
+    def __init__(self, lifetime: Lifetime, inputs: Sequence[Any], leaves: Sequence[Any], wrt: Sequence[int], results: list[Any],
+                 outputs: list[Any], seed: int, reached: Reached | None = None) -> None:
+        self.tape = lifetime.tape
         self.inputs = inputs
-        self.leaves = leaves        # per input of wrt: a Variable, or a list or tuple of them
+        self.leaves = leaves        # per input of wrt: a tensor on the tape, or a list, tuple or dict of them
         self.wrt = wrt
         self.results = results      # outputs on the tape
         self.outputs = outputs
         self.seed = seed
         self.namespace = current_namespace()
-        self.threads = threads if self.namespace is np else 1       # a device orders its operations itself
         self.reached = reached
+        self._lifetime = lifetime
 
     def __repr__(self) -> str:
         return f"<Recorded run of {counted(len(self.inputs), 'input')} for gradients of {list(self.wrt)}>"
@@ -49,37 +78,54 @@ class Recorded:
         values = executor.accepted(inputs)
         check_seed("record", seed)
         wrt = positions("record", wrt, executor.graph)
+        tape = Recording(executor.options.threads, executor.options.check_saved)
+        lifetime = Lifetime(tape)
         if executor.writes:
             values = copied(values)
-        operands = list(values)
-        for index in dict.fromkeys(wrt):
-            operands[index] = leaf_of(values[index])
-        with np.errstate(all="ignore"), seeded(seed):
-            results = executor.run_on_tape([entered(each) for each in operands] if executor.writes else operands, True)
-        return Recorded(values, [operands[index] for index in wrt], tuple(wrt), results,
-                        executor.delivered([detached(value) for value in results]), seed, executor.options.threads, executor.reaches)
+            tape.shares_inputs = any(share_memory(*pair) for pair in combinations(arrays_in(values), 2))
+        operands = [tape.leaf(value) if index in wrt else as_handles(value) for index, value in enumerate(values)]
+        leaves = [map_tensors(tape.snapshot, operands[index]) for index in wrt]     # the graph may write into the operand
+        with np.errstate(all="ignore"), seeded(seed), pushed(tape):
+            results = executor.run_on_tape(operands, tape)
+        tape.shares_inputs = False
+        outputs = executor.delivered([as_arrays(value) for value in results])
+        return Recorded(lifetime, values, leaves, tuple(wrt), results, outputs, seed, executor.reaches)
 
     def hook_output(self, index: int, hook: Hook) -> None:
         """Call `hook(gradient)` with the gradient of an output before the backward pass uses it; a result other than None replaces it."""
         check_function("hook_output", hook)
-        only(self._result("hook_output", index)).register_hook(hook)
+        self._hook(self._result("hook_output", index), hook)
 
     def hook_input(self, position: int, hook: Hook) -> None:
         """Call `hook(gradient)` with the gradient of input `wrt[position]` when it is complete; a result other than None replaces it."""
         check_function("hook_input", hook)
-        only(self._leaf(position)).register_hook(hook)
+        self._hook(self._leaf(position), hook)
 
     def hook_before(self, index: int, hook: PreHook) -> None:
         """Call `hook(gradients)` before the step that computed an output runs backwards, with its gradients; a returned list replaces
         them."""
         check_function("hook_before", hook)
-        self._step("hook_before", index).pre_hooks.append(hook)
+        entry = self._step("hook_before", index)
+        entry.pre_hooks = [*entry.pre_hooks, partial(call_before, entry, hook)]
 
     def hook_after(self, index: int, hook: PostHook) -> None:
         """Call `hook(results, gradients)` after the step that computed an output ran backwards, with the gradients that it returned and
         those that it got; a returned list replaces `results`."""
         check_function("hook_after", hook)
-        self._step("hook_after", index).post_hooks.append(hook)
+        entry = self._step("hook_after", index)
+        entry.post_hooks = [*entry.post_hooks, partial(call_after, entry, hook)]
+
+    def _hook(self, tensor: Any, hook: Hook) -> None:
+        """Have a hook called with the complete gradient of a tensor. Raises RunError if the tensor needs no gradient."""
+        self._check_hooked(tensor)
+        tensor.data.hooks = [*tensor.data.hooks, lambda gradient: handle_of(hook(as_arrays(gradient)))]
+
+    def _check_hooked(self, tensor: Any) -> None:
+        if not isinstance(tensor, Tensor):
+            raise RunError(f"hooks are for tensors, not for {type(tensor).__name__}")
+        if not self.tape.owns(tensor):
+            raise RunError("cannot register a hook on a tensor that doesn't require gradient")
+        self.tape.has_hooks = True
 
     def _result(self, where: str, index: int) -> Any:
         """An output on the tape. Raises an Error for an index of no output."""
@@ -93,12 +139,14 @@ class Recorded:
             raise misfit("hook_input", "position", position, f"a position in wrt, which is {list(self.wrt)}")
         return self.leaves[position]
 
-    def _step(self, where: str, index: int) -> Function:
-        """The step that computed an output. Raises RunError, in torch's words, if no step with a gradient did."""
-        function = only(self._result(where, index)).function
-        if function is None:
-            raise RunError("cannot register a hook on a tensor that doesn't require gradient")
-        return function
+    def _step(self, where: str, index: int) -> Entry:
+        """The entry that computed an output. Raises RunError, in torch's words, if none with a gradient did."""
+        tensor = self._result(where, index)
+        self._check_hooked(tensor)
+        if tensor.data.made_by < 0:
+            raise RunError(f"{where}: output {index} is an input of the graph, which no step computed")
+        entry: Entry = self.tape.tape[tensor.data.made_by]
+        return entry
 
     def backward(self, cotangents: Sequence[Any]) -> list[Any]:
         """Gradients by position in `wrt`: None if no gradient can reach the input; zeros if one could, and is undefined in this run.
@@ -108,8 +156,7 @@ class Recorded:
         if self.namespace is not current_namespace():
             with using(self.namespace):
                 return self.backward(cotangents)
-        by_leaf = self._walk_back(cotangents, False)
-        return self._gradients(by_leaf)
+        return self._gradients(self._walk_back(cotangents, False))
 
     def backward_recorded(self, cotangents: Sequence[Any]) -> Recorded:
         """As `backward`, itself recorded: `outputs` of the result are the gradients, and its `backward` differentiates them with respect to
@@ -117,108 +164,114 @@ class Recorded:
         if self.namespace is not current_namespace():
             with using(self.namespace):
                 return self.backward_recorded(cotangents)
-        by_leaf = self._walk_back(cotangents, True)
-        outputs = self._gradients(by_leaf)
-        results = [gradient_on_tape(leaf, output, by_leaf) for leaf, output in zip(self.leaves, outputs, strict=True)]
-        return Recorded(self.inputs, self.leaves, self.wrt, results, outputs, self.seed, self.threads)
+        gradients = self._walk_back(cotangents, True)
+        outputs = self._gradients(gradients)
+        results = [on_tape_again(gradient, output) for gradient, output in zip(gradients, outputs, strict=True)]
+        return Recorded(self._lifetime, self.inputs, self.leaves, self.wrt, results, outputs, self.seed)
 
-    def _walk_back(self, cotangents: Sequence[Any], create_graph: bool) -> dict[Leaf, Any]:
-        """The gradients by leaf, as Variables; with create_graph they are recorded on the tape in turn."""
+    def _walk_back(self, cotangents: Sequence[Any], create_graph: bool) -> list[Any]:
+        """The gradients of the leaves, as handles; with create_graph they are recorded on the tape in turn."""
         check_list("backward", "cotangents", cotangents, ONE_PER_OUTPUT)
-        plain = [detached(value) for value in self.results]
-        per_output = distributed(plain, cotangents)
-        roots: list[tuple[Variable, Any]] = []
-        for result, output, cotangent in zip(self.results, plain, per_output, strict=True):
-            roots += rooted(result, output, cotangent)
-        with np.errstate(all="ignore"), seeded(self.seed):
-            return backward(roots, leaves_of(self.leaves), summed, create_graph, self.threads)
+        outputs: list[Any] = []
+        seeds: list[Any] = []
+        plain = [as_arrays(value) for value in self.results]
+        for result, output, cotangent in zip(self.results, plain, distributed(plain, cotangents), strict=True):
+            self._root(result, output, cotangent, outputs, seeds)
+        with np.errstate(all="ignore"), seeded(self.seed), pushed(self.tape if create_graph else self.tape.below):
+            return self.tape.gradients(outputs, seeds, self.leaves, create_graph=create_graph)
 
-    def _gradients(self, by_leaf: dict[Leaf, Any]) -> list[Any]:
-        """The gradients for the caller; zeros if a gradient exists only for a branch that was not taken, or for further iterations."""
+    def _root(self, result: Any, output: Any, cotangent: Any, outputs: list[Any], seeds: list[Any]) -> None:
+        """Append the tensors of an output to `outputs`, and their cotangents to `seeds`."""
+        if isinstance(result, dict):
+            trees = none_for(output) if cotangent is None else cotangent
+            for key, one in result.items():
+                self._root(one, output[key], trees[key], outputs, seeds)
+        elif isinstance(result, list | tuple):
+            for each in zip(result, output, [None] * len(result) if cotangent is None else cotangent, strict=True):
+                self._root(*each, outputs, seeds)
+        else:
+            seed = as_seed(cotangent, output)
+            outputs.append(result)
+            seeds.append(None if seed is None else Tensor(conjugate(seed)))
+
+    def _gradients(self, gradients: list[Any]) -> list[Any]:
+        """The gradients for the caller; zeros if a gradient is undefined in this run, or exists only for a branch that was not taken, or
+        for further iterations."""
+        variables = self.tape.reached_from(self.results)
         inputs = [self.inputs[index] for index in self.wrt]
-        gradients = [self._fitted(leaf, one, by_leaf) for leaf, one in zip(self.leaves, inputs, strict=True)]
+        delivered = [self._fitted(*each, variables) for each in zip(self.leaves, gradients, inputs, strict=True)]
         return [fitted(None, one) if gradient is None and self.reached is not None and self.reached(index) else gradient
-                for gradient, one, index in zip(gradients, inputs, self.wrt, strict=True)]
+                for gradient, one, index in zip(delivered, inputs, self.wrt, strict=True)]
 
-    def _fitted(self, leaf: Any, value: Any, by_leaf: dict[Leaf, Any]) -> Any:
+    def _fitted(self, leaf: Any, gradient: Any, value: Any, variables: set[int]) -> Any:
         """The gradient of an input for the caller: in the dtype of `value`, a list for a list; None if no gradient can reach it."""
-        if isinstance(leaf, Variable):
-            function = leaf.function
-            if not isinstance(function, Leaf) or function not in by_leaf:
-                return None
-            return fitted(detached(by_leaf[function]), value)
+        if self.tape.owns(leaf):
+            if gradient is None:
+                return fitted(None, value) if id(leaf.data) in variables else None
+            return fitted(conjugate(as_arrays(gradient)), value)
         if isinstance(leaf, dict):
-            entries = {key: self._fitted(each, value[key], by_leaf) for key, each in leaf.items()}
+            entries = {key: self._fitted(each, gradient[key], value[key], variables) for key, each in leaf.items()}
             return None if all(each is None for each in entries.values()) else \
                 {key: fitted(None, value[key]) if each is None else each for key, each in entries.items()}
         if isinstance(leaf, list | tuple):
-            pieces = [self._fitted(each, one, by_leaf) for each, one in zip(leaf, value, strict=True)]
+            pieces = [self._fitted(*each, variables) for each in zip(leaf, gradient, value, strict=True)]
             if all(piece is None for piece in pieces):
                 return None
             return [fitted(None, one) if piece is None else piece for piece, one in zip(pieces, value, strict=True)]
         return None
 
 
-def leaf_of(value: Any) -> Any:
-    """An input on the tape: floating-point and complex tensors become leaves, in lists and tuples too."""
-    if is_array(value) and value.dtype.kind in "fc":
-        return Variable(value, Leaf(value))
-    if isinstance(value, list):
-        return [leaf_of(each) for each in value]
-    if isinstance(value, dict):
-        return {key: leaf_of(each) for key, each in value.items()}
-    return tuple([leaf_of(each) for each in value]) if isinstance(value, tuple) else value
+def call_before(entry: Entry, hook: PreHook, name: str, cotangents: list[Any]) -> list[Any]:
+    """Call a hook with the gradients of the results of an entry."""
+    return Picked(entry, entry.results, cotangents).after(hook)
 
 
-def entered(value: Any) -> Any:
-    """An input of a graph that may write into it, wrapped in an Entry: its gradient is that of the input before the write."""
-    if isinstance(value, Variable):
-        return Variable(value.data, Entry([edge_of(value)], 1), 0) if value.function is not None else value
-    if isinstance(value, list):
-        return [entered(each) for each in value]
-    if isinstance(value, dict):
-        return {key: entered(each) for key, each in value.items()}
-    return tuple([entered(each) for each in value]) if isinstance(value, tuple) else value
+def call_after(entry: Entry, hook: PostHook, name: str, gradients: Sequence[Any], cotangents: list[Any]) -> list[Any]:
+    """Call a hook with the gradients of the operands of an entry, and those of its results."""
+    came = Picked(entry, entry.results, cotangents).arrays
+    return Picked(entry, entry.args, gradients).after(lambda handed: hook(handed, came))
 
 
-def leaves_of(value: Any) -> list[Leaf]:
-    """The leaves among inputs."""
-    if isinstance(value, Variable):
-        return [value.function] if isinstance(value.function, Leaf) else []
-    return [leaf for each in parts_of(value) for leaf in leaves_of(each)] if isinstance(value, list | tuple | dict) else []
+class Picked:
+    """Gradients of operands or results of an entry; `arrays`: as hooks see them, those of tensors on the tape, in lists too."""
+
+    def __init__(self, entry: Entry, values: Sequence[Any], gradients: Sequence[Any]) -> None:
+        self.shapes = [flatten(value)[1] for value in values]
+        self.leaves = [leaves_like(*each) for each in zip(values, gradients, strict=True)]
+        self.places = [(place, at) for place, value in enumerate(values) for at, leaf in enumerate(flatten(value)[0])
+                       if entry.tape.owns(leaf)]
+        self.arrays = [as_arrays(self.leaves[place][at]) for place, at in self.places]
+
+    def after(self, hook: PreHook) -> list[Any]:
+        """The gradients after a hook was called with them."""
+        returned = hook(self.arrays)
+        handles = [handle_of(each) for each in returned] if isinstance(returned, list | tuple) else returned
+        before = [self.leaves[place][at] for place, at in self.places]
+        for (place, at), gradient in zip(self.places, replaced(handles, before), strict=True):
+            self.leaves[place][at] = gradient
+        return [unflatten(*each) for each in zip(self.shapes, self.leaves, strict=True)]
 
 
-def gradient_on_tape(leaf: Any, output: Any, by_leaf: dict[Leaf, Any]) -> Any:
-    """The gradient of a leaf as a Variable; zeros if it is undefined."""
-    if isinstance(leaf, Variable):
-        gradient = by_leaf.get(leaf.function) if isinstance(leaf.function, Leaf) else None
-        return Variable(output) if gradient is None and output is not None else gradient
-    if output is None:
-        return None
-    if isinstance(leaf, dict):
-        return {key: gradient_on_tape(each, output[key], by_leaf) for key, each in leaf.items()}
-    if isinstance(leaf, list | tuple):
-        return [gradient_on_tape(each, one, by_leaf) for each, one in zip(leaf, output, strict=True)]
-    return None
+def handle_of(returned: Any) -> Any:
+    """What a hook returned for a gradient, as a tensor. Raises RunError if it is no array of numbers."""
+    if returned is None or isinstance(returned, Tensor):
+        return returned
+    array = here(returned)
+    if array.dtype.kind not in "biufc":
+        raise RunError(f"expected an array of numbers, but hook returned {repr(returned)[:40]}")
+    return Tensor(array)
 
 
-def rooted(result: Any, output: Any, cotangent: Any) -> list[tuple[Variable, Any]]:
-    """The Variables at which the backward pass begins, each with its cotangent. A Variable without cotangent gets None, so that the pass
-    finds all inputs that a gradient could reach."""
-    if isinstance(result, dict):
-        cotangents = none_for(output) if cotangent is None else cotangent
-        return [pair for key, one in result.items() for pair in rooted(one, output[key], cotangents[key])]
-    if isinstance(result, list | tuple):
-        cotangents = [None] * len(result) if cotangent is None else cotangent
-        return [pair for each in zip(result, output, cotangents, strict=True) for pair in rooted(*each)]
-    seed = as_seed(cotangent, output)
-    return [(result, None if seed is None else Variable(seed))] if needs_gradient(result) else []
+def leaves_like(value: Any, gradient: Any) -> list[Any]:
+    """The gradients of the leaves of a value; None stands for a whole tree."""
+    leaves = flatten(value)[0]
+    return [None] * len(leaves) if gradient is None else list(flatten(gradient)[0])
 
 
-def only(value: Any) -> Variable:
-    """The tensor for a hook. Raises RunError if `value` is no tensor."""
-    if is_array(value):
-        return Variable(value)
-    if not isinstance(value, Variable):
-        raise RunError(f"hooks are for tensors, not for {type(value).__name__}")
-    return value
+def on_tape_again(gradient: Any, output: Any) -> Any:
+    """The gradient of an input as a value on the tape; zeros if it is undefined."""
+    if isinstance(gradient, dict) and output is not None:
+        return {key: on_tape_again(each, output[key]) for key, each in gradient.items()}
+    if isinstance(gradient, list | tuple) and output is not None:
+        return [on_tape_again(each, one) for each, one in zip(gradient, output, strict=True)]
+    return gradient if isinstance(gradient, Tensor) or output is None else as_handles(output)

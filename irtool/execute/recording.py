@@ -1,170 +1,261 @@
-"""Running a graph on the tape: node by node, with Variables for tensors.
+"""The tape of a run of an executor, and how a plan's graph runs on it, node by node.
 
-A node with a gradient graph runs as a `Differentiable`; any other node that a gradient flows through is differentiated when it first runs.
-Lists, tuples, dicts and instances contain Variables; nodes that only construct or unpack them run on the Variables.
+Tensors of a run are handles (`irtool.ops.tensor`), in boxes of the tape where a gradient may reach. A node that has f and df is one entry
+of the tape (`irtool.execute.differentiable`). Operators are recorded as those of a function under `irtool.grad` are, so that writes give
+tensors new values (`irtool.dispatch.layer_writes`). Nodes that only construct or unpack values run on the handles.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
-from irtool.autodiff.formula_graphs import has_gradient
-from irtool.autodiff.in_place import stop_writing
-from irtool.autodiff.reach import holds_tensors
+from irtool.accepted_values import copied
 from irtool.autodiff.versions import takes_a_view
-from irtool.execute.differentiable import Differentiable, Versions, detached, needs_gradient, on_tape
-from irtool.execute.tape import Refusal, Variable, edge_of
-from irtool.execute.views import Family, is_same_tensor, variables
-from irtool.interpret import walk
-from irtool.ir.constants import CONSTANT_KINDS
-from irtool.ir.dialect import Dialect
-from irtool.ir.edits import clone_node
-from irtool.ir.effects import OPERAND_ITSELF, STATISTICS, node_may_write
+from irtool.dispatch.autograd import Autograd, Entry
+from irtool.dispatch.backend import BACKEND, Backend
+from irtool.dispatch.backward_pass import BackwardPass
+from irtool.dispatch.layer_writes import chain_of, root_of, write
+from irtool.dispatch.recipes import Way, recipe_of, way_of
+from irtool.dispatch.stack import elements_of, is_floating
+from irtool.execute.tape_ahead import ParallelPass
+from irtool.ir.effects import STATISTICS, node_may_write
 from irtool.ir.errors import RunError, UnsupportedError
-from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.graph import Node
 from irtool.ir.schema import qualified, schema_of
-from irtool.ir.structure_kinds import MOVERS
+from irtool.ir.structure_kinds import MOVERS, NO_ELEMENTS_ASKED
 from irtool.ir.types import Type, TypeVar
+from irtool.ops.array_library import np
+from irtool.ops.arrays import current_namespace, is_array, on_host, share_memory
 from irtool.ops.checks import OVERLAP, overlaps, repeats
+from irtool.ops.nested_tensors import map_tensors, tensors_in
 from irtool.ops.node_calls import call_node
-from irtool.ops.overload import refuse_parts, write_into
-from irtool.ops.size_facts import CONJUGATES, HIDDEN_VIEWS
-from irtool.ops.structure import handler_of
+from irtool.ops.structure import Object, handler_of
+from irtool.ops.tensor import Tensor, next_birth
 
-Step = Callable[[Sequence[Any], "Versions | None"], list[Any]]
-"""Runs a node on operands that may be Variables."""
-MakeStep = Callable[[Node, tuple[bool, ...], bool], Step]
-"""Differentiates one node with respect to the operands whose flag is set; the last argument: as the operator that does not write.
-
-Raises UnsupportedError.
-"""
+if TYPE_CHECKING:
+    from irtool.execute.differentiable import Differentiable
 
 
-class Recording:
-    """One run of a plan's graph on the tape."""
+class Recording(Autograd):
+    """The tape of a run of an executor. threads: how many differentiate entries that do not depend on each other. checks: refuse to
+    differentiate an entry if an array that it saved is not what it was, which only a checksum shows."""
 
-    __slots__ = ("known", "make", "versions")
+    def __init__(self, threads: int = 1, checks: bool = False) -> None:
+        super().__init__(BACKEND if current_namespace() is np else DEVICE)
+        self.threads = threads if current_namespace() is np else 1      # a device orders its operations itself
+        self.checks = checks
+        self.has_hooks = False
+        self.shares_inputs = False      # does the graph write into inputs, some of which are in one memory?
+        self.sums: dict[Entry, list[tuple[str, Any, int]]] = {}
 
-    def __init__(self, known: dict[Node, Differentiable], make: MakeStep, writes: bool) -> None:
+    def leaf(self, value: Any) -> Any:
+        """An input whose gradient is wanted: its floating-point and complex tensors become inputs of the tape."""
+        return map_tensors(lambda each: self.variable(each) if is_floating(each) else each, as_handles(value))
+
+    def reaches(self, value: Any) -> bool:
+        """Is a tensor on the tape in a value?"""
+        return any(map(self.owns, tensors_in(value)))
+
+    def backward_pass(self, apply: Callable[..., Any]) -> BackwardPass:
+        """A walk back. Hooks are called in the order of one thread."""
+        if self.checks:
+            return CheckedPass(self, apply)
+        is_parallel = self.threads > 1 and not self.has_hooks and apply != self.apply
+        return ParallelPass(self, apply, self.threads) if is_parallel else BackwardPass(self, apply)
+
+    def reached_from(self, outputs: Sequence[Any]) -> set[int]:
+        """The ids of the variables on which outputs depend, in this run."""
+        reached = {id(each.data) for each in tensors_in(outputs) if self.owns(each)}
+        for entry in reversed(self.tape):
+            if any(id(each.data) in reached for each in tensors_in(entry.results) if self.owns(each)):
+                reached.update([id(each.data) for each in tensors_in(entry.args) if self.owns(each)])
+        return reached
+
+    def watch(self, entry: Entry, saved: Iterator[tuple[str, Any]]) -> None:
+        """Take a checksum of the arrays that an entry has saved, by name."""
+        self.sums[entry] = [(name, array, checksum(array)) for name, value in saved for array in map(elements_of, tensors_in([value]))
+                            if is_array(array)]
+
+    def verify(self, entry: Entry) -> None:
+        """Raises RunError, in torch's words, if an array that an entry has saved is not what it was."""
+        for name, array, before in self.sums.get(entry, ()):
+            if checksum(array) != before:
+                which = "a tensor" if name.isdecimal() else f"%{name}"        # users do not know numbers of values in groups
+                raise RunError("one of the variables needed for gradient computation has been modified by an inplace operation: "
+                               f"{which}, {array.dtype} of shape {list(array.shape)}, is not what it was when the graph ran")
+
+
+class DeviceBackend(Backend):
+    """Runs operations on arrays of a device, without NumPy's short cuts."""
+
+    def __init__(self) -> None:
+        super().__init__("device")
+        self.is_quick = False
+
+
+DEVICE = DeviceBackend()
+
+
+class CheckedPass(BackwardPass):
+    """A walk back that verifies what each entry has saved."""
+
+    def propagate(self, entry: Entry, cotangents: list[Any]) -> Sequence[Any]:
+        """As any walk."""
+        assert isinstance(self.tape, Recording)
+        self.tape.verify(entry)
+        return super().propagate(entry, cotangents)
+
+
+def checksum(array: Any) -> int:
+    """A checksum of the bytes of an array."""
+    return crc32(on_host(array).tobytes())
+
+
+class Refusal(Entry):
+    """An operation without a gradient. saved: the error that says so."""
+
+    __slots__ = ()
+
+    def propagate(self, grads: list[Any], apply: Callable[..., Any]) -> Sequence[Any]:
+        """Raises the error."""
+        raise self.saved
+
+
+class NodeCalls:
+    """Runs the nodes of a plan's graph on a tape. ways: what operators run by, a cache for all runs of the plan."""
+
+    def __init__(self, tape: Recording, known: dict[Node, Differentiable], ways: dict[Node, Way],
+                 note: Callable[[Node, Any], None] | None = None) -> None:
+        if tape.shares_inputs:
+            raise UnsupportedError("the gradient of a graph that writes into inputs is not supported here if inputs share memory",
+                                   code="E0501")
+        self.tape = tape
         self.known = known
-        self.make = make
-        self.versions = Versions() if writes else None
+        self.ways = ways
+        self.note = note        # called with the operands of `prim::profile` nodes
 
-    def run(self, graph: Graph, values: list[Any]) -> list[Any]:
-        """The graph's outputs, with Variables for tensors; `values` may contain Variables."""
-        return walk(graph, self.noted([on_tape(value, None, None, self.versions) for value in values]), self.call, closed=self.known)
-
-    def call(self, node: Node, operands: list[Any]) -> Sequence[Any]:
-        """Run a node on the tape."""
+    def __call__(self, node: Node, values: list[Any]) -> Sequence[Any]:
+        """The results of a node."""
+        if self.note is not None and node.kind == "prim::profile":
+            self.note(node, values[0])
         known = self.known.get(node)
         if known is not None:
-            return self.noted(known(operands, self.versions), operands)
+            return known.on_tape(self.tape, values)
         if moves_values(node):
-            return call_node(node, operands)
-        needed = any(map(needs_gradient, operands))
+            return [as_handles(each) for each in call_node(node, values)] if node.kind == "prim::GetAttr" else call_node(node, values)
         if node.kind[:1] == "^":
-            return self.refused(node, operands) if needed else self.plain(node, operands)
-        if self.versions is not None and node_may_write(node):
-            return self.write(node, operands) if needed else self.overwrite(node, operands)
-        if not needed or not is_differentiable(node):
-            return self.plain(node, operands)
-        step = self.make(node, tuple([needs_gradient(each) for each in operands]), False)
-        results = step(operands, self.versions)
-        if self.versions is not None and node.kind in OPERAND_ITSELF and is_same_tensor(results[0].data, operands[0].data):
-            return operands[:1]         # not a view of it: what takes another shape later is both
-        return self.of_one_memory(node, results, operands)
+            return self.python_operator(node, values)
+        written = written_by(node) if node_may_write(node) else []
+        if 0 in written and not takes_a_view(node) and isinstance(values[0], Tensor) and shows_twice(elements_of(values[0])):
+            return self.overlapping(node, values)
+        places = [place for place in written if place]
+        results = self.write(node, values, places) if any(isinstance(values[place], Tensor) for place in places) else self.run(node, values)
+        for each in tensors_in(results):
+            each.born = each.born or next_birth()       # made in this run, which may write into it
+        return results
 
-    def plain(self, node: Node, operands: Sequence[Any]) -> Sequence[Any]:
-        """Run a node that no gradient flows through."""
-        results = call_node(node, [detached(value) for value in operands])
-        results_on_tape = [on_tape(value, None, None, self.versions) for value in results]
-        return self.of_one_memory(node, results_on_tape, operands) if is_differentiable(node) else self.noted(results_on_tape)
+    def run(self, node: Node, values: list[Any]) -> Sequence[Any]:
+        """Run an operator by the tape."""
+        way = self.ways.get(node)
+        if way is None:
+            way = self.ways[node] = way_of(node)
+        count = len(self.tape.tape)
+        results = way(self.tape.apply, values)
+        if self.tape.checks:
+            for entry in self.tape.tape[count:]:
+                self.tape.watch(entry, saved_by(entry, node, values))
+        return results
 
-    def refused(self, node: Node, operands: Sequence[Any]) -> Sequence[Any]:
+    def python_operator(self, node: Node, values: list[Any]) -> Sequence[Any]:
         """Run a Python operator, whose gradient is unknown: asking for it later raises an error."""
-        results = call_node(node, [detached(value) for value in operands])
-        edges = [edge_of(each) for each in variables(operands)]
+        results = as_handles(list(call_node(node, [as_arrays(value) for value in values])))
+        if not self.tape.reaches(values):
+            return results      # type: ignore[no-any-return]
         error = UnsupportedError(f"the gradient of {node.kind} is not known: it is a Python operator", code="E0501")
-        function = Refusal(edges, len(results), error)
-        return self.noted([on_tape(value, function, place, self.versions) for place, value in enumerate(results)], operands)
+        return self.tape.note(Refusal(self.tape, node.kind, list(values), [], error), tuple(results))     # type: ignore[no-any-return]
 
-    # -- writes
-    def write(self, node: Node, operands: list[Any]) -> Sequence[Any]:
-        """Run a node that writes into an operand and that gradients flow through: compute the new value, then write it."""
-        flags = tuple([needs_gradient(each) for each in operands])
-        written = written_by(node)
-        schema = schema_of(node)
-        if schema is not None and any(argument.keyword_only and argument.alias is not None for argument in schema.arguments):
-            raise RunError(f"{qualified(node.kind).partition('::')[2]}(): functions with out=... arguments don't support automatic "
-                           "differentiation, but one of the arguments requires grad.")
-        if 0 not in written:            # running statistics
-            self.announce([operands[place] for place in written])
-            return self.noted(self.make(node, flags, False)(operands, self.versions), operands)
-        target = operands[0]
-        family = target.family if isinstance(target, Variable) else None
-        if family is None:
-            raise UnsupportedError(f"the gradient of {node.kind}, which writes into its operand, is not supported yet", code="E0501")
-        if not takes_a_view(node) and (overlaps(target.data) or repeats(target.data)):
-            return self.overlapping(node, operands, family)
-        if not takes_a_view(node):
-            refuse_parts(qualified(node.kind), target.data, [detached(value) for value in operands[1:]])
-        operands_before = operands
-        if not takes_a_view(node):      # gradients may need the overwritten value
-            operands_before = [Variable(target.data.copy(), target.function, target.slot), *operands[1:]]
-        (result,) = self.make(node, flags, True)(operands_before, self.versions)
-        if takes_a_view(node):
-            target.data, target.function, target.slot = result.data, result.function, result.slot
-            return [target] * len(node.outputs)
-        assert schema is not None       # else no operator computes the result without writing
-        self.announce([target])
-        write_into(target.data, result.data, schema)
-        family.written(target, result, node.kind)
-        return [target] * len(node.outputs)
+    def overlapping(self, node: Node, values: list[Any]) -> Sequence[Any]:
+        """Write into a tensor whose elements share memory (an expanded one), as in torch: asking for the gradient is an error."""
+        target, root = values[0], root_of(values[0])
+        memory: Any = Tensor(copied([elements_of(root)])[0])
+        part = memory
+        for view in chain_of(target):
+            part = view.of(part, BACKEND)
+        if not share_memory(part.array, memory.array):
+            raise UnsupportedError(f"{node.kind} into a tensor whose elements share memory is not supported here", code="E0501")
+        results = call_node(node, [part.array, *[as_arrays(value) for value in values[1:]]])
+        if self.tape.reaches([root, *values]):
+            entry = Refusal(self.tape, node.kind, [root, *values[1:]], [], RunError(OVERLAP))
+            memory = self.tape.note(entry, memory)
+        write(self.tape, node.kind, root, memory)
+        return [target] * len(results)
 
-    def overlapping(self, node: Node, operands: list[Any], family: Family) -> Sequence[Any]:
-        """Write into a tensor whose elements share memory (an expanded one); as in torch, asking for the gradient is an error."""
-        self.announce(operands[:1])
-        call_node(node, [detached(value) for value in operands])
-        family.refused(Refusal([edge_of(each) for each in variables(operands)], 1, RunError(OVERLAP)))
-        return operands[:1] * len(node.outputs)
+    def write(self, node: Node, values: list[Any], places: Sequence[int]) -> Sequence[Any]:
+        """Run a node that writes into operands besides the first: running statistics, `out=`. It writes into copies, which become the
+        values of the operands. Raises RunError, in torch's words, for the gradient of an `out=` form."""
+        copies = list(values)
+        for place in places:
+            copies[place] = Tensor(elements_of(values[place]).copy())
+        if qualified(node.kind) in STATISTICS:
+            results = self.run(node, copies)
+        else:
+            if self.tape.reaches(values):
+                raise RunError(f"{qualified(node.kind).partition('::')[2]}(): functions with out=... arguments don't support automatic "
+                               "differentiation, but one of the arguments requires grad.")
+            results = call_node(node, [as_arrays(each) for each in copies])
+            written = {id(copies[place].array): values[place] for place in places}
+            results = [written.get(id(each)) or as_handles(each) for each in results]
+        for place in places:
+            write(self.tape, node.kind, values[place], copies[place])
+        return results
 
-    def overwrite(self, node: Node, operands: list[Any]) -> Sequence[Any]:
-        """Run a node that writes into an operand and that no gradient flows through."""
-        self.announce([operands[place] for place in written_by(node)])
-        results = call_node(node, [detached(value) for value in operands])
-        back = {id(value.data): value for value in operands if isinstance(value, Variable)}
-        return [back[id(result)] if id(result) in back else self.noted([on_tape(result, None, None, self.versions)], operands)[0]
-                for result in results]
 
-    def announce(self, written: Sequence[Any]) -> None:
-        """Tell the holders of saved values that the memory of these tensors is about to be written into."""
-        for each in variables(written):
-            if each.version is not None:
-                each.version.written()
+def saved_by(entry: Entry, node: Node, values: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+    """What the gradient of an entry of an operator reads of operands and results, by the names of the node that ran it."""
+    recipe = recipe_of(entry.name)
+    if recipe is None or recipe.is_whole:
+        return
+    needed = tuple([entry.tape.reaches(each) for each in entry.args])      # type: ignore[attr-defined]
+    saved, nodes = [*entry.args, *entry.results], [*node.inputs, *node.outputs]
+    names = {id(elements_of(value)): name.name for value, name in zip([*values, *entry.results], nodes, strict=False)}
+    half = recipe.half(needed)
+    for place, value in zip(half.read, half.graph.inputs, strict=True):
+        if place < len(saved) and any(user.kind not in NO_ELEMENTS_ASKED for user, _ in value.uses):
+            yield names.get(id(elements_of(saved[place])), "0"), saved[place]
 
-    def of_one_memory(self, node: Node, results: list[Any], operands: Sequence[Any]) -> list[Any]:
-        """The results of an operator, noted; a conjugated view counts as one in the memory of its operand."""
-        if self.versions is not None and node.kind in CONJUGATES:
-            for each in variables(results):
-                each.data = call_node(node, [detached(value) for value in operands])[0]     # a plan's is no view
-                each.version = self.versions.join(each.data, operands[0].data)
-        return self.noted(results, () if node.kind in HIDDEN_VIEWS else operands)
 
-    def noted(self, values: list[Any], sources: Sequence[Any] = ()) -> list[Any]:
-        """The values; if the graph writes, note which of `sources` they are views of."""
-        if self.versions is not None:
-            for value in variables(values):
-                if value.version is None:
-                    value.version = self.versions.of(value.data)
-                if value.family is None:
-                    families = [each.family for each in variables(sources) if each.version is value.version and each.family is not None]
-                    (families[0] if families else Family(value)).join(value)
-        return values
+# -- values
+def as_handles(value: Any) -> Any:
+    """A value with handles for arrays, in lists, tuples, dicts and instances too."""
+    if is_array(value) or isinstance(value, np.generic):
+        handle = Tensor(value)
+        handle.born = next_birth()
+        return handle
+    if isinstance(value, list):
+        return [as_handles(each) for each in value]
+    if isinstance(value, tuple):
+        return tuple([as_handles(each) for each in value])
+    if isinstance(value, dict):
+        return {key: as_handles(each) for key, each in value.items()}
+    if isinstance(value, Object):
+        instance = Object(value.type)
+        instance.attributes.update({name: as_handles(each) for name, each in value.attributes.items()})
+        return instance
+    return value
+
+
+def as_arrays(value: Any) -> Any:
+    """A value with arrays for handles and boxes, in lists, tuples and dicts too."""
+    return value.array if value.__class__ is Tensor else map_tensors(elements_of, value)
+
+
+def shows_twice(array: Any) -> bool:
+    """Do elements of an array share a place in memory?"""
+    return overlaps(array) or repeats(array)
 
 
 # -- facts
-
-
 def moves_values(node: Node) -> bool:
     """Does a node only construct, unpack or forward values?"""
     if handler_of(node.kind) is not None:
@@ -178,16 +269,6 @@ def leaves(type: Type) -> list[Type]:
     return [leaf for element in type.elements for leaf in leaves(element)] if type.elements else [type]
 
 
-def is_differentiable(node: Node) -> bool:
-    """Has a node a gradient? A node without a schema counts as differentiable: differentiating it reports the error."""
-    if node.kind in ("aten::detach", "prim::AnyDefined"):
-        return False
-    schema = schema_of(node)
-    if schema is None:
-        return True
-    return has_gradient(schema) is not False and (not schema.returns or any(holds_tensors(result.type) for result in schema.returns))
-
-
 def written_by(node: Node) -> list[int]:
     """Positions of the operands that a node writes into, by its schema; all operands if it has no schema."""
     schema = schema_of(node)
@@ -198,29 +279,4 @@ def written_by(node: Node) -> list[int]:
             if argument.name in names or argument.alias is not None and argument.alias.is_write]
 
 
-def functional(node: Node) -> Node:
-    """The same operator without the write: `aten::add` for `aten::add_`. Raises UnsupportedError where there is none."""
-    copy = clone_node(node, {}, None)
-    if not copy.outputs:
-        copy.add_output("0", node.inputs[0].type)
-    if not node.kind.endswith("_") or node.kind.endswith("__") or len(copy.outputs) > 1 or not stop_writing(copy):
-        raise UnsupportedError(f"the gradient of {node.kind}, which writes into its operand, is not supported yet", code="E0501")
-    return copy
-
-
-def alone(node: Node, dialect: Dialect) -> tuple[Graph, list[int]]:
-    """A graph of a node alone, whose inputs are the operands of the node, and the positions of those operands; constants are copied."""
-    graph = Graph(dialect)
-    mapping: dict[Value, Value] = {}
-    inputs = []
-    for position, value in enumerate(node.inputs):
-        if value.node.kind in CONSTANT_KINDS:
-            if value not in mapping:
-                clone_node(value.node, mapping, graph.block, graph)
-        else:
-            if value not in mapping:
-                inputs.append(position)
-                mapping[value] = graph.block.add_input(value.name, value.type)
-    copy = clone_node(node, mapping, graph.block, graph)
-    graph.block.set_outputs(copy.outputs)
-    return graph, inputs
+__all__ = ["NodeCalls", "Recording", "as_arrays", "as_handles"]

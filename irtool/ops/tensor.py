@@ -23,7 +23,7 @@ from irtool.ir.effects import OPERAND_ITSELF, RESHAPES
 from irtool.ir.errors import NameMissing, RunError, UnsupportedError
 from irtool.ir.schema import forgets_kinds, parse_schema, schemas
 from irtool.ops.array_library import np
-from irtool.ops.arrays import CODES, code_of, dtype_of
+from irtool.ops.arrays import CODES, code_of, dtype_of, is_array
 from irtool.ops.tensor_facts import BY_NAME, CPU, DTYPES, Dtype, Place, Size
 
 number = Any
@@ -423,6 +423,8 @@ def operator_names() -> list[str]:
 
 def elements(data: Any) -> Any:
     """Numbers, or lists of them, as an array. Raises RunError for what is not made of numbers."""
+    if is_array(data):      # of another namespace
+        return data
     try:
         array = np.asarray(data)
     except (TypeError, ValueError):
@@ -588,7 +590,7 @@ def unwrapped(value: Any) -> Any:
 
 def wrapped(value: Any) -> Any:
     """Arrays become handles, in lists and tuples too."""
-    if isinstance(value, np.ndarray | np.generic):
+    if isinstance(value, np.ndarray | np.generic) or is_array(value):
         return Tensor(value)
     if isinstance(value, list | tuple):
         return type(value)([wrapped(item) for item in value])

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from irtool.cli.console import Console
     from irtool.execute.backends import Program
     from irtool.execute.compilation import ExecutionPlan
-    from irtool.execute.differentiable import GraphBackward
     from irtool.execute.executor import Executor
     from irtool.ir.graph import Graph
 
@@ -171,12 +170,13 @@ def flagged(graph: Graph, arguments: Arguments, values: list[Any]) -> list[int]:
 def show_backward(executor: Executor, plan: ExecutionPlan, values: list[Any], wrt: list[int], arguments: Arguments,
                   console: Console) -> None:
     """Show df of each node with a gradient, and its plan for the cotangents that are defined."""
-    import numpy as np
-
+    from irtool.execute.differentiable import GraphEntry
     from irtool.execute.plan.compiled import Plan
+    from irtool.execute.recording import as_arrays
 
     recorded = executor.record(values, wrt, seed=arguments.seed)
-    steps = backward_steps(recorded.results, plan)
+    pieces = set(plan.differentiables.values())
+    steps = [entry for entry in recorded.tape.tape if isinstance(entry, GraphEntry) and entry.owner in pieces]
     if not steps:
         raise Error("the plan has no node with a gradient: nothing in it depends on an input that needs one", code="E0506")
     for number, step in enumerate(steps):
@@ -187,41 +187,13 @@ def show_backward(executor: Executor, plan: ExecutionPlan, values: list[Any], wr
         wrong = [place for place in chosen if place >= len(pair.input_vjps)]
         if wrong:
             raise UsageError(f"--defined: {name} takes {len(pair.input_vjps)} gradients, there is no {wrong[0]}", code="E0805")
-        gradients: list[Any] = [None] * step.slots
-        for place in chosen:
-            for slot in slots_in(step.places[place]):
-                metadata = step.pieces[slot]
-                gradients[slot] = None if metadata is None else np.zeros(metadata.shape, metadata.dtype)
-        backward = step.owner.backward.plan_for(*step.arguments(gradients, False))
+        zeros = step.zeros([pair.input_vjps[place] for place in chosen])
+        operands = [as_arrays(each) for each in step.arguments(zeros, recorded.tape.below.apply)]
+        backward = step.owner.backward.plan_for(*operands)
         console.out(f"# graph {name}:\n{pair.df}# spec: {backward.spec or 'any'}\n# graph {name}_plan:\n{backward.graph}", "ir")
         if arguments.threads > 1 and isinstance(backward.code.plan, Plan):
-            backward.code.plan.compile(step.arguments(gradients, False))
+            backward.code.plan.compile(operands)
             show_threads(f"{name}_plan ", backward.code.plan, console)
-
-
-def slots_in(places: Any) -> list[int]:
-    """The slots of a gradient, several if it is a list or tuple."""
-    return [places] if isinstance(places, int) else [slot for each in places for slot in slots_in(each)]
-
-
-def backward_steps(results: list[Any], plan: ExecutionPlan) -> list[GraphBackward]:
-    """The tape's steps, in a recorded run, for the plan's nodes with gradients, in order."""
-    from irtool.execute.differentiable import GraphBackward
-    from irtool.execute.tape import Function, Variable
-
-    pending: list[Any] = list(results)
-    steps: dict[Any, None] = {}
-    while pending:
-        value = pending.pop()
-        if isinstance(value, list | tuple):
-            pending += value
-            continue
-        step = value.function if isinstance(value, Variable) else value
-        if isinstance(step, Function) and step not in steps:
-            steps[step] = None
-            pending += [edge[0] for edge in step.edges if edge is not None]
-    nodes = set(plan.differentiables.values())
-    return sorted([step for step in steps if isinstance(step, GraphBackward) and step.owner in nodes], key=lambda step: step.number)
 
 
 def show_code(plan: ExecutionPlan, values: list[Any], arguments: Arguments, console: Console) -> None:
