@@ -234,11 +234,16 @@ def test_without_a_compiler_or_where_they_are_off(monkeypatch: pytest.MonkeyPatc
 
 @needs_compiler
 def test_work_decides_where_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native_loops, "WORTH_COMPILING", 1000)
-    text, shapes = CELLS["elman"]
-    plan = Plan(graph_of(text))
-    plan(arrays(np.float64, *shapes(5, 2, 3, 4)))
-    assert ways(plan) == ["native loop: 2 products, 4 steps a round"]
+    monkeypatch.setattr(native_loops, "WORTH_COMPILING_SOON", 1000)
+    cell, shapes = CELLS["elman"]
+    curve = loop(f"{ROW}\n%e : Tensor = aten::tanh(%r)\n-> (%true, %e)")
+    given = {"products": (cell, shapes(5, 2, 3, 4)), "functions": (curve, [(5, 3), (3,)]), "exact": (EXACT["sum"], [(5, 3), (3,)])}
+    for least, expected in ((10**6, {"exact"}), (1000, {"products", "functions", "exact"})):       # NumPy's bits need less to gain
+        monkeypatch.setattr(native_loops, "WORTH_COMPILING", least)
+        for name, (text, sizes) in given.items():
+            plan = Plan(graph_of(text))
+            plan(arrays(np.float64, *sizes))
+            assert ways(plan)[0].startswith("native loop" if name in expected else "loop in Python: too little"), (name, least)
 
 
 @needs_compiler

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from irtool.execute.fusion import WORTH_COMPILING, coalesced
+from irtool.execute.fusion import WORTH_COMPILING, WORTH_COMPILING_SOON, coalesced
 from irtool.execute.native import building
 from irtool.execute.native.c_source import DATA, Untranslatable, c_type, direct, expression, library_declarations
 from irtool.execute.native.loop_rounds import Rounds
@@ -102,16 +102,20 @@ def native_loop(loop: Repeat, inputs: Sequence[Variable], overwrites: bool, want
     reason = f"{sum(isinstance(each, Product) for each in rounds.stages)} products, " \
              f"{sum(each.calls for each in rounds.stages if isinstance(each, Elementwise))} steps a round"
     steps = work_of(loop, rounds)
-    if wanted is None and steps < WORTH_COMPILING:
-        raise NotNative("too little for a native loop")
+    too_little = NotNative("too little for a native loop")
+    if wanted is None and steps < WORTH_COMPILING_SOON:
+        raise too_little
     if building.compiler() is None:
         raise NotNative("there is no C compiler")
     if rounds.lists and not building.reads_objects():
         raise NotNative("this Python's lists cannot be read from C")
+    source = Source(rounds)
     try:
-        text, work = Source(rounds).written()
+        text, work = source.written()
     except Untranslatable as error:
         raise NotNative(str(error)) from None
+    if wanted is None and steps < WORTH_COMPILING and (source.functions or source.products):     # other bits than NumPy's
+        raise too_little
     compiled = building.built(text, lambda: Source(rounds, False).written()[0])
     if compiled is None:
         raise NotNative("the C compiler fails on it")
@@ -127,7 +131,8 @@ def work_of(loop: Repeat, rounds: Rounds) -> int:
     total = 0
     for stage in rounds.stages:
         if isinstance(stage, Product):
-            total += CALL + stage.left.shape[0] * stage.left.shape[1] * stage.right.shape[1] // FUSED
+            rows, factor = stage.left.shape[0], stage.left.shape[1] * stage.right.shape[1]
+            total += CALL + factor + rows * factor // FUSED      # BLAS reads the right factor and lays it out
         elif isinstance(stage, Elementwise):
             total += stage.calls * (CALL + math.prod(stage.shape))
     return int(count) * total

@@ -119,16 +119,15 @@ def lstm_back(for_out: Tensor, for_last: list[Tensor], x: Tensor, out: Tensor, f
     parts = (from_input + from_state).chunk(4, -1)
     i, f, g, o = parts[0].sigmoid(), parts[1].sigmoid(), parts[2].tanh(), parts[3].sigmoid()
     forget, added = f, i * g
-    is_there = torch.ones_like(o)
     if active is not None:
-        is_there = active.to(o.dtype).expand(o.size())
         forget, added = torch.where(active, f, torch.ones_like(f)), added * active
     cells = cells_after(first[1], forget, added)
     cells_before = torch.cat([first[1].unsqueeze(0), cells.narrow(0, 0, cells.size(0) - 1)])
     squashed = cells.tanh()
-    into_cell = o * (1 - squashed * squashed) * is_there
+    into_cell = o * (1 - squashed * squashed)
     slopes = torch.cat([g * i * (1 - i), cells_before * f * (1 - f), i * (1 - g * g), squashed * o * (1 - o)], -1)
-    slopes = slopes * is_there.repeat([1, 1, 4])
+    if active is not None:
+        into_cell, slopes = into_cell * active, slopes * active
     has_projection = len(params) % 2 == 1
     weight = params[1]
     state, cell = for_last[0], for_last[1]
@@ -150,7 +149,9 @@ def lstm_back(for_out: Tensor, for_last: list[Tensor], x: Tensor, out: Tensor, f
     every = torch.stack(gates).flip([0])
     for_x, for_params = params_back(every, every, x, before, params, has_biases)
     if has_projection:
-        shown_there = torch.stack(states).flip([0]) * is_there.narrow(-1, 0, 1)
+        shown_there = torch.stack(states).flip([0])
+        if active is not None:
+            shown_there = shown_there * active
         for_params = for_params + [product_back(shown_there, o * squashed, params[len(params) - 1])[1]]
     return for_x, [state, cell], for_params
 
@@ -175,7 +176,7 @@ def direction_back(kind: str, for_out: Tensor, for_last: list[Tensor], x: Tensor
 
 # ---- layers on layers
 
-def layer_again(kind: str, x: Tensor, first: list[Tensor], params: list[Tensor], has_biases: bool, bidirectional: bool,
+def layer_of(kind: str, x: Tensor, first: list[Tensor], params: list[Tensor], has_biases: bool, bidirectional: bool,
                 batch_sizes: Tensor | None) -> list[Tensor]:
     """One layer, all its directions: outputs and last states."""
     if batch_sizes is None:
@@ -208,28 +209,31 @@ def thinned(x: Tensor, masks: list[Tensor], layer: int, dropout: float) -> Tenso
     return x
 
 
-def with_dropout(kind: str, x: Tensor, first: list[Tensor], params: list[Tensor], has_biases: bool, num_layers: int, dropout: float,
-                 bidirectional: bool, batch_sizes: Tensor | None) -> tuple[list[Tensor], list[Tensor]]:
-    """The net with dropout between layers: outputs and last states, and the mask of each dropout."""
+def layer_by_layer(kind: str, x: Tensor, first: list[Tensor], params: list[Tensor], has_biases: bool, num_layers: int, dropout: float,
+                   bidirectional: bool, batch_sizes: Tensor | None) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+    """The net with dropout between layers: outputs and last states; the outputs of each layer but the last; the mask of each dropout."""
     directions = 2 if bidirectional else 1
     each = len(params) // num_layers
+    outputs: list[Tensor] = []
     masks: list[Tensor] = []
     last: list[Tensor] = []
     cells: list[Tensor] = []
     for layer in range(num_layers):
         begins = [state.narrow(0, layer * directions, directions) for state in first]
-        layer_results = layer_again(kind, x, begins, params[layer * each:layer * each + each], has_biases, bidirectional, batch_sizes)
+        layer_results = layer_of(kind, x, begins, params[layer * each:layer * each + each], has_biases, bidirectional, batch_sizes)
         x = layer_results[0]
         last = last + [layer_results[1]]
         if kind == "lstm":
             cells = cells + [layer_results[2]]
         if layer < num_layers - 1:
-            x, mask = torch.native_dropout(x, dropout, True)
-            masks = masks + [mask]
+            outputs = outputs + [x]
+            if dropout > 0:
+                x, mask = torch.native_dropout(x, dropout, True)
+                masks = masks + [mask]
     results = [x, torch.cat(last)]
     if kind == "lstm":
         results = results + [torch.cat(cells)]
-    return results, masks
+    return results, outputs, masks
 
 
 def padded(x: Tensor, batch_sizes: Tensor | None) -> Tensor:
@@ -240,9 +244,9 @@ def padded(x: Tensor, batch_sizes: Tensor | None) -> Tensor:
 
 
 def net_back(kind: str, for_out: Tensor, for_last: list[Tensor], x: Tensor, out: Tensor, first: list[Tensor], params: list[Tensor],
-             has_biases: bool, num_layers: int, bidirectional: bool, batch_sizes: Tensor | None, masks: list[Tensor],
+             has_biases: bool, num_layers: int, bidirectional: bool, batch_sizes: Tensor | None, lower: list[Tensor], masks: list[Tensor],
              dropout: float) -> tuple[Tensor, list[Tensor], list[Tensor]]:
-    """Gradients of all layers, from the last one back; `out` is what the last one gave."""
+    """Gradients of all layers, from the last one back; `out` is what the last one gave, `lower` what those before it gave."""
     directions = 2 if bidirectional else 1
     each = len(params) // (num_layers * directions)
     active: Tensor | None = None
@@ -250,15 +254,9 @@ def net_back(kind: str, for_out: Tensor, for_last: list[Tensor], x: Tensor, out:
         places = torch._pad_packed_sequence(torch.arange(x.size(0), device=x.device), batch_sizes, False, -1, -1)[0]
         active = (places >= 0).unsqueeze(-1)
     inputs = [x]
-    outputs: list[Tensor] = []
     for layer in range(num_layers - 1):
-        begins = [state.narrow(0, layer * directions, directions) for state in first]
-        place = layer * directions * each
-        layer_results = layer_again(kind, inputs[layer], begins, params[place:place + directions * each], has_biases, bidirectional,
-                                    batch_sizes)
-        outputs = outputs + [layer_results[0]]
-        inputs = inputs + [thinned(layer_results[0], masks, layer, dropout)]
-    outputs = outputs + [out]
+        inputs = inputs + [thinned(lower[layer], masks, layer, dropout)]
+    outputs = lower + [out]
     for_first: list[Tensor] = []
     for_cell: list[Tensor] = []
     for_params: list[Tensor] = []
@@ -307,9 +305,12 @@ def turned(x: Tensor, batch_first: bool) -> Tensor:
 @table.gradient("lstm.input")
 def lstm_gradient(input: Tensor, hx: list[Tensor], params: list[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool,
                   bidirectional: bool, batch_first: bool):
+    lower: list[Tensor] = []
     masks: list[Tensor] = []
-    if train and dropout > 0 and num_layers > 1:
-        results, masks = with_dropout("lstm", turned(input, batch_first), hx, params, has_biases, num_layers, dropout, bidirectional, None)
+    rate = dropout if train else 0.0
+    if num_layers > 1:
+        results, lower, masks = layer_by_layer("lstm", turned(input, batch_first), hx, params, has_biases, num_layers, rate,
+                                               bidirectional, None)
         out, last, cell = turned(results[0], batch_first), results[1], results[2]
     else:
         out, last, cell = torch.lstm(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
@@ -317,7 +318,8 @@ def lstm_gradient(input: Tensor, hx: list[Tensor], params: list[Tensor], has_bia
     def backward(grad: Tensor | None, grad_last: Tensor | None, grad_cell: Tensor | None):
         for_x, for_hx, for_params = net_back(
             "lstm", turned(or_zeros(grad, out), batch_first), [or_zeros(grad_last, last), or_zeros(grad_cell, cell)],
-            turned(input, batch_first), turned(out, batch_first), hx, params, has_biases, num_layers, bidirectional, None, masks, dropout)
+            turned(input, batch_first), turned(out, batch_first), hx, params, has_biases, num_layers, bidirectional, None, lower, masks,
+            dropout)
         return turned(for_x, batch_first), for_hx, for_params, None, None, None, None, None, None
 
     return out, last, cell, backward
@@ -326,9 +328,12 @@ def lstm_gradient(input: Tensor, hx: list[Tensor], params: list[Tensor], has_bia
 @table.gradient("lstm.data")
 def packed_lstm_gradient(data: Tensor, batch_sizes: Tensor, hx: list[Tensor], params: list[Tensor], has_biases: bool, num_layers: int,
                          dropout: float, train: bool, bidirectional: bool):
+    lower: list[Tensor] = []
     masks: list[Tensor] = []
-    if train and dropout > 0 and num_layers > 1:
-        results, masks = with_dropout("lstm", data, hx, params, has_biases, num_layers, dropout, bidirectional, batch_sizes)
+    rate = dropout if train else 0.0
+    if num_layers > 1:
+        results, lower, masks = layer_by_layer("lstm", data, hx, params, has_biases, num_layers, rate, bidirectional,
+                                               batch_sizes)
         out, last, cell = results[0], results[1], results[2]
     else:
         out, last, cell = torch.lstm(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)
@@ -336,7 +341,7 @@ def packed_lstm_gradient(data: Tensor, batch_sizes: Tensor, hx: list[Tensor], pa
     def backward(grad: Tensor | None, grad_last: Tensor | None, grad_cell: Tensor | None):
         for_x, for_hx, for_params = net_back(
             "lstm", or_zeros(grad, out), [or_zeros(grad_last, last), or_zeros(grad_cell, cell)], data, out, hx, params, has_biases,
-            num_layers, bidirectional, batch_sizes, masks, dropout)
+            num_layers, bidirectional, batch_sizes, lower, masks, dropout)
         return for_x, None, for_hx, for_params, None, None, None, None, None
 
     return out, last, cell, backward
@@ -345,9 +350,12 @@ def packed_lstm_gradient(data: Tensor, batch_sizes: Tensor, hx: list[Tensor], pa
 @table.gradient("gru.input")
 def gru_gradient(input: Tensor, hx: Tensor, params: list[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool,
                  bidirectional: bool, batch_first: bool):
+    lower: list[Tensor] = []
     masks: list[Tensor] = []
-    if train and dropout > 0 and num_layers > 1:
-        results, masks = with_dropout("gru", turned(input, batch_first), [hx], params, has_biases, num_layers, dropout, bidirectional, None)
+    rate = dropout if train else 0.0
+    if num_layers > 1:
+        results, lower, masks = layer_by_layer("gru", turned(input, batch_first), [hx], params, has_biases, num_layers, rate,
+                                               bidirectional, None)
         out, last = turned(results[0], batch_first), results[1]
     else:
         out, last = torch.gru(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
@@ -355,7 +363,7 @@ def gru_gradient(input: Tensor, hx: Tensor, params: list[Tensor], has_biases: bo
     def backward(grad: Tensor | None, grad_last: Tensor | None):
         for_x, for_hx, for_params = net_back(
             "gru", turned(or_zeros(grad, out), batch_first), [or_zeros(grad_last, last)], turned(input, batch_first),
-            turned(out, batch_first), [hx], params, has_biases, num_layers, bidirectional, None, masks, dropout)
+            turned(out, batch_first), [hx], params, has_biases, num_layers, bidirectional, None, lower, masks, dropout)
         return turned(for_x, batch_first), for_hx[0], for_params, None, None, None, None, None, None
 
     return out, last, backward
@@ -364,16 +372,19 @@ def gru_gradient(input: Tensor, hx: Tensor, params: list[Tensor], has_biases: bo
 @table.gradient("gru.data")
 def packed_gru_gradient(data: Tensor, batch_sizes: Tensor, hx: Tensor, params: list[Tensor], has_biases: bool, num_layers: int,
                         dropout: float, train: bool, bidirectional: bool):
+    lower: list[Tensor] = []
     masks: list[Tensor] = []
-    if train and dropout > 0 and num_layers > 1:
-        results, masks = with_dropout("gru", data, [hx], params, has_biases, num_layers, dropout, bidirectional, batch_sizes)
+    rate = dropout if train else 0.0
+    if num_layers > 1:
+        results, lower, masks = layer_by_layer("gru", data, [hx], params, has_biases, num_layers, rate, bidirectional,
+                                               batch_sizes)
         out, last = results[0], results[1]
     else:
         out, last = torch.gru(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)
 
     def backward(grad: Tensor | None, grad_last: Tensor | None):
         for_x, for_hx, for_params = net_back("gru", or_zeros(grad, out), [or_zeros(grad_last, last)], data, out, [hx], params,
-                                             has_biases, num_layers, bidirectional, batch_sizes, masks, dropout)
+                                             has_biases, num_layers, bidirectional, batch_sizes, lower, masks, dropout)
         return for_x, None, for_hx[0], for_params, None, None, None, None, None
 
     return out, last, backward

@@ -142,6 +142,10 @@ table.define(("aten::outer(Tensor self, Tensor vec2) -> Tensor", "aten::ger(Tens
              doc="Products of all pairs of elements of two vectors.")
 
 
+FEW_ROWS = 32
+"""Rows of a matrix up to which one product of a copy of the stack is faster than a product, which lays out its right factor, of each."""
+
+
 def matmul_any(xp, a, b):
     """a @ b as torch.matmul: vectors, matrices, stacks with broadcasting. A stack times one matrix is one product."""
     if not a.ndim or not b.ndim:
@@ -149,7 +153,7 @@ def matmul_any(xp, a, b):
     inner_a, inner_b = a.shape[-1], b.shape[-2] if b.ndim > 1 else b.shape[0]
     if inner_a != inner_b:
         _complain(a, b)
-    if b.ndim <= 2 < a.ndim and a.flags.c_contiguous and a.size:
+    if b.ndim <= 2 < a.ndim and a.size and (a.flags.c_contiguous or b.ndim == 2 and a.shape[-2] < FEW_ROWS):
         return product(xp, a.reshape(-1, inner_a), b).reshape(a.shape[:-1] + b.shape[1:])
     return xp.asarray(product(xp, a, b))
 
