@@ -4,6 +4,7 @@ import math
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import astype, real_of, title, wrap_dim
 from irtool.ops.checks import only
+from irtool.ops.kernels.pointwise_binary import no_bool_difference
 from irtool.ops.kernels.statistics import vector_norm
 from irtool.ops.op import OpTable
 from irtool.ops.promotion import float_of, result_type
@@ -13,6 +14,7 @@ table = OpTable("distance")
 
 def pairwise(xp, x1, x2, p, eps, keepdim):
     """Norm of x1 - x2 + eps along the last dimension."""
+    no_bool_difference([x1, x2])
     dtype = result_type([x1, x2])
     difference = astype(x1, dtype) - astype(x2, dtype)
     wide = difference.astype(float_of(dtype), copy=False)
@@ -28,6 +30,7 @@ def pairwise_distance(xp, x1, x2, p, eps, keepdim):
 @table.op("aten::dist(Tensor self, Tensor other, Scalar p=2) -> Tensor")
 def dist(xp, self, other, p):
     """Norm of the difference, 0-dim."""
+    no_bool_difference([self, other])
     dtype = result_type([self, other])
     difference = astype(self, dtype) - astype(other, dtype)
     if not difference.size and abs(p) == math.inf:

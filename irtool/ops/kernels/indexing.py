@@ -90,10 +90,8 @@ def put_at(xp, target, indices, values, accumulate):
     if values.size == 1 and not accumulate and len(masks) == 1 and masks[0].dtype in (xp.bool_, xp.uint8):
         return _put_where(xp, target, indices, masks[0], values)
     if values.dtype != target.dtype:
-        if values.ndim or values.size != 1:
-            raise RunError(f"Index put requires the source and destination dtypes match, got {title(target.dtype)} for the destination "
-                           f"and {title(values.dtype)} for the source.")
-        values = astype(values, target.dtype)
+        raise RunError(f"Index put requires the source and destination dtypes match, got {title(target.dtype)} for the destination "
+                       f"and {title(values.dtype)} for the source.")
     index = index_tuple(xp, target, indices)
     room = target[index].shape
     try:

@@ -4,6 +4,7 @@ import math
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import as_array, astype, title
 from irtool.ops.checks import only
+from irtool.ops.kernels.pointwise_binary import no_bool_difference
 from irtool.ops.op import OpTable
 from irtool.ops.promotion import float_of, result_type
 
@@ -53,6 +54,7 @@ def mse_loss_backward(xp, grad_output, self, target, reduction):
 @table.op("aten::l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
 def l1_loss(xp, self, target, reduction):
     """Absolute difference."""
+    no_bool_difference([self, target])
     self, target = _both(xp, self, target)
     difference = xp.abs(self - target)
     if reduction == MEAN:

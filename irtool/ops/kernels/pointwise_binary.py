@@ -44,7 +44,8 @@ def add(xp, self, other, alpha):
     return xp.add(self, _times(xp, other, alpha))
 
 
-def _no_bool_difference(operands):
+def no_bool_difference(operands):
+    """Raises torch's error where a tensor of bools would be subtracted."""
     bools = [isinstance(x, bool) or getattr(x, "dtype", None) == "bool" for x in operands]
     if all(bools):
         raise RunError("Subtraction, the `-` operator, with two bool tensors is not supported. "
@@ -54,7 +55,7 @@ def _no_bool_difference(operands):
                        "use the `~` or `logical_not()` operator instead.")
 
 
-DIFFERENCE = Rule("DIFFERENCE", "common", "compute", _no_bool_difference, exact_numbers=True)
+DIFFERENCE = Rule("DIFFERENCE", "common", "compute", no_bool_difference, exact_numbers=True)
 
 
 @table.op(*_with_alpha("sub subtract"), promote=DIFFERENCE)
