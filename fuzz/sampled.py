@@ -36,7 +36,7 @@ ELEMENTWISE = (
 ROUNDED = (
     "torch.sinh({a} * 0.5)", "torch.cosh({a} * 0.5)", "torch.asinh({a})", "torch.acosh({a} * {a} + 1.5)", "torch.atanh({a} * 0.1)",
     "torch.asin({a} * 0.1)", "torch.acos({a} * 0.1)", "torch.tan({a} * 0.1)", "torch.exp2({a})", "torch.log2({a} * {a} + 1)",
-    "torch.log10({a} * {a} + 1)", "torch.log({a} * {a} + 1)", "torch.sinc({a})", "torch.deg2rad({a})", "torch.rad2deg({a})",
+    "torch.log10({a} * {a} + 1)", "torch.log({a} * {a} + 1)", "torch.sinc({a})", "torch.deg2rad({a})",
     "torch.lgamma({a} * {a} + 1)", "torch.digamma({a} * {a} + 1)", "torch.erfc({a})", "torch.erfinv({a} * 0.1)",
     "torch.logit({a} * 0.05 + 0.5)", "torch.i0({a})", "torch.special.expit({a})", "torch.special.ndtr({a})",
     "torch.special.xlog1py({a}, {b} * {b})", "torch.xlogy({a}, {b} * {b} + 1)", "torch.hypot({a}, {b})", "torch.logaddexp({a}, {b})",

@@ -42,6 +42,19 @@ class Style:
     """Does it make Python numbers of elements, to decide by? Where vmap hides them that is refused."""
     silent: bool = False
     """Are there statements in `torch.no_grad()`?"""
+    mixed: bool = False
+    """With `grad`: are there inputs of single precision, complex and whole numbers among those of double precision?"""
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """Of the inputs."""
+        if self.grad:
+            return ("float64", "float32", "float64", "complex128", "float32", "int64", "complex64") if self.mixed else ("float64",)
+        return DTYPES[:4] if self.large else DTYPES
+
+    def takes(self, dtype: str) -> bool:
+        """May a variable have the dtype?"""
+        return not self.grad or dtype == "float64" or self.mixed and ("float" in dtype or "complex" in dtype)
 
 
 @dataclass(frozen=True)
@@ -119,7 +132,7 @@ class Writer:
         if "{b}" in text and self.random.random() < 0.6:
             b = self.random.choice([each for each in self.names if broadcast(each.facts.shape, a.facts.shape) is not None] or [b])
         facts = rule(a.facts, b.facts)
-        if facts is None or self.style.grad and facts.dtype != "float64" or facts.count > 3 * 10**6:
+        if facts is None or not self.style.takes(facts.dtype) or facts.count > 3 * 10**6:
             return None
         if self.style.large and not self.style.grad and table is tables.REDUCE and facts.bits is None and "mean" not in text:
             return None
@@ -350,7 +363,7 @@ class Writer:
         """Parameters, and literals for them."""
         for place in range(self.random.randint(1, 3)):
             shape = self.random.choice(LARGE if self.style.large and not place else SHAPES)
-            dtype = "float64" if self.style.grad else self.random.choice(DTYPES[:4] if self.style.large else DTYPES)
+            dtype = self.random.choice(self.style.dtypes)
             self.inputs[f"x{place}"] = draw_literal(self.random, shape, dtype)
             self.names.append(Name(f"x{place}", Facts(dtype, shape), place + 1))
         self.count = 9

@@ -3,7 +3,7 @@
 Indices are checked here (NumPy raises too, other namespaces wrap silently) and count from the end when negative where torch lets them.
 """
 from irtool.ir.errors import RunError
-from irtool.ops.arrays import add_at, as_array, astype, is_array, title, to_number, wrap_dim
+from irtool.ops.arrays import add_at, as_array, is_array, title, to_number, wrap_dim
 from irtool.ops.checks import c_name, fit, refuse_partial_overlap, row_major
 from irtool.ops.kernels.index_checks import check_added, check_copied, slices_have_elements
 from irtool.ops.kernels.shape import view_as_shape
