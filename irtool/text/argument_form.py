@@ -1,6 +1,6 @@
 """Arguments as attributes and as operands: `aten::add[alpha={1}](%a, %b)` of early 2018, `aten::add(%a, %b, %1)` since.
 
-The schema says which argument is which. A node that no schema fits, and one whose other form would be read differently, stays.
+The schema assigns operands and attributes to arguments. A node that fits no schema, or whose other form would be read differently, stays.
 """
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def _is_tensor_list(type: Type) -> bool:
 
 # ---------------------------------------------------------------- operands -> attributes
 def arguments_to_attributes(graph: Graph, node: Node, target: Dialect) -> bool:
-    """Constant operands that are no tensors become attributes; lists of tensors are written out. Did the node change?"""
+    """Make constant operands that are no tensors attributes, and write lists of tensors out as several operands. Returns whether the
+    node changed."""
     if not node.kind.startswith("aten::") or node.owner is None:
         return False
     schema = schema_of(node)
@@ -45,18 +46,19 @@ def arguments_to_attributes(graph: Graph, node: Node, target: Dialect) -> bool:
 
 
 def _is_about_tensors(schema: Schema) -> bool:
-    """Does the operator take or give tensors? torch got operators on numbers, lists and strings when attributes were on their way out."""
+    """Does the operator take or return tensors? torch got operators on numbers, lists and strings only when attributes were being
+    replaced."""
     return any(is_tensor_like(_plain(each.type)) or _is_tensor_list(_plain(each.type)) for each in (*schema.arguments, *schema.returns))
 
 
 ATTRIBUTE_KEYS = frozenset(f"{word}{suffix}" for word in ("int", "float", "bool", "complex", "Scalar", "str", "Device")
                            for suffix in ("", "[]"))
-"""Types of arguments that an attribute can hold."""
+"""Types of arguments that an attribute can contain."""
 
 
 def _give(argument: Argument, value: Value | Literal | list[Value], inputs: list[Value], attributes: dict[str, Attribute],
           left_out: list[Value], target: Dialect) -> bool:
-    """Put one argument among the operands or attributes. False when the node cannot be written in this form."""
+    """Add one argument to the operands or attributes. Returns False if the node cannot be written in this form."""
     if isinstance(value, list):
         inputs.extend(value)
         return True
@@ -74,7 +76,7 @@ def _give(argument: Argument, value: Value | Literal | list[Value], inputs: list
     elif literal is None or literal is NOT_CONSTANT or type.key not in ATTRIBUTE_KEYS and not is_tensor_like(type) \
             or isinstance(literal, TensorLiteral) and (is_tensor_like(type) or not literal.text.startswith("{")):
         if left_out:
-            return False        # it would be read as the argument that was left out
+            return False        # it would be read as the omitted argument
         inputs.append(value)
     else:
         item = literal.item() if isinstance(literal, TensorLiteral) else literal
@@ -99,7 +101,7 @@ def _constant(value: Value) -> object:
 
 
 def _is_fixed(value: Value) -> bool:
-    """Is a list only ever read, by operators that keep no hold on it?"""
+    """Is a list only read, by operators that keep no reference to it?"""
     for use in value.uses:
         schema = schema_of(use.user)
         if schema is None or use.slot >= len(schema.arguments) or schema.arguments[use.slot].alias is not None:
@@ -109,7 +111,7 @@ def _is_fixed(value: Value) -> bool:
 
 def _take(node: Node, schema: Schema, arguments: list[Value | Literal | list[Value]], inputs: tuple[Value, ...],
           attributes: dict[str, Attribute]) -> bool:
-    """Give the node its new operands and attributes, unless they would be read as other arguments, or another overload's."""
+    """Set the node's new operands and attributes, unless they would be read as other arguments, or as those of another overload."""
     if inputs == node.inputs:
         return False
     again = resolve(node.kind, [value.type for value in inputs], [name for name in attributes if name in schema.positions])
@@ -138,13 +140,13 @@ def _argument(schema: Schema, name: str) -> Argument | None:
 
 
 def _reads_alike(other: Argument, argument: Argument) -> bool:
-    """Does an attribute say the same to both overloads? `{2}` is the number to `Tensor other` that it is to `Scalar other`."""
+    """Has an attribute the same meaning for both overloads? `{2}` is the same number for `Tensor other` and for `Scalar other`."""
     wanted, actual = _plain(argument.type), _plain(other.type)
     return wanted.key == actual.key or wanted.key == NUMBER.key and is_tensor_like(actual)
 
 
 def _drop_unused(value: Value) -> None:
-    """Remove a constant, or a list of them, that lost its last user."""
+    """Remove a constant, or a list of constants, that has no user any more."""
     node = value.node
     if node.kind not in CONSTANT_KINDS and node.kind != "prim::ListConstruct":
         return
@@ -158,7 +160,7 @@ def _drop_unused(value: Value) -> None:
 
 
 def _unpack_results(node: Node) -> bool:
-    """`aten::chunk` had its pieces as results where it now has a list and a `prim::ListUnpack`."""
+    """Make the elements of `aten::chunk` its results, as in 2018; today its result is a list, which `prim::ListUnpack` takes apart."""
     if len(node.outputs) != 1 or not _is_tensor_list(node.outputs[0].type):
         return False
     uses = node.outputs[0].uses
@@ -176,9 +178,9 @@ def _unpack_results(node: Node) -> bool:
 
 # ---------------------------------------------------------------- attributes -> operands
 def arguments_to_operands(graph: Graph, node: Node) -> bool:
-    """Attributes, and arguments left to their defaults, become operands: constants in front of the node. Did the node change?
+    """Make attributes, and omitted arguments with defaults, operands: constants in front of the node. Returns whether the node changed.
 
-    The graph's dialect already is the new one.
+    The graph's dialect is already the new one.
     """
     if not node.kind.startswith("aten::") or node.owner is None:
         return False
@@ -187,7 +189,7 @@ def arguments_to_operands(graph: Graph, node: Node) -> bool:
         return False
     others = {name: attribute for name, attribute in node.attributes.items() if name not in schema.positions}
     if len(others) == len(node.attributes) and len(node.inputs) == len(schema.arguments):
-        return False        # `aten::warn[warn_id=0](%1, %2)`: what is no argument stays an attribute
+        return False        # `aten::warn[warn_id=0](%1, %2)`: an attribute that is no argument stays
     try:
         arguments = node_arguments(node, schema)
     except ValueError:
@@ -211,7 +213,7 @@ def arguments_to_operands(graph: Graph, node: Node) -> bool:
 
 
 def _has_operand(argument: Argument, value: Value | Literal | list[Value]) -> bool:
-    """Is there a constant for it? Not for a word where a number is declared."""
+    """Can a constant be the operand? Not a word, if a number is declared."""
     if not isinstance(value, Literal):
         return True
     key = _plain(argument.type).key
@@ -224,7 +226,7 @@ def _element(type: Type) -> Type:
 
 
 def _takes_numbers(node: Node, schema: Schema, arguments: list[Value | Literal | list[Value]]) -> bool:
-    """May `{2}` given for a tensor be the number 2 (`aten::mul.Scalar`)? It was a number when it was written."""
+    """May `{2}` for a tensor be the number 2 (`aten::mul.Scalar`)? It was a number when it was written."""
     types: list[Type] = []
     has_number = False
     for argument, value in zip(schema.arguments, arguments, strict=False):
@@ -258,7 +260,7 @@ def _operand(build: Builder, argument: Argument, value: object, numbers: bool) -
         return build.constant(number)
     type = _plain(argument.type)
     if isinstance(type, ListType) and not isinstance(value, (list, tuple)) and isinstance(value, (bool, int, float)):
-        value = [value] * max(argument.fixed_size, 1)       # a lone number stands for all of them
+        value = [value] * max(argument.fixed_size, 1)       # a single number stands for all elements
     if type.key in (NUMBER.key, "Any") or is_tensor_like(type):
         return build.constant(value)
     try:
@@ -268,7 +270,7 @@ def _operand(build: Builder, argument: Argument, value: object, numbers: bool) -
 
 
 def pack_results(graph: Graph, node: Node, schema: Schema) -> None:
-    """Several results where the schema declares one list: make the list and take it apart."""
+    """Replace several results by the list that the schema declares, and take the list apart."""
     if len(schema.returns) != 1 or not _is_tensor_list(schema.returns[0].type):
         return
     if not node.outputs or len(node.outputs) == 1 and isinstance(node.outputs[0].type, ListType):

@@ -1,4 +1,4 @@
-"""What reads a text is made of: `TextFile`, what the graphs of one text share, and `Cursor`, a place in the text of a graph."""
+"""The state of reading a text: `TextFile`, shared by the graphs of a text, and `Cursor`, a position in the text of a graph."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -16,7 +16,8 @@ Template = tuple[str, Type, Mapping[str, Attribute]]
 
 
 class Tails(dict[str, str]):
-    """Texts behind the operands, each once. A new one is taken in by look-up if it plainly is a scope or a source comment."""
+    """Texts after the operands, each stored once. A new text that is plainly a scope or a source comment is stored without a call of the
+    reader."""
 
     def __missing__(self, tail: str) -> str:
         if tail.startswith((" # ", ", scope: ")) and not tail.endswith((";", "\r")):
@@ -26,7 +27,7 @@ class Tails(dict[str, str]):
 
 
 class TextFile:
-    """One text, and what its graphs share."""
+    """A text, and the state that its graphs share."""
 
     def __init__(self, text: str, filename: str) -> None:
         self.text = text
@@ -34,21 +35,21 @@ class TextFile:
         self.problems: list[Diagnostic] = []
         self.dialect: Dialect | None = None
         self.templates: dict[str, Template] = {}
-        """Text between output name and operands of a canonical line -> what it means."""
+        """Text between output name and operands of a canonical line -> its meaning."""
         self.warnings: list[Diagnostic] = []
         self.has_branches = False
-        """Was a node read that needs blocks?"""
+        """Has a node been read that needs blocks?"""
         self.tails = Tails()
         self.types: dict[str, Type] = {}
         self.attributes: dict[str, Mapping[str, Attribute]] = {}
 
     @property
     def is_full(self) -> bool:
-        """Were as many mistakes found as are reported?"""
+        """Have as many mistakes been found as are reported?"""
         return len(self.problems) >= MAX_ERRORS
 
     def report(self, mistake: Mistake, line: int) -> None:
-        """Record a diagnostic; `line` is the number of the line in which the mistake starts."""
+        """Record a diagnostic; `line` is the number of the line in which the mistake begins."""
         if self.is_full:
             return
         text = self.text
@@ -67,28 +68,28 @@ class TextFile:
 
 
 class FreshNode(Node):
-    """A node whose slots the reader fills: made without a call of `Node.__init__`, which would cost more than all the slots."""
+    """A node whose slots the reader sets, since a call of `Node.__init__` would take longer than setting all slots."""
 
     __slots__ = ()
     __init__ = object.__init__
 
 
 class FreshValue(Value):
-    """A value whose slots the reader fills."""
+    """A value whose slots the reader sets."""
 
     __slots__ = ()
     __init__ = object.__init__
 
 
 class FreshBlock(Block):
-    """A block whose slots the reader fills."""
+    """A block whose slots the reader sets."""
 
     __slots__ = ()
     __init__ = object.__init__
 
 
 class Cursor:
-    """A place in a graph's text, the values that are visible there, and the block that is being read."""
+    """A position in a graph's text, the values that are visible there, and the block that is being read."""
 
     def __init__(self, file: TextFile, dialect: Dialect) -> None:
         self.file = file
@@ -96,7 +97,7 @@ class Cursor:
         self.dialect = dialect
 
     def begin(self, pos: int, line: int, lead: str = "") -> None:
-        """Start a graph at `pos`, with nothing read yet."""
+        """Start a graph at `pos`, before its first line."""
         self.pos = pos
         self.line = line
         self.graph = graph = Graph(self.dialect)
@@ -105,20 +106,20 @@ class Cursor:
         self.before = graph.block.return_node
         self.indent = "  "
         self.env: dict[str, Value] = {}
-        """Values by name. Those of closed blocks stay: torch itself prints uses of them after some passes, and what may use what is
-        the verifier's business, not syntax."""
+        """Values by name. Those of finished blocks stay, since torch itself prints uses of them after some passes; the verifier, not the
+        reader, checks scopes."""
         self.hidden: list[tuple[Block, str, Value]] = []
-        """Outer values that a name of an inner block hides."""
+        """Outer values that names of inner blocks hide."""
         self.stack: list[tuple[Block, Node]] = []
-        """Enclosing blocks, and the node in each that owns the next one."""
+        """The surrounding blocks, and the node in each to which the next block belongs."""
         self.owners: list[Node] = []
-        """Nodes whose blocks are lists while they are read."""
+        """Nodes whose blocks are still lists, while they are read."""
         self.braces = self.dialect.braces
         self.lead = lead
         """Comments and blank lines before the next part."""
 
     def open_block(self, number: int) -> None:
-        """Begin a block of the node before."""
+        """Start a block of the preceding node."""
         owner = self.before
         block = new_block(self.graph, owner, number)
         if not owner.blocks:
@@ -131,7 +132,7 @@ class Cursor:
         self.indent = "  " * (2 * len(self.stack) + 1)
 
     def close_block(self, values: tuple[Value, ...], number: int) -> None:
-        """End the block that is being read."""
+        """End the current block."""
         block = self.block
         end = block.return_node
         end.inputs = values

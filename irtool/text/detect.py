@@ -6,7 +6,7 @@ import re
 from irtool.ir.dialect import DIALECTS, Dialect
 
 SAMPLE = 1 << 15
-"""Characters of a graph with braces that are looked at."""
+"""The number of characters of a graph with braces that are searched."""
 
 SHORT_SAMPLE = 1 << 12
 """The same for a header, and for the rest of a graph of 2019 or later."""
@@ -16,7 +16,7 @@ TYPED = re.compile(r"%[^\s,:()=%]+ ?: ?[A-Z(a-z]")
 DOTTED = re.compile(r"%\d+\.\d+ : ")
 BARE_SIZES = re.compile(r"%[^\s%]+ : \((?:\d|\))")
 BARE_SCALARS = re.compile(r"= [A-Z]\w*!? [^%\n=]*\(%")
-"""`Dropout 0.2 True(%1)`, where the list of uses was taken out."""
+"""`Dropout 0.2 True(%1)`, in text from which the list of uses was removed."""
 
 LITERAL = re.compile(r'(?:= [a-z]\w*::\w+(?:\[[^\n\]]*\])?|return |-> )\((?:%[^\s,()]+, )*'
                      r'(?:-?\d|-?inf\b|(?:nan|True|False|None)\b|["\'\[])')
@@ -28,7 +28,7 @@ UNQUALIFIED = re.compile(r"= [A-Za-z]\w*[(\[]")
 SCALAR_TYPES = re.compile(r" : (?:int|float|bool|string|str|number|Number|Scalar|Tensor|Device|Future|World|Tuple)\b| : \((?!\d)")
 ATTRIBUTE_ARGUMENTS = re.compile(r"= aten::(?!ATen\b)\w+\[")
 SCALAR_OPERAND = re.compile(r"= aten::(?:add|sub)_?\(%[^\s,()]+, %[^\s,()]+, %")
-"""`alpha` among the operands."""
+"""`alpha` as an operand."""
 
 COLON_STRIDES = re.compile(r"\w\((?:\d+|\*):\d")
 OPTIONS = re.compile(r"\b(?:requires_grad=[01]|device=\w)")
@@ -42,7 +42,7 @@ SHORT_STRING = re.compile(r" : string\b")
 
 
 def detect(text: str, start: int, fallback: Dialect | None = None) -> Dialect:
-    """The dialect of the graph whose text begins at `start`; `fallback` is that of the graphs before it in the file."""
+    """The dialect of the graph whose text begins at `start`; `fallback` is the dialect of the graph before it in the file."""
     match = OPEN.search(text, start)
     if match is None:
         return fallback or DIALECTS["G"]
@@ -93,7 +93,7 @@ def _with_colon(sample: str) -> str | None:
 
 
 def has_short_floats(sample: str) -> bool:
-    """Is there a float constant that today's printer (a dot on integers, 17 digits) would write otherwise?"""
+    """Is there a float constant that today's printer (17 digits, and a dot after integral floats) would print differently?"""
     for text in FLOAT_CONSTANT.findall(sample):
         try:
             value = float(text)

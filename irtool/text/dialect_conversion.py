@@ -1,7 +1,7 @@
-"""Conversion between dialects: the same graphs as another period would have printed them.
+"""Conversion between dialects: the same graphs as torch printed them in another period.
 
-Kinds, types and attribute values are respelled; arguments change between attributes and operands (`argument_form.py`). What the
-target has no words for is left out of types (`device=cpu` in 2018), and kept as it is in values, so that no number is lost.
+Kinds, types and attribute values are respelled; arguments change between attributes and operands (`argument_form.py`). Facts that the
+target cannot express are left out of types (`device=cpu` in 2018), but values are kept unchanged then, so that no number is lost.
 """
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ KEPT_WHOLE = ("^", "CppOp[")
 ONNX_FLOATS = frozenset((
     "alpha", "beta", "gamma", "epsilon", "momentum", "ratio", "bias", "lambd", "spatial_scale", "height_scale", "width_scale", "scale",
     "mean", "high", "low", "scales", "extrapolation_value", "cubic_coeff_a", "norm_coefficient", "decay_factor", "value_float", "seed"))
-"""ONNX attributes that are floats though `1` is printed for them before 2020."""
+"""ONNX attributes that are floats, although before 2020 they may be printed as `1`."""
 
 CASTS = ("Int", "Float", "Bool")
 
 
 def convert(module: Module, name: str) -> Module:
-    """Make every graph of the module one of dialect `name` (or alias: `2.13`), in place; gives the module.
+    """Convert every graph of the module to the dialect `name` (or alias: `2.13`), in place; returns the module.
 
     Raises Error for an unknown dialect.
     """
@@ -48,9 +48,9 @@ def convert(module: Module, name: str) -> Module:
 
 
 def convert_graph(graph: Graph, target: Dialect) -> None:
-    """Make a graph, and the graphs its nodes own, one of the dialect.
+    """Convert a graph, and the graphs that its nodes own.
 
-    A graph that already is one is respelled all the same: a text seldom says which of two neighbouring dialects it is.
+    A graph that already has the dialect is respelled too, since a text seldom determines which of two similar dialects it has.
     """
     graphs = [graph]
     while graphs:
@@ -60,7 +60,7 @@ def convert_graph(graph: Graph, target: Dialect) -> None:
 
 
 class _Conversion:
-    """One graph on its way to another dialect."""
+    """The conversion of one graph."""
 
     __slots__ = ("graph", "source", "target", "types")
 
@@ -99,11 +99,11 @@ class _Conversion:
 
     # -- kinds
     def rename(self, node: Node) -> None:
-        """The kind as the target calls it."""
+        """Respell the kind."""
         if node.kind.startswith(KEPT_WHOLE):
             return
         scalars = node.attributes.get("scalars")
-        if scalars is not None and self.target.typed:       # `Dropout 0.2 True(%x)` of 2017 is a Python op
+        if scalars is not None and self.target.typed:       # `Dropout 0.2 True(%x)` of 2017 is a Python operator
             node.kind = "^" + node.kind
             node.set_attribute("scalars", Attribute(words_of(scalars.text)))
             return
@@ -115,18 +115,18 @@ class _Conversion:
             node.kind = self.target.any_defined_kind
         if not self.target.qualified_kinds:
             word = node.kind.rpartition("::")[2]
-            if qualified(word) == node.kind:        # what came later (`aten::Int`, `prim::dtype`) cannot do without
+            if qualified(word) == node.kind:        # kinds that came later (`aten::Int`, `prim::dtype`) keep their namespace
                 node.kind = word
 
     def rename_none(self, node: Node) -> None:
-        """None and undefined tensors had other makers."""
+        """Replace the nodes that make None and undefined tensors by those of the target."""
         source, target = self.source, self.target
         if len(node.outputs) != 1:
             return
         value = node.outputs[0]
         is_none = node.kind in CONSTANT_KINDS and not node.attributes
         if node.kind in ("prim::Undefined", "prim::AutogradZero"):
-            # before 2019 an absent argument was an undefined tensor
+            # before 2019, an absent argument was an undefined tensor
             is_none = source.none_kind != "prim::Constant" and target.none_kind == "prim::Constant" and _is_absent_argument(value)
             if not is_none:
                 node.kind = target.undefined_kind
@@ -140,7 +140,7 @@ class _Conversion:
             node.kind = target.none_kind if target.none_kind != "prim::None" or value.type.key == "None" else "prim::Constant"
 
     def rename_cast(self, node: Node) -> None:
-        """`prim::TensorToNum`, `prim::Int`, `aten::Int`: a tensor as a number."""
+        """Replace the nodes that convert a tensor to a number: `prim::TensorToNum`, `prim::Int`, `aten::Int`."""
         namespace, _, word = node.kind.partition("::")
         if len(node.outputs) != 1 or len(node.inputs) != 1:
             return
@@ -156,7 +156,7 @@ class _Conversion:
 
     # -- values
     def respell(self, node: Node) -> None:
-        """Attribute texts as the target spells them."""
+        """Respell the texts of attributes."""
         if not node.attributes:
             return
         changed: dict[str, Attribute] = {}
@@ -182,14 +182,14 @@ class _Conversion:
         if isinstance(value, Opaque):
             return attribute.text
         if type is not None and type.key == "Device" and isinstance(value, str) and target.device_constants == "list":
-            return attribute.text       # no words for it in a constant: only an argument's list has them
+            return attribute.text       # only an argument's list can express it, no constant
         is_float = type is None and name in ONNX_FLOATS and node.kind.startswith("onnx::")
         if is_float:
             value = _as_floats(value)
         quoted = target.string_style in ("raw", "escaped") or _is_quoted(attribute.text, value)
         is_known = type is not None or is_float
         if not is_known and _is_loosely_written(value):
-            return attribute.text       # nothing would tell that the `1` for `1.` is a float
+            return attribute.text       # nothing would show that `1`, for `1.`, is a float
         if quoted and _same_spelling(value, source, target) and not _is_loosely_written(value):
             return attribute.text
         if not _can_say(value, target):
@@ -199,18 +199,18 @@ class _Conversion:
         except Error:
             return attribute.text
         if isinstance(value, str) and not _reads_back(text, value):
-            return Attribute.of(value, DIALECTS["G"], type).text      # a bare string that would be taken for something else
+            return Attribute.of(value, DIALECTS["G"], type).text      # without quotes, the string would be read as another value
         return text
 
     # -- the rest of the line
     def cut_tail(self, node: Node) -> None:
-        """Scopes go where there were none; source comments stay, they are comments."""
+        """Remove scopes if the target has none; source comments stay, since they are comments."""
         if node.tail and not self.target.scopes and ", scope: " in node.tail:
             node.tail = f" # {node.source}" if node.source else ""
 
 
 OLD_NAMES = {"fusion_group": "prim::FusionGroup"}
-"""Kinds of 2017-09 that have another name since."""
+"""Kinds of 2017-09 -> their names since."""
 
 
 def qualified(kind: str) -> str:
@@ -225,12 +225,12 @@ def qualified(kind: str) -> str:
 
 
 def _is_absent_argument(value: Value) -> bool:
-    """Is the undefined tensor given to operators only, as an argument that is not there?"""
+    """Is the undefined tensor only read by operators, as an absent argument?"""
     return value.has_uses and all(qualified(use.user.kind).startswith("aten::") for use in value.uses)
 
 
 def _is_absent_tensor(value: Value) -> bool:
-    """Is this None given to operators only, for tensors?"""
+    """Is the value a None that only operators read, in place of a tensor?"""
     for use in value.uses:
         schema = schema_of(use.user)
         if schema is None or use.slot >= len(schema.arguments):
@@ -242,13 +242,13 @@ def _is_absent_tensor(value: Value) -> bool:
 
 
 def _retagged(text: str, target: Dialect) -> str:
-    """A small tensor's text with the target's type tag: `CPUFloatTensor{2}` is `CPUFloatType{2}` from 2018-07 on."""
+    """The text of a small tensor with the target's type tag: `CPUFloatTensor{2}` is `CPUFloatType{2}` from 2018-07 on."""
     opening = text.find("[ ")
     brace = text.find("{", opening)
     if opening < 0 or brace < 0 or "qscheme" in text or "indices:" in text:
         return text
     word = text[opening + 2:brace].removeprefix("Variable[").removesuffix("]").removesuffix("Type").removesuffix("Tensor")
-    if word in ("CPU", "CUDA"):     # 1.1 printed `Variable[CPUType]`: it does not say of what
+    if word in ("CPU", "CUDA"):     # torch 1.1 printed `Variable[CPUType]`, without the dtype
         return text
     return text[:opening + 2] + target.tensor_tag.replace("CPU{}", word) + text[brace:]
 
@@ -260,7 +260,7 @@ def _as_floats(value: object) -> object:
 
 
 def _same_spelling(value: object, source: Dialect, target: Dialect) -> bool:
-    """Do the two dialects write this value alike? Then its text is kept, with all its digits."""
+    """Do the two dialects print this value alike? Then its text is kept, with all its digits."""
     if isinstance(value, bool):
         return True
     if isinstance(value, (float, complex)):
@@ -278,14 +278,14 @@ def _same_spelling(value: object, source: Dialect, target: Dialect) -> bool:
 
 
 def _can_say(value: object, target: Dialect) -> bool:
-    """Has the target words for the types in a value? A check against `Tensor(requires_grad=0)` must not become one against `Tensor`."""
+    """Can the target express the types in a value? A check against `Tensor(requires_grad=0)` must not become one against `Tensor`."""
     if isinstance(value, list):
         return all(_can_say(each, target) for each in value)
     return not isinstance(value, Type) or same(spell(value, target), value)
 
 
 def _is_loosely_written(value: object) -> bool:
-    """Is the attribute spelled differently in neighbouring dialects whose texts look alike otherwise (`1` and `1.`, `[]`)?"""
+    """Is the attribute spelled differently in dialects whose texts otherwise look alike (`1` and `1.`, `[]`)?"""
     if isinstance(value, list):
         return not value or any(isinstance(each, bool) or _is_loosely_written(each) for each in value)
     if isinstance(value, (tuple, dict)):
@@ -301,7 +301,7 @@ def _is_quoted(text: str, value: object) -> bool:
 
 
 def _reads_back(text: str, value: str) -> bool:
-    """Does the text, in an attribute list, say this string and nothing else?"""
+    """Is the text, in an attribute list, read as exactly this string?"""
     if text == value and text.startswith('"'):
         return False
     try:

@@ -1,8 +1,8 @@
-"""The fast path: canonical node lines, a million a second. What does not fit exactly goes to the general reader, line by line.
+"""The fast reader of canonical node lines, a million a second. Lines that do not match exactly are left to the general reader, one by one.
 
-A line is split on `%`: what stands between the output's name and the operands (`: Float(2, 3) = aten::mul(`) is a key
-into a table of templates that the general reader fills, so that type, kind and attributes cost one look-up and are shared. Nodes are
-made without `__init__` and linked as they come; uses are left for later (Note [lazy uses] in irtool/ir/graph.py).
+A line is split at `%`. The text between the output's name and the operands (`: Float(2, 3) = aten::mul(`) is a key in a table of templates
+that the general reader fills, so that type, kind and attributes take one look-up and are shared. Nodes are made without `__init__` and
+linked in order; uses are computed later (Note [lazy uses] in irtool/ir/graph.py).
 """
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     from irtool.ir.types import Type
 
 CHUNK = 1 << 16
-"""Characters taken at a time: splitting a whole file into lines would hold it twice."""
+"""The number of characters read at a time: splitting a whole file into lines would need twice its memory."""
 
 
 def read_body(reader: Cursor, statement: Callable[[], bool]) -> None:  # noqa: C901  a call saved here counts a million times
-    """Read lines from `reader.pos`, which begins a line, to the graph's end; `statement` reads one that is not canonical: is there more?"""
+    """Read lines from `reader.pos`, the beginning of a line, to the graph's end. `statement` reads a line that is not canonical, and
+    returns whether there are more."""
     text = reader.text
     size = len(text)
     env = reader.env
@@ -40,7 +41,7 @@ def read_body(reader: Cursor, statement: Callable[[], bool]) -> None:  # noqa: C
             parts = line.split("%")
             if parts[0] == indent:
                 try:
-                    # The text before an operand's `%` must end in `, `, or the line is not canonical: then KeyError, as for all else.
+                    # The text before an operand's `%` must end in `, `, or the line is not canonical: KeyError, as for all other reasons.
                     count = len(parts)
                     inputs: tuple[Value, ...]
                     if count == 4:
@@ -113,12 +114,12 @@ def read_body(reader: Cursor, statement: Callable[[], bool]) -> None:  # noqa: C
             block, before, indent = reader.block, reader.before, reader.indent
         else:
             reader.before = before
-            if last - first < len(lines):       # else a statement of the general reader reached beyond the chunk
+            if last - first < len(lines):       # else a statement of the general reader ended beyond the chunk
                 reader.pos, reader.line = stop, first + len(lines)
 
 
 def block_line(reader: Cursor, line: str, parts: list[str]) -> bool:
-    """Read a canonical `block0(...):` or `-> (...)` of the dialects without braces. False when it is not one."""
+    """Read a canonical `block0(...):` or `-> (...)` of the dialects without braces. Returns False if it is not one."""
     indent = reader.indent
     lead = parts[0]
     if reader.braces or reader.lead or not lead.startswith(indent):

@@ -1,7 +1,7 @@
-"""What a text spells differently from the canonical form: recorded while parsing, so that untouched lines print as they were.
+"""The record of parts of a text that are not canonical, made while parsing, so that unchanged lines print as they were.
 
-The printer renders the canonical text of a part; when that still equals the one recorded, it gives the raw text instead. A part is
-known by a node: a node itself, a block's parameter node (its header), a block's return node (its `->` or `return` and what closes it).
+The printer makes the canonical text of a part; if it still equals the recorded one, the raw text is printed instead. The key of a part is a
+node: a node itself, a block's parameter node (its header), a block's return node (its `->` or `return`, and the end of the block).
 """
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ class Layout:
         self.entries: dict[Node, tuple[str, str, str]] = {}
         """Part -> comments and blank lines before it, canonical text, raw text."""
         self.stages: dict[Node, int] = {}
-        """Top-level nodes that belong to a later stage (`---- stage 1 ----`)."""
+        """Top-level nodes that begin a later stage (`---- stage 1 ----`)."""
         self.input_stages: dict[Value, int] = {}
-        """Graph inputs that belong to a later stage."""
+        """Graph inputs of a later stage."""
         self.omissions: dict[Value | None, str] = {}
-        """Comments which say that graph inputs are left out -> before the input behind them, or the end."""
+        """Comments that graph inputs were omitted -> before the next input, or the end."""
         self.name_line: tuple[str, str] | None = None
         """Canonical and raw text of the `# graph NAME:` line."""
         self.is_listing = False
-        """Let-bindings without a header, as of early 2017."""
+        """Is the graph a listing of early 2017, without a header?"""
         self.has_flat_uses = False
-        """The uses of an only result stand in one pair of brackets: `uses = [%3.i0]`."""
+        """Are the uses of a node's only result in one pair of brackets: `uses = [%3.i0]`?"""
 
         self.groups: dict[Node, str] = {}
-        """Nodes of 2017-09 that are defined as `%18` and read as `%18.0`, `%18.1`, ...: what stands before the dot."""
+        """Nodes of 2017-09 that are defined as `%18` and read as `%18.0`, `%18.1`, ... -> the text before the dot."""
 
     def __bool__(self) -> bool:
         return bool(self.entries or self.stages or self.input_stages or self.omissions or self.name_line or self.is_listing

@@ -1,6 +1,6 @@
-"""Finding where things end in IR text: names, types, attribute lists, operand lists. Positions are offsets into the whole text.
+"""Finding the ends of names, types, attribute lists and operand lists in IR text. Positions are offsets into the whole text.
 
-Everything here is linear and keeps no recursion: nesting is counted, and more than `MAX_DEPTH` levels is a `Mistake`.
+Everything here is linear and without recursion: nesting is counted, and more than `MAX_DEPTH` levels is a `Mistake`.
 """
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ import re
 from collections.abc import Reversible
 
 MAX_DEPTH = 200
-"""Deepest nesting of brackets in a type or an attribute, and of blocks and subgraphs."""
+"""The deepest nesting of brackets in a type or an attribute, and of blocks and subgraphs."""
 
 FAR = 20_000
-"""How far over line ends an unquoted string (2018) may reach."""
+"""The number of characters over line ends that an unquoted string (2018) may extend."""
 
 NAME = re.compile(r'%((?:[^\s,():=;%\[\]{}"#]|::)+)')
 """A value: `%` and everything up to a blank, a separator or a colon that is not doubled."""
 
 BLANKS = re.compile(r"[ \t\r]*")
 FILLER = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*")
-"""What may stand between the members of a list: blanks, line ends, comments."""
+"""Text between the members of a list: blanks, line ends, comments."""
 
 WORD = re.compile(r"%?[\w:.]+")
 BARE_RESULT = re.compile(r"([\w.]+)[ \t]*:[ \t]")
 KIND = re.compile(r"[A-Za-z_]\w*(?:::?\w+)*(?:\.\w+)?[!?]*")
 PYTHON_OP = re.compile(r"\^(?:<[^>\n]*>|[^\s\[(%]+)")
 WORDS = re.compile(r"([^%\n]*?)\((?=%|\))")
-"""Scalars of a 2017 Python op, between its name and the operands: `Chunk 4 1(`."""
+"""Scalars of a Python operator of 2017, between its name and the operands: `Chunk 4 1(`."""
 
 UNBALANCED = re.compile(r"\(dtype = \w+ , shape = \([^()\n]*\)")
-"""A type of 2019 lacks its last parenthesis: `ProfiledTensor(dtype = Float , shape = (2, 3)`."""
+"""A type of 2019 without its last parenthesis: `ProfiledTensor(dtype = Float , shape = (2, 3)`."""
 
 NO_NAME = ",()=;[]{}\"# \t\r"
-"""No name holds any of these."""
+"""Characters that no name contains."""
 
 HEADER = re.compile(r"^(?:(?:[^\n%#(]*: )?[ \t]*(?=graph[ \t]*\([ \t\r\n]*[%)#\-])|\ufeff?[ \t]*(?=graph[ \t]*\())"
                     r"(?P<graph>graph)[ \t]*\(", re.M)
@@ -59,11 +59,11 @@ LITERAL = re.compile(r"""-?(?:\d[\w.+-]*|inf|nan)|True|False|None|"(?:[^"\\\n]|\
 """A constant in an operand list (a branch of 2018)."""
 
 BARE_STRING = re.compile(r"[^\s%(),\"'\[][^%(),]*")
-"""A string in an operand list, printed without quotes as it is, line ends too."""
+"""A string in an operand list, printed without quotes and escapes, even of line ends."""
 
 
 class Mistake(Exception):
-    """What is wrong with the text between two offsets. Becomes a diagnostic."""
+    """A mistake in the text between two offsets. Becomes a diagnostic."""
 
     def __init__(self, message: str, start: int, end: int = 0, note: tuple[str, int, str] | None = None, code: str = "") -> None:
         super().__init__(message)
@@ -71,7 +71,7 @@ class Mistake(Exception):
         self.start = start
         self.end = end or start + 1
         self.note = note
-        """A message, the line it is about, and the text on it."""
+        """A message, its line, and the text of the line."""
         self.code = code
 
 
@@ -86,7 +86,7 @@ def filler(text: str, pos: int) -> int:
 
 
 def says_omission(text: str, start: int, end: int) -> bool:
-    """Does a comment between two offsets say that lines were left out: `# ...`, `# 12 lines omitted`?"""
+    """Does a comment between two offsets say that lines were omitted: `# ...`, `# 12 lines omitted`?"""
     at = text.find("#", start, end)
     while at >= 0:
         stop = min(line_end(text, at), end)
@@ -98,12 +98,12 @@ def says_omission(text: str, start: int, end: int) -> bool:
 
 
 def line_end(text: str, pos: int) -> int:
-    """The offset just behind the line's newline, or the end of the text."""
+    """The offset after the line's newline, or the end of the text."""
     return text.find("\n", pos) + 1 or len(text)
 
 
 def shown(text: str, pos: int) -> str:
-    """What stands at `pos`, for "expected ..., found ..."."""
+    """The text at `pos`, for "expected ..., found ..."."""
     if pos >= len(text):
         return "the end of the text"
     if text[pos] in "\r\n":
@@ -116,13 +116,13 @@ def shown(text: str, pos: int) -> str:
 
 
 def word_end(text: str, pos: int) -> int:
-    """The end of the word at `pos`, or one character on."""
+    """The end of the word at `pos`; at least one character on."""
     match = WORD.match(text, pos)
     return match.end() if match else pos + 1
 
 
 def nearest(name: str, known: Reversible[str]) -> str:
-    """The name among the (latest) known ones that is most like this one; empty when none is."""
+    """The one of the (latest) known names that is nearest to this one; empty if none is near."""
     from itertools import islice
 
     from irtool.ir import errors
@@ -131,17 +131,17 @@ def nearest(name: str, known: Reversible[str]) -> str:
 
 
 def ref(name: str) -> str:
-    """A value's name as a message shows it."""
+    """A value's name, for a message."""
     return f"%{name}" if len(name) <= 60 else f"%{name[:57]}..."
 
 
 def expected(what: str, text: str, pos: int) -> Mistake:
-    """`expected WHAT, found ...` at `pos`."""
+    """The mistake `expected WHAT, found ...` at `pos`."""
     return Mistake(f"expected {what}, found {shown(text, pos)}", pos, word_end(text, pos))
 
 
 def end_of_type(text: str, pos: int) -> int:
-    """Where a type that begins at `pos` ends: at a separator outside brackets, or the end of the line."""
+    """The end of the type that begins at `pos`: a separator outside brackets, or the end of the line."""
     depth = 0
     at = pos
     while True:
@@ -165,7 +165,7 @@ def end_of_type(text: str, pos: int) -> int:
 
 
 def end_of_bracket(text: str, pos: int) -> int:
-    """The offset behind the `]` that closes the `[` at `pos` on the same line and has the operands behind it (`CppOp[...](`)."""
+    """The offset after the `]` that closes the `[` at `pos`, on the same line and followed by the operands (`CppOp[...](`)."""
     end = text.find("](", pos, line_end(text, pos))
     if end < 0:
         raise Mistake("'[' without a matching ']('", pos)
@@ -173,7 +173,7 @@ def end_of_bracket(text: str, pos: int) -> int:
 
 
 def end_of_scalars(text: str, pos: int) -> int:
-    """The offset behind the `)` of a Python op's scalars whose `(` is at `pos`; the operands follow it."""
+    """The offset after the `)` of a Python operator's scalars, whose `(` is at `pos`; the operands follow."""
     depth = 0
     at = pos
     while True:

@@ -26,7 +26,7 @@ KIND = re.compile(r"\^?[A-Za-z_][\w:.]*")
 SKIPPED = re.compile(r"(?:[ \t\r]*(?:#[^\n]*)?\n)*")
 IS_LISTING = re.compile(rf"^[ \t]*Ret(?:[ \t]+{NAMES})?[ \t\r]*$", re.M)
 LET = re.compile(r"^[ \t]*(let)(?:[ \t]+%[^\n]*|[ \t\r]*)$", re.M)
-"""The form of the first weeks: lines between `let` and `in %21`, with scalars behind the operands."""
+"""The form of the first weeks: lines between `let` and `in %21`, with scalars after the operands."""
 
 
 class Line:
@@ -43,7 +43,7 @@ class Line:
 
     @staticmethod
     def read(raw: str) -> Line | None:
-        """The line, or None for what is none. Linear: each part is looked for once, between marks that were seen before."""
+        """The line, or None for other text. Linear: each part is searched once, between marks that were found before."""
         text = raw.strip(" \t\r\n")
         word, _, rest = text.partition(" ")
         if word == "Ret":
@@ -62,7 +62,7 @@ class Line:
 
 
 def read_listing(file: TextFile) -> tuple[Graph, int] | None:
-    """The graph of a text that is a listing, and where its text ends; None when it is none. Reports mistakes in one."""
+    """The graph of a text that is a listing, and the end of its text; None if it is none. Reports mistakes."""
     text = file.text
     if not IS_LISTING.search(text):
         return None
@@ -86,7 +86,7 @@ class ListingReader:
         self.env: dict[str, Value] = {}
 
     def read(self, inputs: list[str]) -> tuple[Graph, int]:
-        """The graph, and where its text ends."""
+        """The graph, and the end of its text."""
         file, text, graph = self.file, self.file.text, self.graph
         param = graph.block.param_node
         param.outputs = tuple([Value(name, self.type, param) for name in inputs])
@@ -117,11 +117,11 @@ class ListingReader:
         return graph, pos
 
     def node(self, line: Line) -> Node:
-        """The node of a line, without operands and results."""
+        """Make the node of a line, without operands and results."""
         return Node(line.kind, (), {"scalars": Attribute(line.scalars)} if line.scalars else NO_ATTRIBUTES)
 
     def operands(self, node: Node, line: Line, pos: int) -> None:
-        """The operands of a line that begins at `pos`."""
+        """Read the operands of a line that begins at `pos`."""
         for name in line.operands:
             if name not in self.env:
                 if not self.file.is_full:
@@ -132,7 +132,7 @@ class ListingReader:
         node.inputs = tuple([self.env[name] for name in line.operands])
 
     def outputs(self, node: Node, line: Line, pos: int) -> None:
-        """The results of a line that begins at `pos`."""
+        """Read the results of a line that begins at `pos`."""
         values = []
         for name in line.outputs:
             if name in self.env and not self.file.is_full:
@@ -143,12 +143,12 @@ class ListingReader:
         node.outputs = tuple(values)
 
     def report(self, message: str, name: str, pos: int, line: Line, number: int, note: tuple[str, int, str] | None = None) -> None:
-        """A mistake about a name on a line that begins at `pos`."""
+        """Report a mistake about a name on a line that begins at `pos`."""
         at = pos + line.raw.index("%" + name)
         self.file.report(Mistake(message, at, at + len(name) + 1, note, code="E0104"), number)
 
     def record(self, records: list[tuple[Node, str, str]]) -> None:
-        """Keep what differs from the canonical text."""
+        """Record parts that differ from the canonical text."""
         printer = Printer(self.graph)
         for node, lead, raw in records:
             canonical = printer.listed(node)
@@ -157,7 +157,7 @@ class ListingReader:
 
 
 def _names(text: str) -> list[str] | None:
-    """`%a, %b`: the names; None where there is something else."""
+    """The names in `%a, %b`; None for other text."""
     if not text:
         return []
     return [part.strip(" ")[1:] for part in text.split(",")] if SEVERAL.fullmatch(text) else None

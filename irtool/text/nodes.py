@@ -1,4 +1,4 @@
-"""Reading one node's line in its general form: outputs, operator, attributes, operands, what follows. Raises `Mistake`."""
+"""The general reader of a node's line: outputs, operator, attributes, operands, and the rest. Raises `Mistake`."""
 from __future__ import annotations
 
 import re
@@ -15,36 +15,36 @@ from irtool.text.lexer import Mistake, blanks, expected, filler, line_end
 from irtool.text.printer import Printer
 
 BRANCHES = frozenset(("prim::If", "If", "prim::Loop", "Loop"))
-"""Blocks follow a node of these kinds."""
+"""Kinds of nodes that blocks follow."""
 
 
 class NodeReader(Cursor):
-    """A place in a graph's text, and how to read a node at it."""
+    """A position in a graph's text, and methods that read a node there."""
 
     def begin(self, pos: int, line: int, lead: str = "") -> None:
-        """Start a graph at `pos`, with nothing read yet."""
+        """Start a graph at `pos`, before its first line."""
         super().begin(pos, line, lead)
         self.elided = False
-        """A comment said that lines were left out: names that those would define may be used."""
+        """Has a comment said that lines were omitted? Names that they may have defined can be used then."""
         self.waits: dict[str, deque[Node]] = {}
-        """Nodes whose kind ends in a number and whose `with` section has not come yet."""
+        """Nodes whose kind ends in a number, and whose `with` section has not been read yet."""
         self.records: list[tuple[Node, int, str, int, int]] = []
-        """Parts that may not be canonical: key, number of the block, text before it, offsets of its text."""
+        """Parts that may not be canonical: key, number of the block, text before the part, offsets of the part."""
         self.layout = Layout()
         self.printer = Printer(self.graph, {})
 
     def report(self, mistake: Mistake) -> None:
-        """Record a mistake at or behind the current line."""
+        """Record a mistake in the current line or after it."""
         self.file.report(mistake, self.line + self.text.count("\n", self.pos, max(self.pos, mistake.start)))
 
     def move(self, end: int) -> None:
-        """Go on at `end`, the beginning of a line or the end of the text."""
+        """Continue at `end`, the beginning of a line or the end of the text."""
         self.line += self.text.count("\n", self.pos, end)
         self.pos = end
 
     # -- names and types
     def declaration(self, pos: int) -> tuple[str, Type | None, int]:
-        """`%x : Tensor` or `%x`: name, type if given, offset behind it. Reports a second definition of the name."""
+        """`%x : Tensor` or `%x`: the name, the type if there is one, the offset after it. Reports a second definition of the name."""
         text = self.text
         match = lexer.NAME.match(text, pos)
         if match is None:
@@ -52,7 +52,7 @@ class NodeReader(Cursor):
         name = match[1]
         end = blanks(text, match.end())
         if not text.startswith(":", end):
-            return name, None, match.end()      # written by hand: a second definition hides the first, as in torch's own reader
+            return name, None, match.end()      # in text written by hand, a second definition hides the first, as for torch's own reader
         if name in self.env and self.is_visible(self.env[name]):
             self.report(Mistake(f"{lexer.ref(name)} is defined a second time", pos, match.end(), self.defined_at(name), code="E0105"))
         begin = blanks(text, end + 1)
@@ -62,7 +62,7 @@ class NodeReader(Cursor):
         return name, self.type(begin, end), end
 
     def is_visible(self, value: Value) -> bool:
-        """Does the value stand in the block that is being read, or one around it?"""
+        """Is the value in the current block, or in one around it?"""
         block: Block | None = self.block
         owner = value.node.owner
         while block is not None and block is not owner:
@@ -70,11 +70,11 @@ class NodeReader(Cursor):
         return block is not None or owner is None
 
     def defined_at(self, name: str) -> tuple[str, int, str]:
-        """The note that points at the first definition."""
+        """The note about the place of the first definition."""
         return f"{lexer.ref(name)} is first defined here", self.env[name].node.line, f"%{name}"
 
     def type(self, begin: int, end: int) -> Type:
-        """The type that stands between two offsets."""
+        """The type between two offsets."""
         text = self.text[begin:end]
         parsed = self.file.types.get(text)
         if parsed is None:
@@ -89,7 +89,8 @@ class NodeReader(Cursor):
         return parsed
 
     def untyped(self, node: Node | None = None) -> Type:
-        """What a value without a type is: a tensor, as in torch's own reader, unless it is a constant that shows what it is."""
+        """The type of a value without a declared type: a tensor, as for torch's own reader, or the type of a constant whose value shows
+        it."""
         if node is not None and node.kind == "prim::Constant":
             attribute = node.attributes.get("value")
             text = attribute.text if attribute is not None else "None"
@@ -99,7 +100,7 @@ class NodeReader(Cursor):
 
     # -- nodes
     def node(self, pos: int, at: int, lead: str) -> None:
-        """A node: its first line begins at `pos` and its text at `at`. An operand list may go on over lines."""
+        """Read a node: its first line begins at `pos` and its text at `at`. An operand list may span lines."""
         text = self.text
         declared: list[tuple[str, Type | None]] = []
         start = at
@@ -146,7 +147,7 @@ class NodeReader(Cursor):
         return declared, blanks(text, end + 1)
 
     def place(self, node: Node) -> None:
-        """Link a node behind the last one, and make its outputs visible."""
+        """Append a node to the current block, and make its outputs visible."""
         node.owner = self.block
         node.prev = self.before
         self.before.next = node
@@ -156,13 +157,13 @@ class NodeReader(Cursor):
             self.env[value.name] = value
 
     def hide(self, name: str, block: Block) -> None:
-        """`block` is about to define this name: a value of that name of a block around it comes back when the block ends."""
+        """Prepare for `block` defining this name: the value of the name in an outer block is visible again when the block ends."""
         outer = self.env.get(name)
         if outer is not None and outer.node.owner is not block and self.is_visible(outer):
             self.hidden.append((block, name, outer))
 
     def operation(self, at: int) -> tuple[Node, int]:
-        """`aten::add[alpha={1}](%a, %b)`: the node, and the offset behind it."""
+        """`aten::add[alpha={1}](%a, %b)`: the node, and the offset after it."""
         text = self.text
         if text.startswith("^", at):
             kind, attributes, end = self.python_op(at)
@@ -215,12 +216,12 @@ class NodeReader(Cursor):
         return kind, {**attributes, "scalars": Attribute(text[end + 1:close - 1])}, close
 
     def attributes(self, at: int) -> tuple[Mapping[str, Attribute], int]:
-        """`[alpha={1}, axis=0]`: the attributes, shared between equal texts, and the offset behind them."""
+        """`[alpha={1}, axis=0]`: the attributes, shared between equal texts, and the offset after them."""
         text = self.text
         try:
             try:
                 pairs, end = read_attributes(text, at + 1, line_end(text, at))
-            except AttributeSyntaxError:        # an unquoted string of 2018 may hold line ends
+            except AttributeSyntaxError:        # an unquoted string of 2018 may contain line ends
                 pairs, end = read_attributes(text, at + 1, min(len(text), at + lexer.FAR))
         except AttributeSyntaxError as error:
             stop = line_end(text, at)
@@ -242,7 +243,7 @@ class NodeReader(Cursor):
         return attributes, end + 1
 
     def operands(self, pos: int) -> tuple[tuple[Value, ...], int]:
-        """Values up to a `)`; gives the offset behind it."""
+        """Values up to a `)`; and the offset after it."""
         text = self.text
         values: list[Value] = []
         pos = filler(text, pos)
@@ -283,7 +284,8 @@ class NodeReader(Cursor):
                       code="E0104")
 
     def of_group(self, node: Node, base: str, place: int) -> Value:
-        """A result of a group of 2017-09, which is defined as `%18` and read as `%18.0`, `%18.1`, ...: there are as many as are read."""
+        """A result of a group of 2017-09, which is defined as `%18` and read as `%18.0`, `%18.1`, ...: it has as many results as are
+        read."""
         if len(node.outputs) == 1 and node.outputs[0].name == base:
             node.outputs[0].name = f"{base}.0"
             self.env[f"{base}.0"] = node.outputs[0]
@@ -294,7 +296,7 @@ class NodeReader(Cursor):
         return node.outputs[place]
 
     def literal_at(self, pos: int) -> re.Match[str] | None:
-        """The constant among the operands that begins at `pos`."""
+        """The constant that begins at `pos` among the operands."""
         text = self.text
         match = lexer.LITERAL.match(text, pos, pos + lexer.FAR)
         if match is not None and text.startswith((",", ")"), blanks(text, match.end())):
@@ -303,7 +305,7 @@ class NodeReader(Cursor):
         return bare if bare is not None and text.startswith((",", ")"), bare.end()) else match
 
     def literal(self, text: str, is_bare: bool = False) -> Value:
-        """A constant among the operands becomes a node, whose value has no name, in front of the user. is_bare: a string as it is."""
+        """Make a node for a constant among the operands, in front of the user; its value has no name. is_bare: the text is the string."""
         type = parse_type("string") if is_bare else literal_type(text)
         if is_bare:
             attribute = Attribute(text, text)
@@ -321,9 +323,9 @@ class NodeReader(Cursor):
         return node.outputs[0]
 
     def tail(self, pos: int, is_doubled: bool = False) -> tuple[int, str]:
-        """What stands behind the operands, without uses and `;`: offset of the next line, text.
+        """Read the text after the operands, without uses and `;`: returns the offset of the next line, and the text.
 
-        is_doubled: a second `)` was passed over.
+        is_doubled: a second `)` was skipped.
         """
         text = self.text
         end = line_end(text, pos)
@@ -353,7 +355,7 @@ class NodeReader(Cursor):
 
 
 def literal_type(text: str) -> Type:
-    """The type of a constant that is written among operands or has no type."""
+    """The type of a constant without a declared type, such as one among operands."""
     if text in ("True", "False"):
         return parse_type("bool")
     if text == "None":

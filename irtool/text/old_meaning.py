@@ -1,5 +1,5 @@
-"""What operators meant in 2018 and take or give otherwise since: conditions that were ints, devices that were lists of ints,
-operators that gave the elements of a list as so many results."""
+"""Operators that were different in 2018: conditions were ints, devices were lists of ints, the elements of a resulting list were several
+results."""
 from __future__ import annotations
 
 from irtool.ir.attribute import Attribute
@@ -15,7 +15,7 @@ CASTS = {"aten::Int": "aten::Bool", "prim::Int": "prim::Bool"}
 
 
 def modernize(graph: Graph) -> None:
-    """Bring a graph of 2018, whose kinds and types are already spelled as in 2019 or later, to what operators mean since."""
+    """Convert a graph of 2018, whose kinds and types are already spelled as in 2019 or later, to today's meaning of operators."""
     for node in list(graph.walk()):
         if node.owner is None:
             continue
@@ -32,7 +32,7 @@ def modernize(graph: Graph) -> None:
 
 
 def _compare(node: Node) -> None:
-    """Numbers compare to a bool; until 2018-09 it was an int."""
+    """Comparisons of numbers return a bool; until 2018-09 they returned an int."""
     if len(node.outputs) == 1 and node.outputs[0].type.key == INT.key:
         schema = schema_of(node)
         if schema is not None and len(schema.returns) == 1 and schema.returns[0].type.key == BOOL.key:
@@ -50,7 +50,7 @@ def _is_condition(node: Node, slot: int) -> bool:
 
 
 def _condition(graph: Graph, value: Value) -> None:
-    """An int that decides becomes a bool; where it also counts, the deciding uses get a bool of their own."""
+    """Make an int that is a condition a bool; if it is also used as a number, only its uses as a condition read the bool."""
     deciding = [use for use in value.uses if _is_condition(use.user, use.slot)]
     if not deciding:
         return
@@ -74,7 +74,7 @@ def _condition(graph: Graph, value: Value) -> None:
 
 
 def _name_device(graph: Graph, node: Node) -> None:
-    """`[0, -1]` where a device is expected is `cpu`."""
+    """Replace `[0, -1]` by `cpu`, where a device is expected."""
     slots = [slot for slot, value in enumerate(node.inputs) if _device(value) is not None]
     if not slots or schema_of(node) is not None:
         return
@@ -94,7 +94,7 @@ def _name_device(graph: Graph, node: Node) -> None:
 
 
 def _device(value: Value) -> str | None:
-    """The device that a constant list of two ints says."""
+    """The device of a constant list of two ints."""
     if value.node.kind not in CONSTANT_KINDS or not isinstance(value.type, ListType) or value.type.element.key != INT.key:
         return None
     attribute = value.node.attributes.get("value")

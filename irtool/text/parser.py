@@ -1,7 +1,7 @@
-"""Text -> IR: every dialect of the grammar, byte for byte, with diagnostics for what is not IR.
+"""Text -> IR: every dialect of the grammar, byte for byte, with diagnostics for text that is not IR.
 
-A file is free text and graphs in turn. `GraphFile` finds the graphs; a `Reader` reads one: canonical node lines through `fast.py`,
-everything else through `Reader.statement`, which also finds every mistake, reports it and goes on at the next line.
+A file alternates between free text and graphs. `GraphFile` finds the graphs; a `Reader` reads one: canonical node lines by `fast.py`,
+everything else by `Reader.statement`, which reports every mistake and continues at the next line.
 """
 from __future__ import annotations
 
@@ -30,17 +30,18 @@ if TYPE_CHECKING:
 def parse(text: str, filename: str | PathLike[str] | None = None) -> Module:
     """Read a file of IR, in any dialect. `str(parse(text)) == text`.
 
-    Raises ParseError with up to 20 diagnostics; Error for what is no text. Garbage collection pauses while the objects are made.
+    Raises ParseError with up to 20 diagnostics; Error for an argument that is no text. Garbage collection pauses while the objects are
+    made.
     """
     if not isinstance(text, str):
         raise Error(f"parse: expected text (str), got {type(text).__name__}{': decode it first' if isinstance(text, bytes) else ''}",
                     code="E0001")
-    with Building():        # nothing made here is garbage
+    with Building():        # reading makes no garbage
         return GraphFile(text, str(filename or "<string>")).read()
 
 
 class GraphFile(TextFile):
-    """One text: finds its graphs."""
+    """One text, in which graphs are found."""
 
     def read(self) -> Module:
         """The module. Raises ParseError."""
@@ -53,7 +54,7 @@ class GraphFile(TextFile):
                 break
             start = match.start("graph")
             if not text[match.start():start].strip():
-                start = match.start()       # blanks before it are part of the graph's text
+                start = match.start()       # blanks before the graph belong to its text
             reader, end, last = self.read_graph(start, line + text.count("\n", pos, start))
             free = self.take_tensors(reader.graph, take_name(reader.graph, text[pos:start]), line)
             self.check_free_text(pos, start, line)
@@ -107,18 +108,18 @@ class GraphFile(TextFile):
         return len(text), 1
 
     def check_free_text(self, start: int, end: int, line: int) -> None:
-        """Where a `return` stands outside a graph, the graph's header was misspelt."""
+        """Report a `return` outside of a graph: the header of its graph is misspelt."""
         match = lexer.STRAY_RESULT.search(self.text, start, end)
         if match is not None:
             self.report(Mistake("'return' outside a graph: expected 'graph(' before it", match.start(1), match.end(1), code="E0102"),
                         line + self.text.count("\n", start, match.start(1)))
 
     def read_graph(self, start: int, line: int) -> tuple[Reader, int, int]:
-        """The graph whose text begins at `start`, with its subgraphs; where its text ends, and the number of the line there."""
+        """The graph whose text begins at `start`, with its subgraphs; the end of its text, and the number of the line there."""
         dialect = detect(self.text, start, self.dialect)
         if dialect is not self.dialect:
             self.dialect = dialect
-            self.templates.clear()      # they and the types belong to one dialect, attributes to all
+            self.templates.clear()      # templates and their types belong to one dialect, attributes to all
             self.types.clear()
         reader = Reader(self, start, line, dialect, (start, None, None, ""), "")
         reader.read()
@@ -130,7 +131,8 @@ class GraphFile(TextFile):
         return reader, end, line
 
     def read_subgraphs(self, readers: list[Reader]) -> tuple[int, int]:
-        """The `with` sections behind a graph, each followed by those of its own nodes: owners are found by place, not by name."""
+        """Read the `with` sections after a graph, each followed by those of its own nodes. Their owners are found by position, not by
+        name."""
         text = self.text
         around = list(readers)
         pos, line = readers[0].pos, readers[0].line
@@ -169,7 +171,7 @@ class GraphFile(TextFile):
 
 
 def take_name(graph: Graph, free: str) -> str:
-    """The free text in front of a graph without the line that names it (`# graph df: of=f`), which goes into the graph."""
+    """The free text in front of a graph without the line that names it (`# graph df: of=f`), whose content is stored in the graph."""
     cut = free.rfind("\n", 0, -1) + 1
     match = lexer.NAME_LINE.match(free, cut) if free.startswith("# graph ", cut) else None
     if match is None:

@@ -1,7 +1,7 @@
 """IR -> text, in the dialect of each graph.
 
 One loop prints plain graphs with an f-string per number of operands (faster than any join); another, for graphs with a layout
-record and for the dialects of 2017, asks for every part whether the text it came from can be given back.
+record and for the dialects of 2017, prints the text that was read for every part that has not changed.
 """
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 STAGE = "---------------- stage {} ----------------"
 INPUT_STAGE = "-------- stage {} --------"
 PIECES = 1024
-"""So many short texts are joined at a time: their memory is used again at once, which costs less than fresh memory."""
+"""This many short texts are joined at a time: reusing their memory at once is faster than new memory."""
 
 
 class Text(list[str]):
-    """The text in the making: pieces, and before them what was joined already."""
+    """A text that is being made: the latest pieces, and the joined text before them."""
 
     __slots__ = ("joined",)
 
@@ -40,19 +40,19 @@ class Text(list[str]):
         self.clear()
 
     def end_line(self) -> None:
-        """Start a new line, if what there is does not end one."""
+        """Start a new line, unless the text ends with one."""
         if not (self or self.joined or ["\n"])[-1].endswith("\n"):
             self.append("\n")
 
     def whole(self) -> str:
-        """All of it."""
+        """The whole text."""
         self.fold()
         return "".join(self.joined)
 
 
 def module_text(module: Module) -> str:
-    """The text of a whole file. A parsed module that was not edited gives back what was read, byte for byte."""
-    with Paused():      # a million strings are made here and no cycle
+    """The text of a whole file. For a parsed module that was not changed, it is the text that was read, byte for byte."""
+    with Paused():      # a million strings are made here, and no cycle
         out = Text()
         after_graph = False
         for item in module.items:
@@ -69,7 +69,7 @@ def module_text(module: Module) -> str:
 
 
 def name_line(graph: Graph) -> str:
-    """`# graph df: of=f df_input_vjps=[0, 1]`, or nothing for a graph without a name."""
+    """`# graph df: of=f df_input_vjps=[0, 1]`; empty for a graph without a name."""
     if not graph.name and not graph.metadata:
         return ""
     text = f"# graph {graph.name or 'graph'}:{''.join(f' {key}={value}' for key, value in graph.metadata.items())}\n"
@@ -88,7 +88,7 @@ def graph_text(graph: Graph) -> str:
 
 
 def node_text(node: Node) -> str:
-    """One node with its blocks, not indented, without a final newline; a subgraph shows as `Subgraph=<Graph>`."""
+    """The text of a node with its blocks, not indented, without a final newline; a subgraph is `Subgraph=<Graph>`."""
     graph = node.graph
     printer = Printer(graph if graph is not None else Graph(), labels={})
     out = Text()
@@ -103,24 +103,24 @@ def _print_graph(graph: Graph, label: str, out: Text) -> None:
     printer.graph_into(label, out)
     for node, number in (printer.labels or {}).items():
         for name, subgraph in sorted(node.graphs.items(), key=lambda entry: entry[0] != "Subgraph"):
-            out.end_line()      # indented text may stop short of it
+            out.end_line()      # indented text may end without one
             _print_graph(subgraph, section_label(node, number, name), out)
 
 
 def section_label(node: Node, number: int, name: str) -> str:
-    """`with prim::FusionGroup_0 = `, and for a graph besides the one that the node runs `with prim::FusionGroup_0.ReverseSubgraph = `."""
+    """`with prim::FusionGroup_0 = `; for a graph that the node owns but does not run, `with prim::FusionGroup_0.ReverseSubgraph = `."""
     return f"with {node.kind}_{number}{'' if name == 'Subgraph' else f'.{name}'} = "
 
 
 def attributes_text(attributes: Mapping[str, Attribute], has_scalars: bool = False) -> str:
-    """`[alpha={1}, axis=0]`, without a Python op's scalars and the subgraph, which are written elsewhere; empty when there are none."""
+    """`[alpha={1}, axis=0]`, without subgraphs and a Python operator's scalars, which are printed elsewhere; empty if there are none."""
     parts = [f"{name}={attribute.text}" for name, attribute in attributes.items()
              if not (name == "scalars" and has_scalars or name == "Subgraph" and isinstance(attribute.value, Graph))]
     return f"[{', '.join(parts)}]" if parts else ""
 
 
 class Printer:
-    """Renders the parts of one graph."""
+    """Makes the texts of the parts of one graph."""
 
     __slots__ = ("graph", "dialect", "layout", "labels", "typed", "plain", "braces", "open", "uses", "stage", "attribute_texts")
 
@@ -129,10 +129,10 @@ class Printer:
         self.dialect = graph.dialect
         self.layout = graph.layout if isinstance(graph.layout, Layout) else None
         self.labels = labels
-        """Subgraph owners and their numbers, in text order; None until the first one is met."""
+        """Nodes that own subgraphs, and their numbers, in text order; None until the first one is printed."""
         self.typed = self.dialect.typed
         self.plain = not (self.layout or self.dialect.uses_lists or self.dialect.literal_operands or not self.typed)
-        """Does every line have its canonical form, and that of the usual kind?"""
+        """Has every line its canonical form, in one of the usual dialects?"""
         self.braces = self.dialect.braces
         self.open = " {\n" if self.braces else ":\n"
         self.uses: dict[Value, list[str]] | None = None
@@ -160,7 +160,7 @@ class Printer:
             out.append(self.result())
 
     def recorded(self, key: Node, text: str) -> str:
-        """The text of a part as the file had it, while the part still prints as it did when it was read; else `text`."""
+        """The text of a part as it was read, if the part still prints as it did then; else `text`."""
         entry = self.layout.entries.get(key) if self.layout is not None else None
         if entry is None:
             return text
@@ -186,12 +186,12 @@ class Printer:
         return "".join(parts)
 
     def result(self) -> str:
-        """`  return (%a)` and what closes the graph."""
+        """`  return (%a)` and the end of the graph."""
         refs = self.refs(self.graph.outputs)
         return f"  return ({refs}){';' if self.dialect.semicolons else ''}\n" + ("}\n" if self.dialect.braces else "")
 
     def listed(self, node: Node) -> str:
-        """`%21 = Linear %20, %1`: a line of the listings of early 2017."""
+        """The line of a node in a listing of early 2017: `%21 = Linear %20, %1`."""
         refs = self.refs(node.inputs)
         if node is self.graph.block.return_node:
             return f"Ret {refs}\n" if refs else "Ret\n"
@@ -208,7 +208,7 @@ class Printer:
         known = self.attribute_texts
         end = block.return_node
         node = end.next
-        while True:     # CPython 3.11 warms code up at unconditional jumps only: `while node is not end` ran at half the speed
+        while True:     # CPython 3.11 optimises loops at unconditional jumps only: `while node is not end` ran at half the speed
             for _ in repeat(None, PIECES):
                 if node is end:
                     return
@@ -249,7 +249,7 @@ class Printer:
             out.fold()
 
     def op_with_attributes(self, node: Node) -> str:
-        """Kind, attributes and scalars of a node that has attributes; the text of shared attributes is made once."""
+        """Kind, attributes and scalars of a node with attributes; the text of shared attributes is made once."""
         attributes = node.attributes
         if "scalars" in attributes or "Subgraph" in attributes:
             return self.op(node)
@@ -257,7 +257,7 @@ class Printer:
         return node.kind + text
 
     def nodes_recorded(self, block: Block, level: int, out: Text) -> None:
-        """The nodes of a block, each with what was recorded for it."""
+        """The nodes of a block, each with its recorded text."""
         indent = "  " * level
         skip_literals = self.dialect.literal_operands
         for node in block:
@@ -297,13 +297,13 @@ class Printer:
         return f"{'  ' * (level + 1)}block{number}({shown}){self.open}"
 
     def block_result(self, block: Block, level: int) -> str:
-        """`      -> (%a)` and what closes the block."""
+        """`      -> (%a)` and the end of the block."""
         indent = "  " * (level + 1)
         text = f"{indent}  -> ({self.refs(block.return_node.inputs)})\n"
         return f"{text}{indent}}}\n" if self.dialect.braces else text
 
     def mark_stage(self, node: Node, out: Text) -> None:
-        """The line between two stages, before the first node of the later one."""
+        """Print the line between two stages, before the first node of the later one."""
         stages = self.layout.stages if self.layout is not None else None
         if stages:
             while self.stage < stages.get(node, 0):
@@ -311,7 +311,7 @@ class Printer:
                 out.append(f"  {STAGE.format(self.stage)}\n")
 
     def line(self, node: Node, indent: str) -> str:
-        """One node's line in canonical form."""
+        """The line of a node in canonical form."""
         uses = end = ""
         group = self.layout.groups.get(node, "") if self.layout is not None else ""
         if self.dialect.uses_lists:
@@ -321,7 +321,7 @@ class Printer:
         return f"{indent}{outputs} = {self.op(node)}({self.refs(node.inputs)}){uses}{node.tail}{end}\n"
 
     def op(self, node: Node) -> str:
-        """Kind with subgraph number, attributes and scalars: what stands before the operands."""
+        """Kind with subgraph number, attributes and scalars: the text before the operands."""
         attributes = node.attributes
         if not attributes:
             return node.kind
@@ -342,7 +342,7 @@ class Printer:
         return text
 
     def has_scalars(self, node: Node) -> bool:
-        """Are scalars written apart from the attributes: those of a Python op, and of any op of 2017?"""
+        """Are scalars printed separately from the attributes, as for Python operators, and for all operators of 2017?"""
         return node.kind.startswith("^") or not self.typed
 
     def declared(self, value: Value) -> str:
@@ -357,12 +357,12 @@ class Printer:
 
 
 def is_literal(node: Node) -> bool:
-    """Is this a constant that stands among its user's operands (dialects with `literal_operands`)?"""
+    """Is the value a constant that is printed among its user's operands (dialects with `literal_operands`)?"""
     return node.kind == "prim::Constant" and len(node.outputs) == 1 and not node.outputs[0].name
 
 
 def number_subgraphs(graph: Graph) -> dict[Node, int]:
-    """The nodes that own a graph, in text order, with their numbers: what stands behind `_` in `prim::FusionGroup_0`."""
+    """The nodes that own a graph, in text order, with the numbers printed after `_` in `prim::FusionGroup_0`."""
     numbers: dict[Node, int] = {}
     blocks = [iter(graph.block)]
     while blocks:

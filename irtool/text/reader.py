@@ -1,4 +1,4 @@
-"""Reading one graph: header, blocks, statements, stages; mistakes are reported and reading goes on at the next line."""
+"""The reader of one graph: header, blocks, statements, stages. Mistakes are reported, and reading continues at the next line."""
 from __future__ import annotations
 
 import re
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from irtool.ir.dialect import Dialect
 
 MOST_STAGES = 1000
-"""Larger stage numbers are a mistake: the printer writes a line for every stage on the way."""
+"""Larger stage numbers are a mistake, since the printer writes a line for every stage up to the number."""
 
 
 class Reader(NodeReader):
@@ -27,12 +27,13 @@ class Reader(NodeReader):
     def __init__(self, file: TextFile, pos: int, line: int, dialect: Dialect, label: tuple[int, Reader | None, Node | None, str],
                  lead: str) -> None:
         self.label = label
-        """Where the header begins; for a subgraph also who reads the graph around it, the node that owns it, and as which attribute."""
+        """The position of the header; for a subgraph also the reader of the surrounding graph, the node that owns the subgraph, and the
+        name of its attribute."""
         super().__init__(file, dialect)
         self.begin(pos, line, lead)
 
     def begin(self, pos: int, line: int, lead: str = "") -> None:
-        """Start at `pos`, with nothing read yet."""
+        """Start at `pos`, before the first line."""
         super().begin(pos, line, lead)
         self.done = False
         self.stages: list[tuple[Node, int]] = []
@@ -57,7 +58,8 @@ class Reader(NodeReader):
             self.check_blocks()
 
     def check_blocks(self) -> None:
-        """Every If and Loop has a block. That an If has two is for the verifier: torch's own tests print some with one erased."""
+        """Check that every If and Loop has a block. The verifier checks that an If has two: torch's own tests print some from which one
+        was erased."""
         from irtool.ir.verify import diagnostic_at
 
         for node in self.graph.walk():
@@ -66,7 +68,7 @@ class Reader(NodeReader):
                 self.file.problems.append(diagnostic_at(self.file.source, node, f"{node.kind} has {blocks}, found none"))
 
     def names_are_good(self) -> bool:
-        """Are all names what the general reader takes for names? The fast path does not look at single characters."""
+        """Are all names legal for the general reader? The fast reader does not check single characters."""
         names = "".join(self.env)
         if any(mark in names for mark in lexer.NO_NAME):
             return False
@@ -88,7 +90,7 @@ class Reader(NodeReader):
             self.done = True
 
     def skip_header(self) -> None:
-        """Go to the line after a header that could not be read."""
+        """Go to the line after a header that cannot be read."""
         text = self.text
         end = self.pos
         while end < len(text):
@@ -101,7 +103,7 @@ class Reader(NodeReader):
         self.move(end)
 
     def salvage(self, line: str) -> None:
-        """Define the names on a line that could not be read, so that their uses are not reported too."""
+        """Define the names on a line that cannot be read, so that their uses are not reported too."""
         for match in lexer.NAME.finditer(line.partition("=")[0]):
             if match[1] not in self.env:
                 node = Node(PARAM)
@@ -126,7 +128,7 @@ class Reader(NodeReader):
         self.move(end)
 
     def params(self, pos: int, block: Block) -> int:
-        """Inputs up to their `)`; gives the offset behind it."""
+        """Inputs up to their `)`; and the offset after it."""
         values: list[Value] = []
         try:
             return self.read_params(pos, block, values)
@@ -165,7 +167,7 @@ class Reader(NodeReader):
                 raise expected("',' or ')'" if type is not None else "':' and a type, ',' or ')'", text, pos)
 
     def stage_number(self, at: int) -> tuple[int, int]:
-        """`-------- stage 1 --------`: the number, and the offset behind it."""
+        """`-------- stage 1 --------`: the number, and the offset after it."""
         match = lexer.STAGE_MARK.match(self.text, at)
         if match is None or len(match[1]) > 4 or int(match[1]) > MOST_STAGES:
             raise Mistake(f"expected '-------- stage N --------' with N up to {MOST_STAGES}", at, lexer.word_end(self.text, at))
@@ -173,10 +175,10 @@ class Reader(NodeReader):
 
     # -- statements
     def statement(self) -> bool:
-        """Read one statement, with the blank lines and comments before it, from the beginning of a line. Is there more to read?"""
+        """Read one statement, with the blank lines and comments before it, from the beginning of a line. Returns whether there are more."""
         try:
             self.one_statement()
-            while self.lead and not self.done:      # a line that is kept with the statement after it
+            while self.lead and not self.done:      # a line that is stored with the statement after it
                 self.one_statement()
         except Mistake as mistake:
             start = self.pos
@@ -227,7 +229,7 @@ class Reader(NodeReader):
             self.done = True
 
     def unfinished(self, at: int) -> NoReturn:
-        """The text ends inside the graph."""
+        """Report that the text ends inside the graph."""
         end = len(self.text[:at].rstrip())
         self.done = True
         self.pos = self.text.rfind("\n", 0, end) + 1
@@ -238,7 +240,7 @@ class Reader(NodeReader):
         raise Mistake(f"the text ends inside {where}", end, code="E0109")
 
     def stray_brace(self, pos: int, at: int, lead: str) -> None:
-        """A `}` where none is expected; kept where the documentation forgot to take it out."""
+        """A `}` where none is expected, which is kept: the documentation has some by mistake."""
         if self.braces or not self.before.blocks:
             raise Mistake("'}' without a block or graph to close", at, code="E0111")
         end = self.rest_of_line(at + 1, "'}'")
@@ -283,7 +285,7 @@ class Reader(NodeReader):
         self.move(end)
 
     def rest_of_line(self, pos: int, what: str) -> int:
-        """Nothing but a comment may follow on the line; gives the offset of the next line."""
+        """Check that only a comment follows on the line; returns the offset of the next line."""
         text = self.text
         pos = blanks(text, pos)
         if pos < len(text) and text[pos] not in "\n#":
@@ -291,7 +293,7 @@ class Reader(NodeReader):
         return line_end(text, pos)
 
     def block_result(self, pos: int, at: int, lead: str) -> None:
-        """`      -> (%a)`, and the `}` after it where there is one."""
+        """`      -> (%a)`, and the `}` after it if there is one."""
         text = self.text
         if not self.stack:
             raise Mistake("'->' outside a block; a graph ends with 'return (...)'", at - 2, at, code="E0111")
@@ -307,7 +309,7 @@ class Reader(NodeReader):
                 if not text.startswith("}", close):
                     raise expected("'}' after '-> (...)'", text, close)
                 end = self.rest_of_line(close + 1, "'}'")
-        except Mistake as caught:       # the block ends here all the same
+        except Mistake as caught:       # the block ends here in spite of the mistake
             mistake, values, end = caught, (), line_end(text, at)
         if mistake is not None:
             self.report(mistake)
@@ -323,7 +325,7 @@ class Reader(NodeReader):
         text = self.text
         if self.stack:
             self.report(Mistake("'return' inside a block: expected '-> (...)'", at, after - 1, code="E0111"))
-            if at - pos > 2:        # meant for the block
+            if at - pos > 2:        # it belongs to the block
                 self.close_block((), self.line)
             else:
                 self.done = True
@@ -355,7 +357,7 @@ class Reader(NodeReader):
 
     # -- the layout
     def finish(self) -> None:
-        """Record what differs from the canonical text, now that the graph is complete."""
+        """Record the parts that are not canonical, after the graph is complete."""
         graph, printer, text = self.graph, self.printer, self.text
         printer.labels = number_subgraphs(graph) if self.owns_subgraphs else {}
         printer.layout = self.layout
@@ -387,18 +389,18 @@ class Reader(NodeReader):
             graph.layout = self.layout
 
     def label_text(self) -> str:
-        """What stands before `graph(`: `with prim::FusionGroup_0 = `."""
+        """The text before `graph(`: `with prim::FusionGroup_0 = `."""
         _, around, owner, name = self.label
         if around is None or owner is None or around.printer.labels is None:
             return ""
         return section_label(owner, around.printer.labels.get(owner, 0), name)
 
     def mark_stages(self) -> None:
-        """Say for each node behind the first stage marker which stage it belongs to."""
+        """Record the stage of each node after the first stage marker."""
         if self.stages:
             starts = dict(self.stages)
             end = self.graph.block.return_node
-            stage = starts.get(end, 0)      # a marker before the first node: the return node closes the circle
+            stage = starts.get(end, 0)      # a marker before the first node, whose predecessor is the return node
             node = end
             while True:
                 node = node.next

@@ -1,4 +1,4 @@
-"""Printed IR with other types: short ones (`f32[4,8]`) or none, for a reader. Such text cannot be read again."""
+"""Printed IR with short types (`f32[4,8]`), or without types, for readers. Such text cannot be parsed again."""
 from __future__ import annotations
 
 import re
@@ -8,11 +8,11 @@ from irtool.ir.short_types import short_type
 from irtool.ir.type_parser import TypeSyntaxError, read_type
 
 DECLARED = re.compile(r'"(?:[^"\\\n]|\\.)*"|#[^\n]*|(?<!\w)(%(?:[^\s,():=;%\[\]{}"#]|::)+) : ')
-"""A value in front of its type; strings and comments are met first, and stay as they are."""
+"""A value and its type; strings and comments match as a whole, so that they stay unchanged."""
 
 
 def with_types(text: str, form: str) -> str:
-    """Lines of IR, or of a diff of IR, with the types of values as `form` says: short, full or none."""
+    """Lines of IR, or of a diff of IR, with the types of values in this form: short, full or none."""
     if form == "full":
         return text
     parts = []
@@ -24,14 +24,14 @@ def with_types(text: str, form: str) -> str:
             try:
                 type, end = read_type(text, end)
                 parts.append(f" : {short_type(type)}" if form == "short" else "")
-            except TypeSyntaxError:     # a text that shows only a part of it
+            except TypeSyntaxError:     # the text shows only a part of the type
                 parts.append(" : ")
         done = end
     return "".join([*parts, text[done:]])
 
 
 def diff_with_types(lines: Iterable[str], form: str) -> list[str]:
-    """The same for a unified diff; lines that would be both removed and added, since only their types differ, have longer types."""
+    """The same for a unified diff. Lines that differ only in their types keep longer types, so that the difference shows."""
     whole = list(lines)
     if form == "full":
         return whole

@@ -1,4 +1,4 @@
-"""A graph's text without the layout it was read with: canonical form, numbers of values, names used once, comments."""
+"""A graph's text in canonical form: without the layout that was read, with renumbered values, unique names, and comments."""
 from __future__ import annotations
 
 from irtool.ir.dialect import Dialect
@@ -7,9 +7,9 @@ from irtool.text.layout import Layout
 
 
 def tidy(graph: Graph) -> None:
-    """Forget how the text was laid out, but for comments, blank lines between statements and stages: it prints canonically.
+    """Discard how the text was laid out, but for comments, blank lines between statements and stages, so that the graph prints canonically.
 
-    What is written by hand may use a name twice; with types it must not.
+    Text written by hand may define a name twice; text with types may not.
     """
     graphs = [graph]
     while graphs:
@@ -25,7 +25,7 @@ def owned_graphs(graph: Graph) -> list[Graph]:
 
 
 def renumber(graph: Graph) -> bool:
-    """Unnamed values become 0, 1, ... in order of definition; given names stay. Subgraphs too. Did any change?"""
+    """Name values with numbers 0, 1, ... in order of definition, also in subgraphs; other names stay. Returns whether any name changed."""
     changed = False
     graphs = [graph]
     while graphs:
@@ -42,7 +42,7 @@ def renumber(graph: Graph) -> bool:
 
 
 def name_apart(graph: Graph, target: Dialect) -> None:
-    """Constants that stood among the operands become nodes like others; a name used twice by hand becomes two."""
+    """Make constants among operands nodes like others, and names that were defined twice by hand unique."""
     known: set[str] = set()
     for value in graph.values():
         if not value.name:
@@ -55,7 +55,7 @@ def name_apart(graph: Graph, target: Dialect) -> None:
 
 
 def keep_comments(graph: Graph) -> None:
-    """Of how the text looked, comments and blank lines stay, and stages where the dialect has them."""
+    """Keep only comments and blank lines of the layout, and stages if the dialect has them."""
     layout = graph.layout
     if not isinstance(layout, Layout):
         return

@@ -1,4 +1,4 @@
-"""Lists of uses of 2017: `%4 = tanh(%3), uses = [[%20.i0]];` says who reads %4, and as which operand."""
+"""Lists of uses of 2017: `%4 = tanh(%3), uses = [[%20.i0]];` names the nodes that read %4, and the position of the operand."""
 from __future__ import annotations
 
 import re
@@ -10,17 +10,17 @@ if TYPE_CHECKING:
     from irtool.ir.graph import Graph, Node, Value
 
 FLAT = re.compile(r", uses = \[%")
-"""Without brackets around the uses of each result, where there is one."""
+"""Without brackets around the uses of each result, if there is only one."""
 
 USE = re.compile(r"%([^\s\[\]%,]+)\.i(\d+)")
 LIST = re.compile(r", uses = \[([^#;]*)\]")
 
 
 def collect_uses(graph: Graph) -> dict[Value, list[str]]:
-    """For each value, its uses as the dialects of 2017 wrote them: `%20.i0`, the user's id and the operand's position.
+    """For each value, its uses in the form of 2017: `%20.i0`, the user's id and the operand's position.
 
-    A node's id is that of its only output, the number before the dot (`%4.1`), or one less than its first output's; the return
-    node's is 0.
+    A node's id is that of its only output, the number before the dot (`%4.1`), or one less than that of its first output; the return node's
+    is 0.
     """
     uses: dict[Value, list[str]] = {}
     for node in graph.walk():
@@ -33,7 +33,7 @@ def collect_uses(graph: Graph) -> dict[Value, list[str]]:
 
 
 def node_id(node: Node) -> str:
-    """The number that a `uses` list calls this node by."""
+    """The number of this node in `uses` lists."""
     if not node.outputs:
         return "0"
     name = node.outputs[0].name
@@ -46,7 +46,7 @@ def node_id(node: Node) -> str:
 
 
 def uses_text(node: Node, uses: dict[Value, list[str]], is_flat: bool, is_group: bool) -> str:
-    """`, uses = [[%20.i0], []]`; of a group the results that are read, `, uses = [%18.0.i0, %18.3.i0]`."""
+    """`, uses = [[%20.i0], []]`; for a group, the results that are read: `, uses = [%18.0.i0, %18.3.i0]`."""
     if is_group:
         return f", uses = [{', '.join([f'%{value.name}.i0' for value in node.outputs if value in uses])}]"
     lists = [", ".join(uses.get(value, ())) for value in node.outputs]
@@ -56,9 +56,9 @@ def uses_text(node: Node, uses: dict[Value, list[str]], is_flat: bool, is_group:
 
 
 def wrong_uses(graph: Graph, lines: list[tuple[Node, str]], groups: Container[Node]) -> Iterator[tuple[Node, str]]:
-    """Nodes whose lists of uses are not so, and why. lines: nodes with their texts.
+    """Nodes with wrong lists of uses, and what is wrong. lines: nodes with their texts.
 
-    Operands must agree; a user may be called by a number of its own, which no value has.
+    Operands must agree; the id of a user may be a number that no value has.
     """
     uses = collect_uses(graph)
     names = {value.name for value in graph.values()}
