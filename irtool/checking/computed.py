@@ -19,7 +19,7 @@ Named = list[tuple[str, Any]]
 
 
 def results_of(graph: Graph, inputs: Sequence[Any], seed: int = 0) -> Named:
-    """The outputs, then the inputs as they are after the run, leaf by leaf. Raises the errors of the run."""
+    """The outputs, then the inputs after the run, leaf by leaf. Raises the errors of the run."""
     values = copied([accept(value, declared) for value, declared in zip(inputs, graph.inputs, strict=True)])
     before = list(values)
     with np.errstate(all="ignore"), seeded(seed):

@@ -1,8 +1,8 @@
-"""A smaller graph that still shows a fault: nodes, blocks, outputs, inputs and sizes go as long as a test says that it is there.
+"""A smaller graph that still shows a fault: parts and sizes are removed or reduced as long as a test still sees the fault.
 
     smaller = reduced(module.graph(), lambda graph: fails(graph))           # the test gets copies that verify
 
-Source: delta debugging, Zeller and Hildebrandt, IEEE TSE 28(2), 2002, on nodes in groups, halves of them first; then one by one.
+Source: delta debugging, Zeller and Hildebrandt, IEEE TSE 28(2), 2002, on groups of nodes, first halves; then on single nodes.
 """
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Reduction:
         self.tried: set[str] = set()
 
     def run(self) -> Graph:
-        """Reduce until nothing more can go."""
+        """Reduce until no smaller graph shows the fault."""
         for _ in range(MAX_ROUNDS):
             before = str(self.best)
             self.outputs()
@@ -46,7 +46,7 @@ class Reduction:
         return self.best
 
     def attempt(self, edit: Edit) -> bool:
-        """Apply an edit to a copy; keep that where it verifies and still shows the fault."""
+        """Apply an edit to a copy; keep the copy if it is valid and still shows the fault."""
         graph = clone_graph(self.best)
         if not edit(graph):
             return False
@@ -67,7 +67,7 @@ class Reduction:
         return True
 
     def outputs(self) -> None:
-        """One output alone; then as few as possible."""
+        """Try one output alone; then as few as possible."""
         for index in range(len(self.best.outputs)):
             if self.attempt(lambda graph, index=index: only_output(graph, index)):      # type: ignore[misc]
                 return
@@ -75,7 +75,7 @@ class Reduction:
             self.attempt(lambda graph, index=index: without_output(graph, index))       # type: ignore[misc]
 
     def groups(self) -> None:
-        """Top-level nodes by halves, quarters and so on: their results become inputs."""
+        """Remove top-level nodes by halves, quarters and so on: their results become inputs."""
         size = max(len(self.best.nodes) // 2, 1)
         while size >= 1:
             start = 0
@@ -87,7 +87,7 @@ class Reduction:
             size //= 2
 
     def each(self, edits: Callable[[Graph], Iterator[Edit]]) -> None:
-        """Edits one after the other, until none of them holds."""
+        """Try edits one after the other, until none succeeds."""
         index = 0
         while True:
             edit = next((each for place, each in enumerate(edits(self.best)) if place == index), None)
@@ -98,7 +98,7 @@ class Reduction:
 
 
 def only_output(graph: Graph, index: int) -> bool:
-    """Give one output alone."""
+    """Keep only one output."""
     if len(graph.outputs) < 2:
         return False
     graph.block.set_outputs([graph.outputs[index]])
@@ -106,7 +106,7 @@ def only_output(graph: Graph, index: int) -> bool:
 
 
 def without_output(graph: Graph, index: int) -> bool:
-    """Give one output less."""
+    """Remove one output."""
     if len(graph.outputs) < 2 or index >= len(graph.outputs):
         return False
     graph.block.remove_output(index)
@@ -114,7 +114,7 @@ def without_output(graph: Graph, index: int) -> bool:
 
 
 def promoted(graph: Graph, nodes: list[Node]) -> bool:
-    """Make what nodes of the graph's own block compute inputs of the graph, constants apart."""
+    """Make the results of nodes of the graph's own block inputs of the graph, except constants."""
     nodes = [node for node in nodes if node.kind != "prim::Constant"]
     for node in reversed(nodes):
         for value in node.outputs:
@@ -125,12 +125,12 @@ def promoted(graph: Graph, nodes: list[Node]) -> bool:
 
 
 def at(graph: Graph, index: int) -> Node:
-    """The index-th of all nodes, nested ones included."""
+    """The node with this index among all nodes, nested ones included."""
     return next(node for place, node in enumerate(graph.walk()) if place == index)
 
 
 def blocks(graph: Graph) -> Iterator[Edit]:
-    """A branch in place of an If; the operands of a loop in place of its results."""
+    """Edits that replace an If by a branch, or the results of a loop by its operands."""
     for index, node in enumerate(graph.walk()):
         if node.kind == "prim::If":
             for side in range(len(node.blocks)):
@@ -140,7 +140,7 @@ def blocks(graph: Graph) -> Iterator[Edit]:
 
 
 def opened(graph: Graph, node: Node, side: int) -> bool:
-    """Put a branch in the place of its If."""
+    """Replace an If by one of its branches."""
     for value, result in zip(node.outputs, inline_block(node.blocks[side], node), strict=True):
         value.replace_all_uses_with(result)
     node.destroy()
@@ -148,7 +148,7 @@ def opened(graph: Graph, node: Node, side: int) -> bool:
 
 
 def skipped_loop(node: Node) -> bool:
-    """Put what a loop takes in the place of what it gives."""
+    """Replace the results of a loop by its initial values."""
     for value, first in zip(node.outputs, node.inputs[2:], strict=True):
         value.replace_all_uses_with(first)
     node.destroy()
@@ -156,7 +156,7 @@ def skipped_loop(node: Node) -> bool:
 
 
 def bypasses(graph: Graph) -> Iterator[Edit]:
-    """An operand in place of a result of the same type."""
+    """Edits that replace a result by an operand of the same type."""
     for index, node in enumerate(graph.walk()):
         if node.blocks or not node.outputs:
             continue
@@ -166,12 +166,12 @@ def bypasses(graph: Graph) -> Iterator[Edit]:
 
 
 def kind_of(type: Type) -> object:
-    """Types that may stand for one another: any two of tensors, else equal ones."""
+    """A key of a type: types with equal keys may replace each other, as any two tensor types may."""
     return TensorType if isinstance(type, TensorType) else type.key
 
 
 def bypassed(node: Node, place: int) -> bool:
-    """Put an operand in the place of the first result."""
+    """Replace the first result by an operand."""
     if len(node.outputs) > 1 and any(value.has_uses for value in node.outputs[1:]):
         return False
     node.output.replace_all_uses_with(node.inputs[place]) if len(node.outputs) == 1 else node.outputs[0].replace_all_uses_with(
@@ -181,13 +181,13 @@ def bypassed(node: Node, place: int) -> bool:
 
 
 def promotions(graph: Graph) -> Iterator[Edit]:
-    """Results of single nodes as inputs."""
+    """Edits that make the results of a single node inputs."""
     for index in range(len(graph.nodes)):
         yield lambda graph, index=index: promoted(graph, graph.nodes[index:index + 1])      # type: ignore[misc]
 
 
 def unused_inputs(graph: Graph) -> Iterator[Edit]:
-    """Inputs that nobody reads, and inputs that another one of the same type can stand for."""
+    """Edits that remove an unused input, or replace an input by another one of the same type."""
     for index, value in enumerate(graph.inputs):
         if not value.has_uses:
             yield lambda graph, index=index: graph.block.remove_input(index) is None        # type: ignore[misc]
@@ -199,14 +199,14 @@ def unused_inputs(graph: Graph) -> Iterator[Edit]:
 
 
 def merged(graph: Graph, index: int, other: int) -> bool:
-    """One input in place of another."""
+    """Replace one input by another."""
     graph.inputs[index].replace_all_uses_with(graph.inputs[other])
     graph.block.remove_input(index)
     return True
 
 
 def smaller_sizes(graph: Graph) -> Iterator[Edit]:
-    """A size of the inputs, wherever it stands in types, as 2, then 1."""
+    """Edits that set a size of the inputs to 2, then 1, in all types."""
     sizes = sorted({size for value in graph.values() if isinstance(value.type, TensorType) for size in value.type.shape or ()
                     if size is not None and size > 1}, reverse=True)
     for size in sizes:
@@ -216,7 +216,7 @@ def smaller_sizes(graph: Graph) -> Iterator[Edit]:
 
 
 def resized(graph: Graph, size: int, less: int) -> bool:
-    """Replace a size in all types; strides go."""
+    """Replace a size in all types; strides are removed."""
     for value in list(graph.values()):
         type = value.type
         if isinstance(type, TensorType) and type.shape is not None and size in type.shape:

@@ -52,7 +52,7 @@ class Baseline:
 class Validation(Observer):
     """Compares the results of graphs after each pass with those before it. not_run: name of a graph that was not compared -> the reason.
 
-    inputs: of the only graph; None: made from the types, with corner values. rtol, atol: as for `irtool.testing.closeness`; None: by dtype.
+    inputs: of the only graph; None: made from the types, with corner values. rtol, atol: as in `irtool.testing.closeness`; None: by dtype.
     gradients: compare gradient pairs, too.
     """
 

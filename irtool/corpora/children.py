@@ -1,4 +1,4 @@
-"""Processes that stay warm and take one case after another. A case that crashes or hangs costs its process, which is replaced.
+"""Processes that run one case after another without being started anew. If a case crashes or hangs, its process is replaced.
 
 Each thread that calls `isolated` has a process for itself; on a cluster these are the threads of the workers.
 """
@@ -18,17 +18,17 @@ from time import perf_counter
 from typing import Any
 
 MOST = 1000
-"""Cases per process: what it caches about graphs would grow without end."""
+"""The number of cases per process, whose caches of facts about graphs would otherwise grow without limit."""
 SINGLE_THREADED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""Variables that keep the processes from taking each other's cores; the user's values stay."""
+"""Variables that keep the processes from using each other's cores; values that the user set stay."""
 SERVE = "from irtool.corpora.children import serve; serve()"
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a process is to do: `function(words)`, which gives an exit code and what was printed as messages.
+    """A request to a process: `function(words)`, which returns an exit code, and whose messages are captured.
 
-    timeout: in seconds. folder: where relative paths begin.
+    timeout: in seconds. folder: that of relative paths.
     """
 
     function: Callable[[tuple[str, ...]], tuple[int, str]]
@@ -39,7 +39,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """How it ended: `status` is ok, failed, crashed, timeout or lost; `code` the exit code, None if there is none."""
+    """The result: `status` is ok, failed, crashed, timeout or lost; `code` the exit code, None if there is none."""
 
     status: str
     code: int | None
@@ -48,7 +48,7 @@ class Answer:
 
 
 class Child:
-    """A process of its own, ready for requests."""
+    """A process that answers requests."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
@@ -60,7 +60,7 @@ class Child:
                                         stderr=self.errors, cwd=folder, env=environment, start_new_session=True)
         with _lock:
             _children.add(self)
-        self.read()             # imports take a while, which no case is charged with
+        self.read()             # imports take a while, which is not part of a case's time
 
     def read(self) -> Any:
         """The next object that the process sends. Raises EOFError if it has ended."""
@@ -71,7 +71,7 @@ class Child:
             raise EOFError from error
 
     def ask(self, request: Request) -> Answer:
-        """Run a case. Its crash, or its end by the clock, is an answer too."""
+        """Run a case. If the process crashes, or the time is over, that is the answer."""
         self.cases += 1
         is_late = threading.Event()
 
@@ -98,12 +98,12 @@ class Child:
             clock.cancel()
 
     def last_words(self) -> str:
-        """The end of what the process wrote to standard error: a fault in C leaves the Python stack there."""
+        """The end of the process's standard error: after a fault in C, it has the Python stack."""
         self.errors.seek(0)
         return "\n".join(self.errors.read().decode(errors="replace").strip().split("\n")[:12])
 
     def kill(self) -> None:
-        """End the process, and what it has started."""
+        """End the process and its child processes."""
         with _lock:
             _children.discard(self)
         if self.process.poll() is None:
@@ -120,7 +120,8 @@ _mine = threading.local()
 
 
 def isolated(request: Request) -> Answer:
-    """Run a case in this thread's process. A function without a closure, so it pickles: a cluster calls it where the case is to run."""
+    """Run a case in this thread's process. A function without a closure, so that it pickles: a cluster calls it on the machine that runs
+    the case."""
     child: Child | None = getattr(_mine, "child", None)
     if child is not None and (child.process.poll() is not None or child.folder != request.folder or child.cases >= MOST):
         child.kill()
@@ -134,13 +135,13 @@ def isolated(request: Request) -> Answer:
 
 
 def end_all() -> None:
-    """End the processes of all threads, whatever they do."""
+    """End the processes of all threads, even those that run a case."""
     for child in list(_children):
         child.kill()
 
 
 def ended(status: int) -> str:
-    """How a process ended, in words."""
+    """How a process ended, for messages."""
     if status >= 0:
         return f"the process ended with status {status}"
     try:
@@ -149,12 +150,12 @@ def ended(status: int) -> str:
         return f"the process ended by signal {-status}"
 
 
-# -- inside the process
+# Answer requests until standard input ends, also because the parent has died. Output of C code does not mix with pickles.
 def serve() -> None:
     """Answer requests until standard input ends, which it also does if whoever asks has died. Prints of C code reach no pickle."""
     import faulthandler
 
-    import irtool.execute.executor  # noqa: F401  # which takes long, and is not on the clock of the first case
+    import irtool.execute.executor  # noqa: F401  # takes long, and must not be part of the first case's time
 
     faulthandler.enable()
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
@@ -168,7 +169,7 @@ def serve() -> None:
             while True:
                 queue.put(pickle.load(requests))
         except EOFError:
-            os._exit(0)         # a case may be running: nobody waits for it
+            os._exit(0)         # ends the process even if a case is running
     threading.Thread(target=listen, daemon=True).start()
     answer: object = "ready"
     while True:

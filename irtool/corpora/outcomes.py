@@ -1,4 +1,5 @@
-"""Cases in, rows out: on processes of this machine or on a Dask cluster; what has ended is noted in a file, and not run again."""
+"""Runs of many cases, on processes of this machine or on a Dask cluster, with a row per case; a file records finished cases, which a
+resumed run skips."""
 from __future__ import annotations
 
 import json
@@ -18,16 +19,16 @@ from irtool.corpora.selection import Case
 from irtool.ir.errors import Error
 
 AHEAD = 1000
-"""Cases that are handed out before others have ended."""
+"""The number of cases that are submitted before others have ended."""
 WORDS = {"ok": "ok", "failed": "failed", "crashed": "crashed", "timeout": "took too long", "lost": "lost"}
-"""What the summary calls each status."""
+"""Status -> its word in the summary."""
 
 Submit = Callable[[Callable[[Request], Answer], Request], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """How a case ended."""
+    """The result of a case."""
 
     name: str
     status: str
@@ -39,7 +40,7 @@ class Row:
 
 @contextmanager
 def on_this_machine(jobs: int) -> Iterator[Submit]:
-    """As many processes as jobs."""
+    """Runs cases in as many processes as jobs."""
     pool = ThreadPoolExecutor(jobs)
     running = set()
 
@@ -59,7 +60,8 @@ def on_this_machine(jobs: int) -> Iterator[Submit]:
 
 @contextmanager
 def on_cluster(address: str) -> Iterator[Submit]:
-    """The workers of a Dask scheduler. A case whose worker dies is run by another. Raises Error if nobody answers there."""
+    """Runs cases on the workers of a Dask scheduler. A case whose worker dies is run by another. Raises Error if the scheduler does not
+    answer."""
     try:
         from distributed import Client
     except ImportError:
@@ -81,7 +83,7 @@ def on_cluster(address: str) -> Iterator[Submit]:
 
 
 def outcomes(cases: Sequence[Case], request: Callable[[Case], Request], submit: Submit) -> Iterator[tuple[Case, Answer]]:
-    """Each case with its answer, once, as they end."""
+    """Each case with its answer, once, in the order in which they end."""
     ended: SimpleQueue[tuple[Case, Any]] = SimpleQueue()
     waiting = iter(cases)
     running = 0
@@ -93,7 +95,7 @@ def outcomes(cases: Sequence[Case], request: Callable[[Case], Request], submit: 
             return
         try:
             case, future = ended.get(timeout=0.5)
-        except Empty:           # a Ctrl-C that arrived just before the wait began is seen after it
+        except Empty:           # a Ctrl-C that arrived just before the wait is seen after it
             continue
         running -= 1
         try:
@@ -103,9 +105,9 @@ def outcomes(cases: Sequence[Case], request: Callable[[Case], Request], submit: 
 
 
 class Journal:
-    """The file of `--resume`: a line per case that has ended.
+    """The file of `--resume`: a line per finished case.
 
-    A line counts as long as the command line of the case and the files that it reads are the same, and its result is there.
+    A line is valid as long as the command line of the case and the files that it reads are unchanged, and its output exists.
     """
 
     def __init__(self, path: str) -> None:
@@ -126,7 +128,7 @@ class Journal:
                 hashed = data.pop("key")
                 self.rows[hashed] = Row(**data)
             except (ValueError, KeyError, TypeError, AttributeError) as error:
-                if line and line is not lines[-1]:      # the last one may be cut: the run was broken off there
+                if line and line is not lines[-1]:      # the last line may be incomplete, if the run was interrupted there
                     self.file.close()
                     raise Error(f"{self.path}: no file of --resume: {line[:40]!r}", code="E0707") from error
         if lines[-1]:
@@ -138,20 +140,20 @@ class Journal:
             self.file.close()
 
     def row(self, case: Case) -> Row | None:
-        """The row of a case that has ended."""
+        """The row of a finished case."""
         row = self.rows.get(key(case))
         is_gone = row is not None and row.status == "ok" and case.output is not None and not os.path.exists(case.output)
         return None if is_gone else row
 
     def add(self, case: Case, row: Row) -> None:
-        """Note that a case has ended."""
+        """Record that a case has ended."""
         assert self.file is not None
         self.file.write(json.dumps({"key": key(case), **asdict(row)}).encode() + b"\n")
         self.file.flush()
 
 
 def key(case: Case) -> str:
-    """A hash of the command line of a case, and of sizes and times of the files it reads."""
+    """A hash of the command line of a case, and of sizes and times of the files that it reads."""
     def stamp(path: str) -> object:
         try:
             status = os.stat(path)
@@ -178,7 +180,7 @@ def as_json(command: str, rows: Sequence[Row], seconds: float) -> dict[str, Any]
 
 
 def junit(command: str, rows: Sequence[Row], seconds: float) -> str:
-    """The rows as JUnit's XML: a case that failed is a failure, one that crashed, took too long or was lost is an error."""
+    """The rows as JUnit's XML: `failed` is a failure; `crashed`, `timeout` and `lost` are errors."""
     from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
     wrong = [row for row in rows if row.status != "ok"]
@@ -199,6 +201,6 @@ def junit(command: str, rows: Sequence[Row], seconds: float) -> str:
 
 
 def xml_text(text: str) -> str:
-    """Text with the characters that XML cannot say as `?`."""
+    """Text with `?` for characters that XML cannot contain."""
     return "".join(each if each in "\t\n" or " " <= each <= "\ud7ff" or "\ue000" <= each <= "\ufffd" or each > "\uffff" else "?"
                    for each in text)

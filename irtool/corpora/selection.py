@@ -1,4 +1,4 @@
-"""From the words of a command line to a list of cases: files, folders and patterns; folders of graphs with inputs and expected outputs."""
+"""The list of cases for the words of a command line: files, folders and patterns; folders of graphs with inputs and expected outputs."""
 from __future__ import annotations
 
 import os
@@ -8,14 +8,14 @@ from glob import glob, has_magic
 from irtool.ir.errors import Error
 
 GRAPHS = (".ir", ".pt")
-"""Extensions of the files that a folder is searched for."""
+"""Extensions of graphs in folders."""
 
 
 class Case:
-    """One graph, and what is done with it.
+    """One graph to be processed.
 
-    `words` is a command line that does it again; a run that is resumed compares it, and `files`, which are read. `output` is the file that
-    it writes, if any.
+    `words` is the command line for it alone; a resumed run compares it and the `files` that are read. `output` is the file that it writes,
+    if any.
     """
 
     __slots__ = ("name", "words", "files", "output")
@@ -37,15 +37,15 @@ def is_many(words: Iterable[str]) -> bool:
 
 
 def is_pattern(word: str) -> bool:
-    """Is it a pattern (`nets/**/*.ir`), and no file that is called so?"""
+    """Is the word a pattern (`nets/**/*.ir`), and not the name of a file?"""
     return has_magic(word) and not os.path.exists(word)
 
 
 def graph_files(words: Iterable[str], results: str | None = None) -> list[tuple[str, str]]:
-    """Path and name of each file: files as they are, the graphs in folders, and what patterns match, in the order of their names.
+    """Path and name of each file: files themselves, the graphs in folders, and matches of patterns, in the order of their names.
 
-    A name is unique: the path below the folder, or below the part of a pattern that has no `*`. results: a folder that is not searched.
-    Raises Error if a word names nothing, or if two files have one name.
+    A name is unique: the path below the folder, or below the part of a pattern without wildcards. results: a folder that is not searched.
+    Raises Error if a word matches nothing, or if two files have the same name.
     """
     places: dict[str, str] = {}
     for word in words:
@@ -68,7 +68,7 @@ def graph_files(words: Iterable[str], results: str | None = None) -> list[tuple[
 
 
 def searched(folder: str, results: str | None) -> Iterator[str]:
-    """The graphs in a folder and its subfolders, those whose names begin with a dot left out."""
+    """The graphs in a folder and its subfolders, except those whose names begin with a dot."""
     for place, folders, files in os.walk(folder):
         folders[:] = [each for each in folders if not each.startswith(".")
                       and not (results is not None and os.path.realpath(os.path.join(place, each)) == os.path.realpath(results))]
@@ -83,9 +83,9 @@ def fixed_part(pattern: str) -> str:
 
 
 def arrays_beside(graph: str, is_alone: bool) -> tuple[str | None, str | None]:
-    """The files of inputs and of expected outputs that go with a graph: NAME.npz and NAME.expected.npz.
+    """The files of inputs and of expected outputs for a graph: NAME.npz and NAME.expected.npz.
 
-    is_alone: the folder holds no other graph, so they may be called inputs.npz and expected.npz.
+    is_alone: the folder has no other graph, so that they may be called inputs.npz and expected.npz.
     """
     stem, folder = os.path.splitext(graph)[0], os.path.dirname(graph)
 

@@ -1,4 +1,4 @@
-"""What differs between an expected and an actual text, and whether it is only the names of values."""
+"""The difference of an expected and an actual text, and whether only names of values differ."""
 from __future__ import annotations
 
 import re
@@ -14,7 +14,7 @@ def normalised(text: str) -> str:
 
 
 def only_names_differ(expected: str, actual: str) -> bool:
-    """Do the texts differ, but only in what values are called (one to one within each graph)? Strings count as they are."""
+    """Do the texts differ only in names of values (one to one within each graph)? Strings must be equal."""
     if expected == actual:
         return False
     ours, theirs = _graphs(expected), _graphs(actual)
@@ -22,7 +22,7 @@ def only_names_differ(expected: str, actual: str) -> bool:
 
 
 def _graphs(text: str) -> list[str]:
-    """The text cut in front of each graph: names mean something only within one."""
+    """The text, cut in front of each graph, since names belong to one graph."""
     return re.split(r"(?m)^(?=graph[ (])", text)
 
 

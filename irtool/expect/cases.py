@@ -12,8 +12,8 @@
 
 A case is a title (a sentence, in comment lines), a RUN line (irtool commands joined by `|`, with or without the word `irtool`; the first
 reads the input on standard input; `%S` is the folder of the case file, `%t` a fresh temporary folder), the input, and sections:
-`# ---- out` and `# ---- err` hold what must come out (without `out`: nothing; without `err`: anything but an error nobody expects),
-`# ---- exit N` the exit code (default 0, or 1 where an error is expected). Blank lines at the end of a section do not count.
+`# ---- out` and `# ---- err` are followed by the expected output (without `out`: none) and messages (without `err`: any, but no unexpected
+error), `# ---- exit N` states the exit code (default 0, or 1 if an error is expected). Blank lines at the end of a section do not count.
 
 `# CHECK:` lines in the input, and their kin, are patterns of the output in place of `# ---- out` (`irtool.expect.patterns`). `# run:` lines
 run a graph of the input on literals (`irtool.expect.run_lines`); a case with such lines needs no RUN line.
@@ -50,21 +50,21 @@ class CaseError(Exception):
 
 
 class Case:
-    """One case: where it stands in its file, and what it says."""
+    """One case: its place in the file, and its parts."""
 
     def __init__(self, title: str, line: int, commands: list[list[str]], input: str, input_line: int, head: list[str],
                  sections: dict[str, str], expectations: Sequence[expected.Expectation] = ()) -> None:
         self.title = title
         self.line = line
         self.commands = commands        # the words of each command of the RUN line; empty without one
-        self.input = input              # what standard input gives: directives are cut away
+        self.input = input              # the text on standard input: directives are removed
         self.input_line = input_line    # line of the file on which it begins
-        self.head = head                # title, RUN line and input as they stand in the file
+        self.head = head                # title, RUN line and input as in the file
         self.sections = sections        # of SECTIONS, in the order of the file
         self.expectations = expectations
 
     def source(self, filename: str) -> SourceFile:
-        """Title, RUN line and input, with their place in the file: where expected messages are written."""
+        """Title, RUN line and input, with their place in the file: the text that contains expected messages."""
         return SourceFile(filename, "\n".join(self.head), self.line)
 
     @property
@@ -74,11 +74,11 @@ class Case:
 
     @property
     def runs(self) -> dict[int, str]:
-        """Position in `head` of a `# run:` line -> what stands behind the colon."""
+        """Position in `head` of a `# run:` line -> the text after the colon."""
         return {place: match[1] for place, line in enumerate(self.head) if (match := _RUN_LINE.fullmatch(line))}
 
     def changed(self, head: list[str], sections: dict[str, str]) -> Case:
-        """The case with another text."""
+        """The case with another head and other sections."""
         return Case(self.title, self.line, self.commands, self.input, self.input_line, head, sections, self.expectations)
 
     @property
@@ -89,7 +89,7 @@ class Case:
         return 1 if any(expectation.severity == "error" for expectation in self.expectations) else 0
 
     def text(self) -> str:
-        """The case as it stands in its file."""
+        """The text of the case in its file."""
         out = [*self.head]
         for name, body in self.sections.items():
             if name == "exit":
@@ -100,12 +100,12 @@ class Case:
 
 
 def is_case_file(text: str) -> bool:
-    """Does a text have lines of case files?"""
+    """Has a text lines that only case files have?"""
     return _OURS.search(text) is not None
 
 
 def is_of_others(text: str) -> bool:
-    """Is a text a test of another tool, such as LLVM's: with RUN lines, none of which is ours?"""
+    """Is the text a test of another tool, such as LLVM's: with RUN lines, none of which is irtool's?"""
     return _OTHERS.search(text) is not None and not is_case_file(text)
 
 
@@ -128,7 +128,7 @@ def read_cases(text: str, filename: str) -> list[Case]:
 
 
 def split_cases(lines: Sequence[str]) -> list[list[str]]:
-    """Lines between the separators."""
+    """The lines between separators."""
     chunks: list[list[str]] = [[]]
     for line in lines:
         if line.rstrip() == SEPARATOR:
@@ -211,7 +211,7 @@ def _commands(text: str, number: int, problems: list[str]) -> list[list[str]]:
 
 
 def _near_section(line: str) -> str:
-    """What is wrong with a line that looks like a section or separator and is none."""
+    """What is wrong with a line that looks like a misspelt section or separator; empty otherwise."""
     if _SEPARATOR_LIKE.match(line):
         return f"cases are separated by '{SEPARATOR}', not '{line.strip()}'"
     match = _SECTION_LIKE.match(line)
@@ -226,7 +226,7 @@ def _near_section(line: str) -> str:
 def _near_directive(line: str) -> str:
     """What is wrong with a comment that looks like a directive and is none.
 
-    (`irtool.cli.expected_diagnostics` judges those that begin right.)
+    (`irtool.cli.expected_diagnostics` checks comments that begin with `expected-`.)
     """
     _, mark, comment = line.partition("#")
     if not mark or "expected-" in comment or CHECK.fullmatch(line):
@@ -249,6 +249,6 @@ def _is_near(word: str, target: str, most: int = 2) -> bool:
 
 
 def nearest(word: str, targets: Iterable[str]) -> str:
-    """The first of `targets` within two edits of `word`, or nothing."""
+    """The first of `targets` within two edits of `word`; empty if there is none."""
     ranked = sorted((edit_distance(word.lower(), target.lower()), target) for target in targets)
     return ranked[0][1] if ranked and ranked[0][0] <= 2 else ""

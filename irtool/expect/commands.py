@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 OPERATORS = "|<>;&"
-"""Characters that a shell would read as operators, where they are not quoted."""
+"""Characters that a shell would read as operators, unless they are quoted."""
 
 
 def split_command(text: str) -> list[list[str]]:
@@ -32,7 +32,7 @@ def split_command(text: str) -> list[list[str]]:
 
 
 def run_pipeline(stages: Sequence[list[str]], text: str, filename: str, line: int, folder: str) -> tuple[int, str, str]:
-    """Run commands, each on the output of the one before: (exit code, output, messages). The first that fails is the last that runs.
+    """Run commands, each on the output of the one before, until one fails: (exit code, output, messages).
 
     filename, line: of the text that the first command reads. folder: the current folder while they run.
     """

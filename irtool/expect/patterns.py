@@ -12,14 +12,14 @@ from irtool.ir.errors import Error
 
 CHECK = re.compile(r"# CHECK(-NEXT|-SAME|-NOT|-DAG|-LABEL|-EMPTY|-COUNT-\d+)?(?:\{LITERAL\})?:(.*)")
 TRIED = 20
-"""How many lines of the output, the most similar ones, a pattern that fails is replaced by, until one matches."""
+"""The number of similar lines of the output that are tried, in the place of a pattern that fails."""
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def failure(lines: Sequence[str], output: str, name: str = "", first_line: int = 1) -> str:
     """Why the output does not match the CHECK lines, in filecheck's words; empty if it does. Raises Error if filecheck is not installed.
 
-    lines: CHECK lines among others. name, first_line: of the file that they stand in, for the message.
+    lines: CHECK lines among others. name, first_line: their place, for the message.
     """
     try:
         from filecheck.matcher import Matcher

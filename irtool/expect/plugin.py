@@ -27,7 +27,7 @@ RESULT = pytest.StashKey["Result"]()
 
 
 class Result:
-    """What one test found out about expect files; travels on its report to the process that writes."""
+    """What one test contributes to expect files; its report carries it to the process that writes."""
 
     def __init__(self) -> None:
         self.claims: list[str] = []
@@ -40,7 +40,7 @@ class Result:
 
 
 class Recorder:
-    """What the whole run knows: claims, accepted texts, tests that could not claim what they would have. Its methods are hooks."""
+    """The state of the whole run: claimed files, accepted texts, and tests that could not claim their files. Its methods are hooks."""
 
     def __init__(self, config: pytest.Config, accept: str) -> None:
         self.config = config
@@ -53,7 +53,7 @@ class Recorder:
         self.written: list[str] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Collect, in the process that writes (see Note [one writer])."""
+        """Collect results, in the process that writes (see Note [one writer])."""
         notes = getattr(report, "irtool", None)
         if notes is not None:
             for path in notes["claims"]:
@@ -66,13 +66,13 @@ class Recorder:
             self.unproved.add(report.irtool_unproved)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """A module that was skipped or failed while it was collected cannot claim its files."""
+        """Record a module that was skipped or failed during collection, so that it cannot claim its files."""
         if not report.passed:
             self.unproved_modules.add(self.config.rootpath / report.nodeid)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Write what was accepted; fail a full run for files that no test claims."""
+        """Write accepted texts; fail a full run if no test claims some files."""
         if hasattr(self.config, "workerinput"):
             return
         by_file: dict[str, list[tuple[int, str]]] = {}
@@ -91,9 +91,9 @@ class Recorder:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def orphans(self) -> list[Path]:
-        """Files in the `expect` folders below the run's arguments that no test claims (nor might, had it not failed or been skipped).
+        """Files in the `expect` folders below the run's arguments that no test claims, and that no failed or skipped test may claim.
 
-        A folder of which no test claims any file is not of this plugin.
+        Folders without claimed files do not belong to this plugin.
         """
         arguments = [Path(self.config.invocation_params.dir, argument) for argument in self.config.args]
         folders = {folder for argument in arguments for folder in expect_folders(argument)
@@ -102,7 +102,7 @@ class Recorder:
         return sorted(path for path in paths if is_expect_file(path) and str(path) not in self.claims and not self.might_claim(path))
 
     def might_claim(self, path: Path) -> bool:
-        """Was the test that would claim the file not there to do it?"""
+        """Might a test that failed or was skipped claim the file?"""
         if path in self.unproved_modules:
             return True
         if path.suffix != ".expect":
@@ -117,7 +117,7 @@ class Recorder:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--accept`."""
+    """Add the option `--accept`."""
     group = parser.getgroup("irtool", "irtool expect tests")
     group.addoption("--accept", nargs="?", const="all", type=_accept_form, metavar="names",
                     help="rewrite expected outputs (--accept=names: only where nothing but value names differs)")
@@ -131,7 +131,7 @@ def _accept_form(text: str) -> str:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Decide once whether this run accepts. Raises UsageError where CI is set: a run that accepts proves nothing."""
+    """Decide whether this run accepts. Raises UsageError if CI is set: a run that accepts proves nothing."""
     accept = config.getoption("--accept", default=None) or ""
     if not accept and os.environ.get("IRTOOL_ACCEPT", "0") not in ("", "0"):
         value = os.environ["IRTOOL_ACCEPT"]
@@ -144,7 +144,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 # -- case files
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """`*.ir` with lines of case files, anywhere under a folder `expect` of the project (which may itself lie in a folder of that name)."""
+    """Collect `*.ir` with lines of case files, in any folder `expect` of the project (which may itself be in a folder of that name)."""
     if file_path.suffix == ".ir" and FOLDER in os.path.relpath(file_path.parent, parent.config.rootpath).split(os.sep) \
             and is_case_file(text_of(file_path)):
         return CaseFile.from_parent(parent, path=file_path)
@@ -178,7 +178,7 @@ class CaseFile(pytest.File):
 
 
 class CaseFailure(Exception):
-    """A case that did not come out as its file says."""
+    """The output of a case differs from its file."""
 
 
 class CaseItem(pytest.Item):
@@ -190,7 +190,7 @@ class CaseItem(pytest.Item):
         self.index = index
 
     def runtest(self) -> None:
-        """Run the command, compare. Raises CaseFailure."""
+        """Run the command and compare. Raises CaseFailure."""
         case, recorder = self.case, self.config.stash[RECORDER]
         shown = _shown(self.path, self.config)
         result = self.stash.setdefault(RESULT, Result())
@@ -224,7 +224,7 @@ class CaseItem(pytest.Item):
         raise CaseFailure(reason if "err" in sections else reason + _stderr(err))
 
     def output(self) -> tuple[int, str, str]:
-        """What the commands of the case give: exit code, output, messages."""
+        """The results of the commands of the case: exit code, output, messages."""
         result = self.stash[RESULT]
         folder = str(self.path.parent)
         with tempfile.TemporaryDirectory(prefix="irtool-expect-") as scratch:
@@ -241,18 +241,18 @@ class CaseItem(pytest.Item):
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Where the case stands."""
+        """The place of the case."""
         return self.path, self.case.line - 1, self.name
 
 
 def messages(err: str, source: SourceFile) -> list[Diagnostic]:
-    """The diagnostics of an error stream that point into the case file, and those without a place."""
+    """The diagnostics of an error stream that have a place in the case file, and those without a place."""
     pattern = re.compile(rf"(?m)^(?:{re.escape(source.name)}:(\d+):(?:(\d+):)? )?(error|warning|note|remark): (.*)$")
     return [Diagnostic(kind, text, source, int(line or 0), int(column or 0)) for line, column, kind, text in pattern.findall(err)]
 
 
 def unmet(case: Case, source: SourceFile, diagnostics: list[Diagnostic]) -> list[Diagnostic]:
-    """What was expected and did not come, and what came and nobody expected."""
+    """Diagnostics that were expected and are missing, and those that were not expected."""
     if case.expectations:
         return check(source, diagnostics)
     if case.sections.keys() & {"err", "exit"}:
@@ -262,7 +262,7 @@ def unmet(case: Case, source: SourceFile, diagnostics: list[Diagnostic]) -> list
 
 
 def actual_sections(case: Case, code: int, out: str, err: str) -> dict[str, str]:
-    """The sections the case would have if what came out were right."""
+    """The sections that would make the case pass."""
     values = {"out": without_blank_end(out), "err": without_blank_end(err), "exit": str(code)}
     sections = {name: values[name] for name in case.sections}
     if values["out"] and "out" not in sections and not case.checks:
@@ -273,7 +273,7 @@ def actual_sections(case: Case, code: int, out: str, err: str) -> dict[str, str]
 
 
 def checked_head(case: Case, out: str, shown: str) -> tuple[list[str], list[str]]:
-    """Title, input and directives of the case as they would be if the results were right, and what is wrong. Raises Error."""
+    """Title, input and directives that would make the case pass, and what is wrong with the present ones. Raises Error."""
     head, faults = list(case.head), []
     if case.checks:
         from irtool.expect.patterns import failure, updated
@@ -348,7 +348,7 @@ def expect_stem(node: pytest.Item) -> str:
 # -- reports
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Put what the test found on its report."""
+    """Add the test's Result to its report."""
     report = yield
     result = item.stash.get(RESULT, None)
     if result is not None and report.when == "call":
@@ -359,7 +359,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 def write_accepted(path: Path, changes: list[tuple[int, str]]) -> None:
-    """A whole new text (index -1), or new cases in their places; the file is there whole or not at all."""
+    """Write a new text of a file (index -1), or new cases into it; the file is written completely or not at all."""
     if changes[0][0] < 0:
         text = changes[-1][1]
     else:
@@ -390,7 +390,7 @@ def is_full_run(config: pytest.Config, session: pytest.Session) -> bool:
 
 
 def expect_folders(argument: Path) -> list[Path]:
-    """Folders named `expect` of which the argument holds all tests: those below it, not itself."""
+    """Folders named `expect` of which the argument contains all tests: those below it, not itself."""
     if not argument.is_dir():
         return []
     folders = [path for path in argument.rglob(FOLDER) if path.is_dir()]
@@ -398,13 +398,13 @@ def expect_folders(argument: Path) -> list[Path]:
 
 
 def is_expect_file(path: Path) -> bool:
-    """Is this a file that a test must claim (not a note, a script, a hidden file or a test of another tool)?"""
+    """Must a test claim this file? Not a note, a script, a hidden file or a test of another tool."""
     return not path.name.startswith((".", "README")) and path.suffix not in (".py", ".pyc") \
         and not (path.suffix == ".ir" and is_of_others(text_of(path)))
 
 
 def _shown(path: Path, config: pytest.Config) -> str:
-    """A path as messages show it: below the root folder, with slashes."""
+    """A path for messages: relative to the root folder, with slashes."""
     try:
         return path.relative_to(config.rootpath).as_posix()
     except ValueError:

@@ -27,7 +27,7 @@ class RunLine:
     """
 
     def __init__(self, text: str) -> None:
-        """text: what stands behind `# run:`. Raises Error."""
+        """text: the text after `# run:`. Raises Error."""
         head = _NAME.match(text)
         if head is None:
             raise Error(f"'# run: {text}': expected a graph and its inputs, such as '# run: graph(2xf32=[1, 2]) == 2xf32=[2, 4]'")
@@ -82,9 +82,9 @@ class RunLine:
 
 
 def checked_line(text: str, case: Case, out: str) -> tuple[str, str]:
-    """A line with the outputs that the graph gives, and what is wrong with those that it has (empty: nothing).
+    """A line with the graph's outputs, and what is wrong with the line's own (empty: nothing).
 
-    If the command of the case prints graphs (`opt`, `fmt`), the graph of this name in its output must give the same.
+    If the command of the case prints graphs (`opt`, `fmt`), the graph of this name in its output must compute the same.
     """
     try:
         line = RunLine(text)

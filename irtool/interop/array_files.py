@@ -1,4 +1,4 @@
-"""Files of arrays by name, in either format: read by their bytes, written by their name."""
+"""Files of arrays by name, in two formats: recognised by their bytes when read, by the name of the file when written."""
 from __future__ import annotations
 
 from irtool.interop import npz, safetensors
@@ -17,7 +17,7 @@ def decode(data: bytes, filename: str) -> Archive:
 
 
 def encode(archive: Archive, path: str) -> bytes:
-    """The archive as a `.safetensors` where the name of the file says so, else as an `.npz`. Raises Error for what has no form in it."""
+    """The archive as a `.safetensors` if the path says so, else as an `.npz`. Raises Error for values that the format cannot contain."""
     for name, array in archive.arrays.items():
         if not isinstance(array, np.ndarray):
             raise Error(f"'{quoted(name)}': a {type(array).__name__} has no form in a file of arrays", code="E0704")

@@ -19,7 +19,7 @@ _CONTENT = re.compile(r"([^/\\\0]{1,255}\.(?:npz|safetensors)) sha256=([0-9a-f]{
 
 
 class Beside:
-    """What the line says: the file's name, the checksum of its content, the line's number."""
+    """The content of the line: the file's name, the checksum of its content, and the line's number."""
 
     def __init__(self, name: str, checksum: str, source: SourceFile, line: int) -> None:
         self.name = name
@@ -28,12 +28,12 @@ class Beside:
         self.line = line
 
     def problem(self, message: str, severity: str = "error") -> Diagnostic:
-        """Something to say of the line."""
+        """A diagnostic at the line."""
         return Diagnostic(severity, message, self.source, self.line, 1)
 
 
 def named_in(module: Module, source: SourceFile) -> Beside | None:
-    """What the module's line says, None where there is none. Raises Error for two lines, and for one that cannot be understood."""
+    """The line of the module; None if there is none. Raises Error for two lines, and for one that cannot be read."""
     places: list[Beside] = []
     for item in module.items:
         text = item if isinstance(item, str) else ""
@@ -60,7 +60,7 @@ def line_of(source: SourceFile, text: str, taken: list[int]) -> int:
 
 
 def set_line(module: Module, name: str | None, data: bytes = b"") -> None:
-    """Name a file with this content in place of the one that was named; None: none."""
+    """Make the line name a file with this content, in place of the present line; None: remove the line."""
     for place, item in enumerate(module.items):
         if isinstance(item, str):
             module.items[place] = _LINE.sub("", item)
@@ -69,12 +69,12 @@ def set_line(module: Module, name: str | None, data: bytes = b"") -> None:
 
 
 def checksum(data: bytes) -> str:
-    """What the line says of a file with this content."""
+    """The checksum in the line for a file with this content."""
     return hashlib.sha256(data).hexdigest()
 
 
 def attach_content(module: Module, beside: Beside, data: bytes, place: str) -> None:
-    """Give the constants their arrays from the content of the file at `place`. Raises Error where it is another, or damaged."""
+    """Set the arrays of the constants from the content of the file at `place`. Raises Error if the content is another, or damaged."""
     if checksum(data) != beside.checksum:
         raise Error(diagnostics=[beside.problem(f"constants are in {place}, which is another file by now: its sha256 is {checksum(data)}")],
                     code="E0706")
@@ -82,7 +82,7 @@ def attach_content(module: Module, beside: Beside, data: bytes, place: str) -> N
 
 
 def attach_all(module: Module, archive: Archive, path: str) -> None:
-    """Give the constants the arrays of a file. Raises Error for a key that is no constant."""
+    """Set the arrays of the constants from a file. Raises Error for a key that is no constant."""
     unused = attach(module, archive)
     if unused:
         raise Error(f"{path}: no constant of {module.filename} is called '{unused[0]}'", code="E0705")

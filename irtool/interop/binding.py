@@ -1,4 +1,4 @@
-"""Give arrays of an archive, and literals, to the inputs of a graph: which key is which input, and does the value fit its type?"""
+"""Binding of arrays and literals to the inputs of a graph: the input of each key, and whether the value fits its type."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ from irtool.ops.array_library import np
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Parts = dict[str, Any]
-"""What is known of one input: `""` for the value itself, else the rest of the key (`.0`, `.k1`)."""
+"""The parts of one input's value: `""` for the value itself, else the rest of the key (`.0`, `.k1`)."""
 
 FORMS: tuple[tuple[str, Callable[[int, Value], str]], ...] = (
     ("input names", lambda i, value: value.name),
@@ -25,7 +25,7 @@ FORMS: tuple[tuple[str, Callable[[int, Value], str]], ...] = (
     ("arr_0, arr_1, ...", lambda i, value: f"arr_{i}"),
     ("input names without numbers", lambda i, value: next(iter([*stems(value.name)][-1:]), value.name)),
 )
-"""The ways keys may be written, all of one form; the first that fits is taken. `x` is the input `%x.1` where no other could be meant."""
+"""The forms of keys. All keys of a file have one form, the first that fits. `x` is the input `%x.1` if no other can be meant."""
 SHORT = FORMS[-1][1]
 
 _KINDS = {"int": "iu", "float": "f", "bool": "b", "complex": "c", "str": "U", "Device": "U", "Scalar": "biufc"}
@@ -34,7 +34,7 @@ _PYTHON: dict[str, tuple[type, ...]] = {"int": (int,), "float": (float, int), "b
 
 
 class Misfit(Exception):
-    """A value that does not fit its type: what was found, and a remedy where there is one."""
+    """A value that does not fit its type: what it is, and a remedy if there is one."""
 
     def __init__(self, actual: str, remedy: str = "", expected: str = "") -> None:
         super().__init__(actual)
@@ -51,13 +51,13 @@ def bind(graph: Graph, archive: Archive, literals: Mapping[str, Any], cast: bool
     gradients = len(read_numbers(graph, LISTS[0])) if OF in graph.metadata and LISTS[0] in graph.metadata else 0
     for i, value in enumerate(graph.inputs):
         if i < gradients and list(parts[i]) == [""] and parts[i][""] is None:
-            values.append(None)     # a reverse graph by itself takes undefined gradients too
+            values.append(None)     # gradients that a reverse graph takes may be undefined
             continue
         try:
             values.append(fitted(parts[i], value.type, cast))
         except Misfit as misfit:
             if misfit.actual == "nothing" and not value.has_uses:
-                values.append(None)     # a module object that nothing reads
+                values.append(None)     # an object that the graph does not read
                 continue
             notes = [Diagnostic("note", misfit.remedy)] if misfit.remedy else []
             expected = misfit.expected or str(value.type)
@@ -129,13 +129,14 @@ def owners_of(inputs: Sequence[Value], form: Callable[[int, Value], str]) -> dic
     if form is SHORT:
         names = Names(inputs)
         short = {name: places[0] for name, places in names.short.items() if len(places) == 1}
-        containers = {inputs[place].name for place in short.values() if holds_elements(inputs[place].type)}     # `xs.1` is an element
+        # `xs.1` is an element of `xs`
+        containers = {inputs[place].name for place in short.values() if holds_elements(inputs[place].type)}
         return {**short, **{name: place for name, place in names.exact.items() if name not in containers}}
     return {form(i, value): i for i, value in enumerate(inputs)}
 
 
 def check_choice(key: str, inputs: Sequence[Value]) -> None:
-    """Raises Error where a key, which no input is called, may mean several."""
+    """Raises Error for a key that no input has as its name, and that may mean several inputs."""
     names = Names(inputs)
     for stem in (key, *stems(key)):
         if len(names.places(stem)) > 1:
@@ -143,7 +144,7 @@ def check_choice(key: str, inputs: Sequence[Value]) -> None:
 
 
 def owner(key: str, owners: Mapping[str, int]) -> tuple[int, str]:
-    """The input a key belongs to (-1: none) and what the key says beyond its name: `xs.0.1` is input `xs`, `.0.1`."""
+    """The position of the input to which a key belongs (-1: none), and the rest of the key: `xs.0.1` is input `xs`, `.0.1`."""
     if key in owners:
         return owners[key], ""
     name = key
@@ -155,7 +156,7 @@ def owner(key: str, owners: Mapping[str, int]) -> tuple[int, str]:
 
 
 def literal_owner(name: str, inputs: Sequence[Value], form: Callable[[int, Value], str]) -> tuple[int, str]:
-    """The input a literal names: in the form of the file's keys, else by name, else by position. Raises Error."""
+    """The position of the input that a literal names: in the form of the file's keys, else by name, else by position. Raises Error."""
     for shape in (form, *(other for _, other in FORMS)):
         i, rest = owner(name, owners_of(inputs, shape))
         if i >= 0:
@@ -166,7 +167,7 @@ def literal_owner(name: str, inputs: Sequence[Value], form: Callable[[int, Value
 
 
 def needs_value(value: Value) -> bool:
-    """Must a key give it (or is it None without one, or an object nothing reads)?"""
+    """Does the input need a value? Not if it may be None, and not an object that the graph does not read."""
     return not may_be_absent(value.type) and (value.has_uses or not isinstance(value.type, ClassType))
 
 
@@ -188,14 +189,14 @@ def signature(graph: Graph) -> str:
 
 
 def listed(words: Iterable[str], most: int = 12) -> str:
-    """The words in quotes, cut where there are many."""
+    """The words in quotes; of many, only the first."""
     words = list(words)
     return ", ".join(f"'{word}'" for word in words[:most]) + (f", ... ({len(words)} in all)" if len(words) > most else "") or "none"
 
 
 # -- values
 def fitted(parts: Parts, type: Type, cast: bool) -> Any:
-    """The value that `parts` stand for, checked against a type. Raises Misfit."""
+    """The value made of `parts`, checked against a type. Raises Misfit."""
     if isinstance(type, OptionalType):
         if not parts or parts.get("", 0) is None:
             return None
@@ -222,7 +223,7 @@ def fitted(parts: Parts, type: Type, cast: bool) -> Any:
 
 
 def sole(parts: Parts) -> Any:
-    """The value itself. Raises Misfit where there are only elements."""
+    """The value itself. Raises Misfit if there are only elements."""
     if list(parts) != [""]:
         raise Misfit(f"elements ({listed(key.lstrip('.') for key in parts if key)})")
     return parts[""]
@@ -236,7 +237,7 @@ def fitted_tensor(value: Any, type: TensorType, cast: bool) -> Any:
         raise Misfit("None")
     if isinstance(value, bool | int | float | complex) and not isinstance(value, np.generic):
         if isinstance(value, int):
-            converted(value, "int")     # or NumPy would make an array of objects
+            converted(value, "int")     # else NumPy would make an array of objects
         value = np.array(value, dtype_name(type.dtype) if type.dtype and type.sizes in (None, ()) else None)
     if not isinstance(value, np.ndarray):
         raise Misfit(kind_of(value))
@@ -251,7 +252,7 @@ def fitted_tensor(value: Any, type: TensorType, cast: bool) -> Any:
 
 
 def cast_array(value: Array, name: str, cast: bool) -> Array:
-    """The array, in the dtype called `name`. Raises Misfit, with the remedy, where it has another one and `cast` is not set."""
+    """The array in the dtype called `name`. Raises Misfit, with the remedy, if it has another dtype and `cast` is not set."""
     from irtool.ops.arrays import astype, to_bfloat16
 
     dtype = np.dtype(dtype_name(name))
@@ -268,7 +269,7 @@ def cast_array(value: Array, name: str, cast: bool) -> Array:
 
 
 def dtype_name(name: str) -> str:
-    """The NumPy dtype that stands for torch's."""
+    """The NumPy dtype for torch's dtype of this name."""
     from irtool.ops.arrays import dtype_named
 
     return dtype_named(name).name
@@ -292,7 +293,7 @@ def fitted_number(value: Any, kind: str, cast: bool) -> Any:
 
 
 def converted(value: Any, kind: str) -> Any:
-    """A number as a Python one of another kind. Raises Misfit for what it cannot hold."""
+    """A number as a Python number of another kind. Raises Misfit if that cannot represent it."""
     try:
         number = {"int": int, "float": float, "bool": bool, "complex": complex}.get(kind, lambda same: same)(value)
     except (ValueError, OverflowError, TypeError):      # an int from nan, inf or 1j; a float from 10**400
@@ -312,7 +313,7 @@ def children(parts: Parts, prefix: str = "") -> dict[str, Parts]:
 
 
 def elements_of(parts: Parts) -> list[Parts]:
-    """The elements in order. Raises Misfit where a number is missing."""
+    """The elements in order. Raises Misfit if a number is missing."""
     if list(parts) == [""]:
         value = parts[""]
         if isinstance(value, list | tuple):
@@ -330,7 +331,7 @@ def elements_of(parts: Parts) -> list[Parts]:
 
 
 def fitted_list(parts: Parts, type: ListType, cast: bool) -> list[Any]:
-    """A list; of numbers also from one 1-d array."""
+    """A list; a list of numbers may also be a 1-d array."""
     whole = parts.get("")
     if isinstance(whole, np.ndarray) and whole.ndim == 1 and not isinstance(type.element, TensorType) and len(parts) == 1:
         parts = {"": [np.asarray(element) for element in whole]}
@@ -367,7 +368,7 @@ def fitted_dict(parts: Parts, type: DictType, cast: bool) -> dict[Any, Any]:
 
 
 def fitted_union(parts: Parts, type: UnionType, cast: bool) -> Any:
-    """The first alternative that fits; what may be a number (a 0-d array) is one rather than a tensor."""
+    """The first alternative that fits; a value that may be a number (a 0-d array) becomes one rather than a tensor."""
     value = parts.get("")
     is_number = "" in parts and not getattr(value, "ndim", 0)
     for alternative in sorted(type.elements, key=lambda each: is_number and isinstance(each, TensorType)):
@@ -379,7 +380,7 @@ def fitted_union(parts: Parts, type: UnionType, cast: bool) -> Any:
 
 
 def kind_of(value: Any) -> str:
-    """What a value is, for messages: `float64 (3, 2)`."""
+    """A description of a value, for messages: `float64 (3, 2)`."""
     if isinstance(value, np.ndarray):
         return f"{value.dtype} {value.shape}" if value.dtype.kind != "U" else "a string" if not value.ndim else "strings"
     return "None" if value is None else f"the {type(value).__name__} {str(value)[:40]}"

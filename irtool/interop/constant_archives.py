@@ -1,6 +1,6 @@
-"""Tensor constants beside the text: `<Tensor>` says nothing and ` 0.2598  0.3666 [ .. ]` only 4 digits; an npz holds the arrays.
+"""Tensor constants beside the text: `<Tensor>` has no digits and ` 0.2598  0.3666 [ .. ]` only 4, so an npz contains the arrays.
 
-The key of a constant is its value's name without `%` (`weight`), with the attribute behind it unless that is `value`
+The key of a constant is its value's name without `%` (`weight`), followed by the attribute unless that is `value`
 (`weight[values]`); in a file of several graphs the graph's name and a slash stand in front (`graph0/weight`), in a subgraph the key of
 its owner. So print -> parse loses nothing as long as the two files stay together:
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 
 def attach(module: Module, archive: Archive) -> list[str]:
-    """Give each tensor constant its array, where the archive has one; gives the keys that nothing asked for.
+    """Set the array of each tensor constant that the archive has; returns the keys that no constant has.
 
-    Raises Error at the constant whose declared dtype or shape differs from its array's.
+    Raises Error at the constant whose declared dtype or shape differs from the array's.
     """
     unused = dict.fromkeys(archive.arrays)
     for key, node, name in places(module):
@@ -46,7 +46,7 @@ def attach(module: Module, archive: Archive) -> list[str]:
 
 
 def check(declared: TensorType, dtype: str, array: Array, key: str, node: Node) -> None:
-    """Raises Error where the array is not what the constant's type says."""
+    """Raises Error if the array has not the dtype and shape of the constant's type."""
     sizes = declared.sizes
     fits = sizes is None or len(sizes) == array.ndim and all(size in (None, have) for size, have in zip(sizes, array.shape, strict=True))
     if fits and declared.dtype in (None, dtype.replace("bool_", "bool")):
@@ -57,7 +57,7 @@ def check(declared: TensorType, dtype: str, array: Array, key: str, node: Node) 
 
 
 def collect(module: Module) -> Archive:
-    """The arrays of all constants that have one, be their text `<Tensor>` or rounded numbers."""
+    """The arrays of all constants that have one, whether their text is `<Tensor>` or rounded numbers."""
     archive = Archive()
     for key, node, name in places(module):
         literal = node.attributes[name].value
@@ -67,7 +67,7 @@ def collect(module: Module) -> Archive:
 
 
 def missing(module: Module) -> list[str]:
-    """Keys of the constants of which neither the text nor an array tells the numbers."""
+    """Keys of the constants whose numbers are neither in the text nor in an array."""
     keys = []
     for key, node, name in places(module):
         literal = node.attributes[name].value

@@ -1,6 +1,5 @@
-"""Gradients of outputs, from an archive or as literals: `vjpK` is that of output K, `vjpK.i` that of element i of a list, or of the entry
-of a dict that was inserted as number i.
-"""
+"""Gradients of outputs, from an archive or as literals: `vjpK` is that of output K, `vjpK.i` that of element i of a list, or of the
+entry of a dict that was inserted as number i."""
 from __future__ import annotations
 
 import re
@@ -16,20 +15,20 @@ from irtool.ops.array_library import np
 
 _KEY = re.compile(r"vjp(\d{1,9})((?:\.\d{1,9})*)")
 _FORMS = (_KEY, re.compile(r"(\d{1,9})((?:\.\d{1,9})*)"), re.compile(r"arr_(\d{1,9})((?:\.\d{1,9})*)"))
-"""The keys of a file that holds nothing else, all of one form."""
+"""The forms of keys in a file that contains only gradients; all keys have one form."""
 
 
 class Cotangents:
-    """What was given for the outputs of a graph: by index of the output, the parts of its gradient."""
+    """The gradients given for the outputs of a graph: by index of the output, the parts of its gradient."""
 
     def __init__(self, count: int, cast: bool = False) -> None:
         self.count = count
-        """How many outputs there are."""
+        """The number of outputs."""
         self.cast = cast
         self.parts: dict[int, Parts] = {}
 
     def take(self, graph: Graph, archive: Archive, literals: dict[str, Any]) -> None:
-        """Remove what stands among the inputs of `graph` from the two, and keep it. Raises Error for an output that is not there."""
+        """Remove the gradients from the values for the inputs of `graph`, and keep them. Raises Error for an output that does not exist."""
         inputs = {value.name for value in graph.inputs}
         for store in (archive.arrays, literals):
             for key in list(store):
@@ -42,7 +41,7 @@ class Cotangents:
         archive.bfloat16 &= archive.arrays.keys()
 
     def read(self, archive: Archive, filename: str) -> None:
-        """Keep what a file of its own holds. Raises Error for keys that name no output."""
+        """Keep the gradients of a separate file. Raises Error for keys that name no output."""
         keys = list(archive.arrays)
         form = next((form for form in _FORMS if all(form.fullmatch(key) for key in keys)), None)
         if form is None:
@@ -66,9 +65,9 @@ class Cotangents:
         parts[rest] = value
 
     def fitted(self, outputs: list[Any]) -> dict[int, Any]:
-        """By index of an output the gradient that was given for it, in its structure, shape and dtype: arrays, lists of arrays or None.
+        """By index of an output, the gradient given for it, with the output's structure, shape and dtype: arrays, lists of arrays or None.
 
-        Raises Error with a diagnostic for each one that does not fit.
+        Raises Error with a diagnostic for each gradient that does not fit.
         """
         problems: list[Diagnostic] = []
         out: dict[int, Any] = {}
@@ -85,7 +84,7 @@ class Cotangents:
 
 
 def _fitted(parts: Mapping[str, Any], output: Any, cast: bool) -> Any:
-    """One gradient, for the output that came out; for a dict a list, in the order of its entries. Raises Misfit."""
+    """One gradient for an output; for a dict a list, in the order of its entries. Raises Misfit."""
     if isinstance(output, dict):
         return _fitted(parts, list(output.values()), cast)
     if isinstance(output, list | tuple):
@@ -106,7 +105,7 @@ def _fitted(parts: Mapping[str, Any], output: Any, cast: bool) -> Any:
 
 
 def _fitted_elements(parts: Parts, output: list[Any] | tuple[Any, ...], cast: bool) -> list[Any]:
-    """One gradient per element of a list or tuple, None for those that are absent. Raises Misfit."""
+    """One gradient per element of a list or tuple, None for absent ones. Raises Misfit."""
     expected = f"gradients of {len(output)} elements"
     if list(parts) == [""]:
         whole = parts[""]

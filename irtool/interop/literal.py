@@ -29,7 +29,7 @@ NAMES = {**DTYPES, **{name: name for name in DTYPES.values()}}
 WORDS: dict[str, Any] = {"true": True, "True": True, "false": False, "False": False, "none": None, "None": None,
                          "nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 MAX_BYTES = 1 << 30
-"""Larger tensors belong into a file."""
+"""Larger tensors must be in a file."""
 MAX_DEPTH = 50
 
 _TENSOR = re.compile(r"((?:\d+x)*)([A-Za-z]\w*)=")
@@ -40,7 +40,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", '"': '"', "'": "'", "0"
 
 
 def parse_literal(text: str, load: Callable[[str], Array]) -> Any:
-    """The value a literal stands for: arrays for tensors, Python values for the rest; `load` reads `@FILE.npy`. Raises Error."""
+    """The value of a literal: an array for a tensor, else a Python value; `load` reads `@FILE.npy`. Raises Error."""
     reader = Reader(text.strip(), load)
     value = reader.value(0, at_top=True)
     reader.skip_blanks()
@@ -50,7 +50,7 @@ def parse_literal(text: str, load: Callable[[str], Array]) -> Any:
 
 
 def literal_text(value: Any) -> str:
-    """The literal that stands for a value, the inverse of `parse_literal`. Raises Error for a value that has none."""
+    """The literal of a value, the inverse of `parse_literal`. Raises Error for a value that has none."""
     if isinstance(value, np.ndarray):
         name = "bool" if value.dtype == bool else next((short for short, long in DTYPES.items() if long == value.dtype.name), None)
         if name is None:
@@ -71,19 +71,19 @@ def literal_text(value: Any) -> str:
 
 
 def element_text(value: Any) -> str:
-    """A number, bool or None, in the fewest digits that give it back. Raises Error for a complex number that is not finite."""
+    """The shortest text of a number, bool or None that restores it. Raises Error for a complex number that is not finite."""
     if isinstance(value, complex | np.complexfloating) and not np.isfinite(value):
         raise Error(f"no literal stands for {value}", code="E0807")
     return str(value).strip("()").lower()
 
 
 def nested_text(array: Array) -> str:
-    """The elements of an array in brackets, nested as its shape says."""
+    """The elements of an array in nested brackets."""
     return element_text(array[()]) if not array.ndim else f"[{', '.join(map(nested_text, array))}]"
 
 
 class Reader:
-    """Recursive descent over one literal. load: reads a file; None: literals name no files."""
+    """A recursive descent parser of one literal. load: reads a file; None: literals cannot name files."""
 
     def __init__(self, text: str, load: Callable[[str], Array] | None = None) -> None:
         self.text = text
@@ -91,7 +91,7 @@ class Reader:
         self.load = load
 
     def error(self, message: str) -> Error:
-        """The error at the present place."""
+        """The error at the current position."""
         return Error(f"'{shorten(self.text)}', character {self.at + 1}: {message}", code="E0807")
 
     def skip_blanks(self) -> None:
@@ -99,7 +99,7 @@ class Reader:
             self.at += 1
 
     def take(self, token: str) -> bool:
-        """Step over `token`, if it comes next."""
+        """Skip `token`, if it comes next. Returns whether it did."""
         self.skip_blanks()
         if self.text.startswith(token, self.at):
             self.at += len(token)
@@ -107,7 +107,7 @@ class Reader:
         return False
 
     def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """Step over what `pattern` finds here."""
+        """Read what `pattern` matches here."""
         self.skip_blanks()
         match = pattern.match(self.text, self.at)
         if match:
@@ -206,7 +206,7 @@ class Reader:
             raise self.error(f"the number '{shorten(text)}' is too long") from None
 
     def tensor(self, head: re.Match[str], depth: int, at_top: bool) -> Array:
-        """A tensor, its shape and dtype already read."""
+        """Read a tensor, after its shape and dtype."""
         name = NAMES.get(head[2])
         if name is None:
             self.at = head.start(2)
@@ -235,7 +235,7 @@ class Reader:
         return to_bfloat16(array) if name == "bfloat16" else array
 
     def elements(self, depth: int, at_top: bool) -> list[Any]:
-        """Elements of a tensor: one value, a bracketed list (nested ones are flattened), or at the top several with commas."""
+        """Elements of a tensor: one value, a bracketed list (nested ones are flattened), or, outside of lists, several with commas."""
         elements = flatten([self.value(depth + 1)])
         while at_top and self.take(","):
             elements += flatten([self.value(depth + 1)])
@@ -268,5 +268,5 @@ def drawn(word: str, shape: tuple[int, ...], dtype: np.dtype[Any], name: str) ->
 
 
 def shorten(text: str, most: int = 60) -> str:
-    """The text, cut where it is long."""
+    """The text, cut if it is long."""
     return text if len(text) <= most else text[:most] + "..."

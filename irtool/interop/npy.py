@@ -1,4 +1,4 @@
-"""One NumPy array from the bytes of an `.npy`, whatever they say: nothing is evaluated, unpickled or allocated on the word of a header.
+"""One NumPy array from the bytes of an `.npy` from anywhere: no header makes irtool evaluate, unpickle or allocate anything.
 
     header := magic version length text      text := {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }
 """
@@ -18,22 +18,22 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 MAGIC = b"\x93NUMPY"
 MAX_HEADER = 10_000
-"""Bytes; an array of 64 dimensions has less than two thousand."""
+"""In bytes; the header of an array of 64 dimensions has less than two thousand."""
 MAX_SIZE, MAX_RANK = 2**63, 64
 CHUNK = 1 << 20
 
 _LENGTHS = {(1, 0): 2, (2, 0): 4, (3, 0): 4}
-"""Bytes of the header's length, by version."""
+"""The size of the header's length in bytes, by version."""
 _LONG = re.compile(r"(?<=\d)L(?=\s*[,)])")
 """Python 2 wrote the sizes of some arrays as `(2L,)`."""
 _DTYPE = re.compile(r"[<>|=]?(?:[biufcU]\d{1,9}|V2)")
 _SURROGATES = 0xD800, 0xDFFF
 _BYTES = 0xDC80, 0xDCFF
-"""Those surrogates that stand for bytes of text that is not UTF-8."""
+"""The surrogates that stand for bytes of text that is not UTF-8."""
 
 
 class DamagedError(Error):
-    """A file that holds no arrays, or none that irtool takes."""
+    """A file without arrays, or with arrays that irtool does not read."""
 
     code = "E0701"
 
@@ -41,7 +41,7 @@ class DamagedError(Error):
 def read_array(stream: BinaryIO, size: int, where: str) -> Array:
     """The array in a stream of `size` bytes, in the machine's byte order. `where` names it in messages.
 
-    Raises DamagedError for object arrays, records, damaged or cut content, and an array that memory does not hold.
+    Raises DamagedError for object arrays, records, damaged or truncated content, and an array that is larger than memory.
     """
     try:
         dtype, is_fortran, shape, header = read_header(stream)
@@ -57,14 +57,15 @@ def read_array(stream: BinaryIO, size: int, where: str) -> Array:
         fill(array, stream, where)
         check_text(array, where)
         return array.reshape(shape, order="F" if is_fortran else "C").astype(order.newbyteorder("="), copy=False)
-    except ValueError as error:         # dimensions that NumPy has not
+    except ValueError as error:         # more dimensions than NumPy has
         raise DamagedError(f"{where}: damaged: {first_line(error)}") from None
     except MemoryError:
         raise DamagedError(f"{where}: not enough memory for {order} {shape}, {size - header} bytes", code="E0406") from None
 
 
 def read_header(stream: BinaryIO) -> tuple[str, bool, tuple[int, ...], int]:
-    """dtype, is it in Fortran's order, shape, and how many bytes the header takes. Raises ValueError and what a wrong literal raises."""
+    """The dtype, whether the order is Fortran's, the shape, and the size of the header in bytes. Raises ValueError, and the errors of a
+    wrong literal."""
     lead = stream.read(8)
     if lead[:6] != MAGIC:
         raise ValueError(f"it begins with {lead[:6]!r}, not with {MAGIC!r}")
@@ -79,7 +80,7 @@ def read_header(stream: BinaryIO) -> tuple[str, bool, tuple[int, ...], int]:
         raise ValueError("its header does not end")
     text = data.decode("utf-8" if lead[6] == 3 else "latin1")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")         # of what is no good literal
+        warnings.simplefilter("ignore")         # Python warns of odd literals
         header = ast.literal_eval((text if lead[6] == 3 else _LONG.sub("", text)).strip())       # Python 2 wrote versions 1 and 2
     if not isinstance(header, dict) or set(header) != {"descr", "fortran_order", "shape"}:
         raise ValueError("its header has not the keys descr, fortran_order and shape")
@@ -94,7 +95,7 @@ def read_header(stream: BinaryIO) -> tuple[str, bool, tuple[int, ...], int]:
 
 
 def check_dtype(descr: str, where: str) -> None:
-    """Raises DamagedError for a dtype whose arrays are no tensors and no text."""
+    """Raises DamagedError for a dtype whose arrays are neither tensors nor strings."""
     if "O" in descr:
         raise DamagedError(f"{where}: an array of Python objects is refused (it would run code); save numbers or strings", code="E0702")
     try:
@@ -106,7 +107,7 @@ def check_dtype(descr: str, where: str) -> None:
 
 
 def fill(array: Array, stream: BinaryIO, where: str) -> None:
-    """Read the elements, a piece at a time. Raises DamagedError where there are fewer bytes than were promised, or more."""
+    """Read the elements, a part at a time. Raises DamagedError if the stream has fewer bytes than the header says, or more."""
     into = array.view(np.uint8)
     at = 0
     while piece := stream.read(min(CHUNK, into.size - at)):
@@ -119,7 +120,7 @@ def fill(array: Array, stream: BinaryIO, where: str) -> None:
 
 
 def check_text(array: Array, where: str) -> None:
-    """Raises DamagedError where a string holds what is no character."""
+    """Raises DamagedError if a string contains an invalid character."""
     if array.dtype.kind != "U" or not array.size:
         return
     codes = array.view(array.dtype.byteorder.replace("|", "=") + "u4")

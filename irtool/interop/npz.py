@@ -1,8 +1,8 @@
-"""NumPy archives of values: what a graph takes and gives, as members of an `.npz`.
+"""NumPy archives of values: inputs and outputs of a graph as members of an `.npz`.
 
 A tensor is an array; a number, bool or string a 0-d array; elements of a list or tuple at K are `K.0, K.1` (a list of numbers may be
 one 1-d array), of a dict `K.k0, K.v0, K.k1, ...`; an empty container is an empty 1-d array at K. The 1-d string arrays `none` and
-`bfloat16` list the keys whose array only stands for None, or was bfloat16 and is stored as float32.
+`bfloat16` list the keys of arrays that stand for None, or were bfloat16 and are stored as float32.
 
 Nothing is unpickled. Members are written with zipfile, not `np.savez(**members)`, which cannot take a value called `file`.
 """
@@ -27,11 +27,12 @@ BFLOAT16 = "bfloat16"
 
 
 INFLATED, INFLATION = 256 << 20, 200
-"""What comes out of a file may have so many bytes, and so many more for each byte of the file: text and masks shrink that much."""
+"""The members of a file together may inflate to this many bytes, plus this many for each byte of the file: text and masks compress that
+well."""
 
 
 class Archive:
-    """Arrays by key, in the order of the file; which of them stand for None, and which were bfloat16."""
+    """Arrays by key, in the order of the file; `none` and `bfloat16` have the keys of arrays that stand for None, or were bfloat16."""
 
     def __init__(self, arrays: Mapping[str, Array] | None = None, none: Iterable[str] = (), bfloat16: Iterable[str] = ()) -> None:
         self.arrays: dict[str, Array] = dict(arrays or {})
@@ -39,12 +40,13 @@ class Archive:
         self.bfloat16 = set(bfloat16)
 
     def get(self, key: str) -> Array | None:
-        """The array at `key`, None where it stands for None. Raises KeyError."""
+        """The array at `key`; None if it stands for None. Raises KeyError."""
         array = self.arrays[key]
         return None if key in self.none else array
 
     def put(self, key: str, value: Any, *, is_bfloat16: bool = False, shape: tuple[int, ...] = (), dtype: Any = np.float32) -> None:
-        """Add a value at `key`, a container by its elements. None becomes zeros of `shape`. Raises Error for what has no form."""
+        """Add a value at `key`, a container by its elements. None becomes zeros of `shape`. Raises Error for a value that has no form in
+        a file."""
         for place, leaf in leaves(key, value):
             if leaf is None:
                 self.none.add(place)
@@ -61,7 +63,7 @@ class Archive:
 
 
 def leaves(key: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """The keys and values that stand for one value: itself, or the elements of a container."""
+    """The keys and values of the leaves of a value: itself, or the elements of a container."""
     if isinstance(value, list | tuple) and value:
         for i, element in enumerate(value):
             yield from leaves(f"{key}.{i}", element)
@@ -76,7 +78,7 @@ def leaves(key: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def as_member(value: Any, key: str) -> Array:
-    """A tensor or number or string as the array that stands for it. Raises Error for anything else."""
+    """The array that represents a tensor, number or string. Raises Error for anything else."""
     if isinstance(value, np.ndarray | np.generic):
         return np.asarray(value)
     if isinstance(value, int) and not isinstance(value, bool) and not -2**63 <= value < 2**64:
@@ -88,12 +90,12 @@ def as_member(value: Any, key: str) -> Array:
 
 # -- reading
 def decode(data: bytes, filename: str) -> Archive:
-    """The content of an `.npz`. Raises DamagedError (naming file and member) for anything damaged, pickled, or no npz at all."""
+    """The content of an `.npz`. Raises DamagedError, with file and member, for anything damaged or pickled, and for other files."""
     return decode_stream(io.BytesIO(data), len(data), filename)
 
 
 def decode_stream(stream: BinaryIO, size: int, filename: str) -> Archive:
-    """As `decode`, of an open file of `size` bytes. Raises OSError, too, where the file cannot be read."""
+    """As `decode`, for an open file of `size` bytes. Raises OSError, too, if the file cannot be read."""
     start = stream.read(6)
     if start[:4] not in (b"PK\x03\x04", b"PK\x05\x06") and start != MAGIC:
         raise DamagedError(f"{filename}: damaged, or not an .npz file: it does not begin as a zip")
@@ -115,7 +117,7 @@ def decode_stream(stream: BinaryIO, size: int, filename: str) -> Archive:
             IndexError) as error:
         raise DamagedError(f"{filename}: damaged, or not an .npz file: {first_line(error)}") from None
     for key, array in archive.arrays.items():
-        if array.dtype.str[1:] == "V2":     # what a bfloat16 array of ml_dtypes becomes in a file
+        if array.dtype.str[1:] == "V2":     # the form of ml_dtypes's bfloat16 arrays in a file
             archive.arrays[key] = (array.view("<u2").astype(np.uint32) << 16).view(np.float32)
             archive.bfloat16.add(key)
     archive.none = take_list(archive, NONE, filename)
@@ -129,7 +131,7 @@ def decode_npy(data: bytes, filename: str) -> Array:
 
 
 def check_sizes(file: zipfile.ZipFile, size: int, filename: str) -> None:
-    """Raises DamagedError where members share bytes, or say that far more comes out of the file than is in it."""
+    """Raises DamagedError if members share bytes, or claim to inflate to far more than the file has."""
     members = file.infolist()
     if sum(info.compress_size for info in members) > size:
         raise DamagedError(f"{filename}: damaged: its members are larger than the file")
@@ -140,7 +142,7 @@ def check_sizes(file: zipfile.ZipFile, size: int, filename: str) -> None:
 
 
 def key_of(info: zipfile.ZipInfo, archive: Archive, filename: str) -> str:
-    """The key of the next member. Raises DamagedError for one that is no array, is there already, or cannot be read."""
+    """The key of the next member. Raises DamagedError if the member is no array, has the key of another, or cannot be read."""
     name = quoted(info.filename)
     if not info.filename.endswith(".npy"):
         raise DamagedError(f"{filename}: member '{name}' is no array (.npy)")
@@ -154,7 +156,7 @@ def key_of(info: zipfile.ZipInfo, archive: Archive, filename: str) -> str:
 
 
 def take_list(archive: Archive, name: str, filename: str) -> set[str]:
-    """Remove the member that lists keys, where it is one (a 1-d array of strings), and give its keys. Raises DamagedError."""
+    """Remove the member that lists keys, if it is such a list (a 1-d array of strings), and return its keys. Raises DamagedError."""
     array = archive.arrays.get(name)
     if array is None or array.dtype.kind != "U" or array.ndim != 1:
         return set()
@@ -168,7 +170,8 @@ def take_list(archive: Archive, name: str, filename: str) -> set[str]:
 
 # -- writing
 def encode(archive: Archive) -> bytes:
-    """The archive as an `.npz`; the same archive gives the same bytes. Raises Error where a key cannot be a member, or memory ends."""
+    """The archive as an `.npz`; the same archive becomes the same bytes. Raises Error if a key cannot be the name of a member, or memory
+    is exhausted."""
     members = dict(archive.arrays)
     for name, keys in ((BFLOAT16, archive.bfloat16), (NONE, archive.none)):     # `none` comes last
         if keys:
@@ -185,7 +188,7 @@ def encode(archive: Archive) -> bytes:
         return stream.getvalue()
     except (MemoryError, ValueError) as error:
         cause: BaseException | None = error
-        while cause is not None and not isinstance(cause, MemoryError):     # zipfile, on its way out, raises another
+        while cause is not None and not isinstance(cause, MemoryError):     # zipfile raises another error while it handles the first
             cause = cause.__context__
         if cause is None:
             raise

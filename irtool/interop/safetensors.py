@@ -20,25 +20,25 @@ from irtool.ops.array_library import np
 Array = np.ndarray[Any, np.dtype[Any]]
 
 MAX_HEADER = 16 << 20
-"""Bytes; a hundred thousand tensors take less."""
+"""In bytes; a hundred thousand tensors take less."""
 METADATA = "__metadata__"
 NONE = "irtool.none"
-"""The word of the metadata behind which the keys stand whose arrays only stand for None."""
+"""The word in the metadata for the list of keys whose arrays stand for None."""
 DTYPES = {
     "BOOL": "|b1", "U8": "|u1", "I8": "|i1", "I16": "<i2", "U16": "<u2", "F16": "<f2", "BF16": "<u2", "I32": "<i4", "U32": "<u4",
     "F32": "<f4", "C64": "<c8", "F64": "<f8", "I64": "<i8", "U64": "<u8", "F8_E4M3": "|u1", "F8_E5M2": "|u1",
 }
-"""Names in the header -> how NumPy reads the bytes."""
+"""dtype in the header -> NumPy's dtype of the bytes."""
 NAMES = {np.dtype(form): name for name, form in DTYPES.items() if name[:2] not in ("BF", "F8")}
 
 
 def is_safetensors(start: bytes, size: int) -> bool:
-    """May a file of `size` bytes with this begin be one? 9 bytes of it say so."""
+    """May a file of `size` bytes with this beginning be a safetensors file? The first 9 bytes decide."""
     return start[8:9] == b"{" and int.from_bytes(start[:8], "little") <= size - 8
 
 
 def decode(memory: Any, filename: str) -> Archive:
-    """The arrays of a file that is in memory, bytes or a map; they share it, and are read-only where it is. Raises DamagedError."""
+    """The arrays of a file in memory, bytes or a map. They share the memory, and are read-only if it is. Raises DamagedError."""
     size = len(memory)
     length = int.from_bytes(bytes(memory[:8]), "little")
     if size < 8 or length > size - 8 or length > MAX_HEADER:
@@ -70,7 +70,7 @@ def decode(memory: Any, filename: str) -> Archive:
 
 
 def header_of(data: bytes, filename: str) -> dict[str, Any]:
-    """The header as a dict. Raises DamagedError for what is no JSON object, and for names that stand in it twice."""
+    """The header as a dict. Raises DamagedError if it is no JSON object, and for names that occur twice."""
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         content: dict[str, Any] = {}
         for name, value in pairs:
@@ -88,7 +88,7 @@ def header_of(data: bytes, filename: str) -> dict[str, Any]:
 
 
 def none_keys(row: Any, where: str) -> set[str]:
-    """The keys that the metadata lists. Raises DamagedError for metadata that are not words."""
+    """The keys that the metadata lists. Raises DamagedError for metadata that are not strings."""
     if not isinstance(row, dict) or not all(isinstance(each, str) for each in row.values()):
         raise DamagedError(f"{where}: damaged: expected words by words")
     try:
@@ -101,7 +101,7 @@ def none_keys(row: Any, where: str) -> set[str]:
 
 
 def checked(row: Any, where: str) -> tuple[str, list[int], int, int]:
-    """dtype, shape, begin and end in the data, of a row of the header. Raises DamagedError."""
+    """The dtype, shape, begin and end in a row of the header. Raises DamagedError."""
     if not isinstance(row, dict) or set(row) != {"dtype", "shape", "data_offsets"}:
         raise DamagedError(f"{where}: damaged: expected dtype, shape and data_offsets")
     dtype, shape, offsets = row["dtype"], row["shape"], row["data_offsets"]
@@ -119,7 +119,7 @@ def checked(row: Any, where: str) -> tuple[str, list[int], int, int]:
 
 
 def array_of(memory: Any, place: int, name: str, shape: list[int], where: str) -> Array:
-    """The array at a place in memory. Raises DamagedError for sizes that NumPy has not."""
+    """The array at an offset in memory. Raises DamagedError for sizes that NumPy does not support."""
     dtype = np.dtype(DTYPES[name])
     try:
         count = math.prod(shape)
@@ -138,7 +138,7 @@ def array_of(memory: Any, place: int, name: str, shape: list[int], where: str) -
 
 
 def eight_bits(name: str) -> Array:
-    """The float32 of each byte. E5M2 is the upper half of a float16; E4M3 has no infinity, and one NaN of each sign."""
+    """The float32 for each byte. E5M2 is the upper half of a float16; E4M3 has no infinity, and one NaN of each sign."""
     byte = np.arange(256, dtype=np.uint16)
     if name == "F8_E5M2":
         return (byte << 8).view(np.float16).astype(np.float32)
@@ -148,7 +148,8 @@ def eight_bits(name: str) -> Array:
 
 
 def encode(archive: Archive) -> bytes:
-    """Arrays as a file; the same archive gives the same bytes. Raises Error for what has no form in one: text, complex128."""
+    """Arrays as a file; the same archive becomes the same bytes. Raises Error for arrays that a file cannot contain: strings,
+    complex128."""
     rows: dict[str, Any] = {}
     if archive.none:
         rows[METADATA] = {NONE: json.dumps([key for key in archive.arrays if key in archive.none])}
@@ -162,7 +163,8 @@ def encode(archive: Archive) -> bytes:
             raise Error(f"'{quoted(name)}': {array.dtype} has no form in a .safetensors file; an .npz holds it", code="E0704")
     places = {}
     place = 0
-    for name in sorted(arrays, key=lambda name: -arrays[name][1].itemsize):         # so each begins at a multiple of its width
+    # so that each begins at a multiple of its element's size
+    for name in sorted(arrays, key=lambda name: -arrays[name][1].itemsize):
         places[name] = place, place + arrays[name][1].nbytes
         place += arrays[name][1].nbytes
     for name, (dtype, array) in arrays.items():

@@ -1,4 +1,4 @@
-"""Constants in full precision in the text itself: ` 0.3333333333333333 0.25 [ CPUDoubleType{2} ]`, which reads back bit for bit."""
+"""Constants in full precision in the text itself: ` 0.3333333333333333 0.25 [ CPUDoubleType{2} ]`, which is read back bit for bit."""
 from __future__ import annotations
 
 from typing import Any
@@ -17,7 +17,7 @@ from irtool.ops.structure import tensor_of
 
 
 def spell(module: Module) -> list[str]:
-    """Write the arrays of small constants into their text; the keys of those whose arrays only an archive can hold."""
+    """Write the arrays of small constants into their text. Returns the keys of constants whose arrays need an archive."""
     rest = []
     for key, node, name in places(module):
         literal = node.attributes[name].value
@@ -35,7 +35,7 @@ def spell(module: Module) -> list[str]:
 
 
 def forget_strides(node: Node, shape: tuple[int, ...]) -> None:
-    """Neither a text nor an archive keeps in what order elements lie: the type says what comes of reading them."""
+    """Remove strides from a constant's type, since neither a text nor an archive keeps the order of elements in memory."""
     type = node.output.type
     if isinstance(type, TensorType) and type.strides is not None and type.strides != contiguous_strides(shape):
         text = tensor_text(type.dtype, type.sizes, contiguous_strides(shape), type.requires_grad, type.device)
@@ -43,12 +43,13 @@ def forget_strides(node: Node, shape: tuple[int, ...]) -> None:
 
 
 def exact_text(array: Array) -> str | None:
-    """The dump of an array with all digits; None where there is no such text."""
+    """The dump of an array with all digits; None if the text cannot represent it."""
     word = DTYPE_WORDS.get(array.dtype.name)
     if array.size > SPELLED or array.dtype.kind not in "biuf" or word is None or not has_elements(array):
         return None
     numbers = [digits(each) for each in array.ravel()]
-    if TensorLiteral(" ".join(numbers) + " [").is_rounded:     # that each has four digits is chance: one more says that these are all
+    # here each has four digits by chance; a further digit says that these are all
+    if TensorLiteral(" ".join(numbers) + " [").is_rounded:
         first = next(i for i, each in enumerate(numbers) if "." in each)
         mantissa, e, exponent = numbers[first].partition("e")
         numbers[first] = f"{mantissa}0{e}{exponent}"
@@ -64,7 +65,7 @@ def exact_text(array: Array) -> str | None:
 
 
 def digits(number: Any) -> str:
-    """The shortest decimal that is this number in its precision."""
+    """The shortest decimal for a number in its precision."""
     return str(int(number)) if number.dtype.kind == "b" else str(number)
 
 

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all: written beside, then renamed."""
+"""Files that are written completely or not at all: under another name, then renamed."""
 from __future__ import annotations
 
 import os
@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 @contextmanager
 def whole_file(target: str) -> Iterator[BinaryIO]:
-    """A file to write into, which takes the place of `target` when the block ends; an error in the block leaves `target` as it was.
+    """A file to write into, which replaces `target` at the end of the block; after an error in the block, `target` is unchanged.
 
     Raises OSError.
     """
@@ -20,13 +20,13 @@ def whole_file(target: str) -> Iterator[BinaryIO]:
             if os.path.exists(target):
                 os.chmod(temporary, os.stat(target).st_mode & 0o7777)
         os.replace(temporary, target)
-    except BaseException:                       # Ctrl-C, too
+    except BaseException:                       # also KeyboardInterrupt
         os.unlink(temporary)
         raise
 
 
 def sibling(target: str) -> tuple[int, str]:
-    """A new file, open, in the folder of another; files that are there are never touched. Raises OSError."""
+    """A new file, open, in the folder of another; existing files are never touched. Raises OSError."""
     folder, name = os.path.split(target)
     for attempt in range(10_000):
         path = os.path.join(folder, f"{name[:40]}.{os.getpid()}{f'.{attempt}' if attempt else ''}.tmp")

@@ -1,19 +1,19 @@
 """All operators: the tables of the families, joined by name. `OPS["aten::add.Tensor"]` is an `Op`; families load on first look-up.
 
 An operator
-    op                  the stanza, and the tables that hold them; facts, size_facts: what else is known of an overload
+    op                  the stanza, and the tables of stanzas; facts, size_facts: further facts about an overload
     kernels, gradients, batching, samples   the four facets, modules of one name per family; composed: functions made of operators
-    derivative, formula gradients said in short, and as functions; batch: what batching rules are given
+    derivative, formula short and whole functions for gradients; batch: the interface of batching rules
     own_operators       `@irtool.operator`; python_op: `^Name`; structure: prim:: nodes; torch_lists: torch's lists of operators
 Calling one
-    call, node_calls    by name, and for a node; overload: arguments converted, the kernel run; quick: the same, remembered
-    promotion           dtypes of operands; result_dtypes: of results; checks: what kernels refuse
+    call, node_calls    by name, and for a node; overload: converts arguments and runs the kernel; quick: caches this
+    promotion           dtypes of operands; result_dtypes: of results; checks: torch's errors about operands
     arrays, array_library, device   NumPy or CuPy; symbols: kernels on arrays without elements
     select, contraction shared by kernels; conjugates: conjugated views; quantized, on_quantized: quantized tensors
-    folding             on constants, without arrays
+    folding             operators on constants, without arrays
 Values
-    tensor              `irtool.Tensor`; tensor_methods, tensor_facts: its methods; signatures: how Python shows an operator
-    kinds_of_values, nested_tensors, made_inputs    what a value is; tensors in lists; inputs made from types
+    tensor              `irtool.Tensor`; tensor_methods, tensor_facts: its methods; signatures: operators as Python functions
+    kinds_of_values     classes of values; nested_tensors: tensors in lists; made_inputs: inputs made from types
 """
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ class Ops(Mapping[str, "Op"]):
                 table: OpTable = import_module(f"irtool.ops.kernels.{family}").table
                 for op in table:
                     for name in op.names:
-                        joined.setdefault(name, op)     # a test sees to it that no name stands in two families
+                        joined.setdefault(name, op)     # a test ensures that no name is in two families
                         self._by_kind.setdefault(name.partition(".")[0], {})[name] = op
             self._by_name = joined
         return self._by_name
 
     def join(self, op: Op) -> None:
-        """Add a stanza that is not ours; its schemas must be declared (`irtool.ir.schema.declare`)."""
+        """Add a stanza of a user; its schemas must be declared (`irtool.ir.schema.declare`)."""
         joined = self._joined()
         for name in op.names:
             joined[name] = self._by_kind.setdefault(name.partition(".")[0], {})[name] = op
@@ -83,16 +83,16 @@ class Ops(Mapping[str, "Op"]):
         return f"<operators of {len(FAMILIES)} families>"
 
     def of_kind(self, kind: str) -> dict[str, Op]:
-        """Overloads of a node kind: qualified name -> Op. Empty when there is none."""
+        """The overloads of a node kind: qualified name -> Op. Empty if there are none."""
         self._joined()
         known = self._by_kind.get(kind)
         if known is None and "::" in kind and not kind.startswith(("aten::", "prim::")):
-            import_operator(kind)       # of a package that is installed
+            import_operator(kind)       # the package of the operator may be installed
             known = self._by_kind.get(kind)
         return known or {}
 
     def kinds(self) -> list[str]:
-        """Node kinds that have a kernel of their own, sorted."""
+        """The node kinds that have a kernel of their own, sorted."""
         self._joined()
         return sorted(self._by_kind)
 

@@ -20,14 +20,14 @@ WORDS = {"i": "int", "u": "uint", "f": "float", "c": "complex"}
 
 
 class NeedsNumpy(UnsupportedError, AttributeError):
-    """NumPy is needed, and is not installed. Also the answer to `hasattr`."""
+    """NumPy is needed, and is not installed. An AttributeError, so that `hasattr` returns False."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"numpy.{name}: this needs NumPy, which is not installed (pip install numpy)")
 
 
 class AbsentName(type):
-    """The type of names of NumPy that stand for nothing: its functions, types and modules."""
+    """The type of stand-ins for NumPy's functions, types and modules."""
 
     def __getattr__(cls, name: str) -> Any:
         if name.startswith("_") or "is_absent" not in cls.__dict__:
@@ -53,7 +53,7 @@ class AbsentDtype:
     known: dict[str, AbsentDtype] = {}
 
     def __new__(cls, form: Any) -> AbsentDtype:
-        """The dtype of a name or a form (`float32`, `<f4`), or of a type of NumPy: always the same object. Raises TypeError."""
+        """The dtype of a name or a code (`float32`, `<f4`), or of a type of NumPy: always the same object. Raises TypeError."""
         if isinstance(form, AbsentDtype):
             return form
         match = FORM.fullmatch(form if isinstance(form, str) else form.__name__)
@@ -82,7 +82,7 @@ class AbsentArray(metaclass=AbsentName):
     base = None
 
     def __init__(self, shape: Any, dtype: Any = "float64", buffer: Any = None, offset: int = 0, strides: Any = None) -> None:
-        """strides: in bytes; without, the array lies row by row."""
+        """strides: in bytes; by default, the array is row-major."""
         self.shape = tuple(shape) if isinstance(shape, list | tuple) else (shape,)
         self.dtype = AbsentDtype(dtype)
         self.itemsize = self.dtype.itemsize
@@ -97,7 +97,7 @@ class AbsentArray(metaclass=AbsentName):
         raise NeedsNumpy(f"ndarray.{name}")
 
     def refused(self, *args: Any) -> Any:
-        """In place of every operator: nothing is known about elements."""
+        """Refuses an operator: the elements are unknown."""
         raise NeedsNumpy("ndarray")
 
     __getitem__ = __setitem__ = __len__ = __iter__ = __bool__ = __int__ = __float__ = __complex__ = __index__ = refused
@@ -112,7 +112,7 @@ class AbsentArray(metaclass=AbsentName):
 
 
 def has_elements(array: Any) -> bool:
-    """Is this an array of NumPy, not only its dtype and sizes?"""
+    """Is this an array of NumPy, with elements?"""
     return not isinstance(array, AbsentArray)
 
 
@@ -122,14 +122,14 @@ def empty(shape: Any, dtype: Any = "float64") -> AbsentArray:
 
 
 def array(value: Any, order: str = "K") -> AbsentArray:
-    """The array itself, for `np.array` and `np.asarray`: without elements a copy is no other array. Raises UnsupportedError."""
+    """For `np.array` and `np.asarray`: the array itself, since a copy without elements would be the same. Raises UnsupportedError."""
     if isinstance(value, AbsentArray):
         return value
     raise NeedsNumpy("array")
 
 
 def frombuffer(memory: Any, dtype: Any, count: int = -1, offset: int = 0) -> AbsentArray:
-    """An array without elements, for `np.frombuffer`. Raises UnsupportedError where its size is not said."""
+    """For `np.frombuffer`: an array without elements. Raises UnsupportedError if its size is not given."""
     if count < 0:
         raise NeedsNumpy("frombuffer")
     return AbsentArray(count, dtype)

@@ -1,7 +1,7 @@
 """Arrays: one namespace (NumPy or CuPy), torch's dtype numbers, and the few places where the two namespaces or torch differ.
 
-Nothing outside this file imports NumPy or CuPy by name in a kernel: kernels get `xp`, and take what `xp` lacks from here. Which namespace
-that is, is a matter of the run (`using`): NumPy, or what stands for CuPy (`irtool.ops.device`) with the few things that CuPy lacks.
+Kernels never import NumPy or CuPy: they get the namespace as `xp`, and take functions that it lacks from here. The run chooses the
+namespace (`using`): NumPy, or CuPy with additions (`irtool.ops.device`).
 
 Limits: `bfloat16` arrays are float32 arrays whose values were rounded to bfloat16 when they were converted (`to_bfloat16`); arithmetic
 between conversions is float32. `complex32` is complex64. Quantized tensors are no arrays (`irtool.ops.quantized`).
@@ -24,20 +24,20 @@ xp: XP = np
 
 _namespace: ContextVar[XP] = ContextVar("irtool_namespace", default=np)
 current_namespace = _namespace.get
-"""The namespace of this run: new arrays are made in it."""
+"""The namespace of the current run, in which new arrays are made."""
 
 array_types: tuple[type, ...] = (np.ndarray,)
-"""What arrays are; grows when a backend is first used."""
+"""The types of arrays; a backend adds its own when it is first used."""
 _namespaces: dict[type, XP] = {np.ndarray: np}
 
 
 def is_array(x: Any) -> TypeGuard[Array]:
-    """Is `x` an array, of whatever namespace?"""
+    """Is `x` an array, of any namespace?"""
     return isinstance(x, array_types)
 
 
 def namespace_of(x: Any) -> XP:
-    """The namespace that an array is of; that of the run for anything else."""
+    """The namespace of an array; for any other value, that of the current run."""
     if isinstance(x, np.ndarray):
         return np
     namespace = _namespaces.get(type(x))
@@ -45,7 +45,7 @@ def namespace_of(x: Any) -> XP:
 
 
 def add_namespace(kind: type, namespace: XP) -> None:
-    """Arrays of the type `kind` are of `namespace` from now on."""
+    """Register the namespace of arrays of the type `kind`."""
     global array_types
     if kind not in array_types:
         array_types = (*array_types, kind)
@@ -54,7 +54,7 @@ def add_namespace(kind: type, namespace: XP) -> None:
 
 @contextmanager
 def using(namespace: XP) -> Iterator[None]:
-    """Within the block, new arrays are of this namespace, and singular matrices are errors as they are in NumPy."""
+    """A context in which new arrays are of this namespace, and singular matrices are errors as in NumPy."""
     token = _namespace.set(namespace)
     try:
         with nullcontext() if namespace is np else namespace.cupyx.errstate(linalg="raise"):
@@ -64,7 +64,7 @@ def using(namespace: XP) -> Iterator[None]:
 
 
 def namespace_for(values: Any) -> XP:
-    """The namespace in which to compute with values: that of the first array on a device among them; else that of the run."""
+    """The namespace for a computation with values: that of the first array on a device among them; else that of the current run."""
     if len(array_types) > 1:
         for value in values:
             namespace = namespace_for(value) if isinstance(value, list | tuple) else namespace_of(value)
@@ -74,10 +74,10 @@ def namespace_for(values: Any) -> XP:
 
 
 def on_host(x: Any) -> Array:
-    """An array as a NumPy array: itself, or a copy of what lies on a device.
+    """An array as a NumPy array: itself, or a copy of an array on a device.
 
-    What goes to foreign code goes through here. What only says that it is an array (a tracer) is asked for its elements, and refuses:
-    f2py drops a reference to the dtype too many when it finds that out itself (SciPy 1.17), until Python aborts.
+    Arrays for foreign code go through here. An object that only passes for an array (a tracer) is asked for its elements, and refuses: if
+    f2py found that out itself, it would drop a reference to the dtype too many (SciPy 1.17), until Python aborts.
     """
     if issubclass(type(x), np.ndarray):
         array: Array = x
@@ -88,7 +88,7 @@ def on_host(x: Any) -> Array:
 
 
 def hosted(value: Any) -> Any:
-    """A value whose arrays, in lists, tuples and dicts too, are NumPy arrays."""
+    """A value in which arrays, also those in lists, tuples and dicts, are NumPy arrays."""
     if isinstance(value, list | tuple):
         items = [hosted(each) for each in value]
         return items if isinstance(value, list) else tuple(items)
@@ -98,7 +98,7 @@ def hosted(value: Any) -> Any:
 
 
 def here(x: Any) -> Array:
-    """An array of the namespace of this run: moved where it lies elsewhere, made of numbers where it is none."""
+    """An array of the namespace of the current run: moved from a device or to it, or made of numbers."""
     namespace = _namespace.get()
     if namespace is np or isinstance(x, array_types) and not isinstance(x, np.ndarray):
         return on_host(x) if namespace is np else x
@@ -107,10 +107,10 @@ def here(x: Any) -> Array:
 
 
 def memory_of(x: Any) -> Any:
-    """What holds the memory of an array: the array that all views of it come from; on a device, the piece of memory."""
+    """The owner of an array's memory: the array from which all views of it come; on a device, the piece of memory."""
     if not isinstance(x, np.ndarray):
         return x.data.mem
-    while hasattr(x.base, "base"):      # between an array and what `as_strided` makes of it stands something that is none
+    while hasattr(x.base, "base"):      # between an array and the result of `as_strided` is an object that is no array
         x = x.base
     return x
 
@@ -133,12 +133,12 @@ _TITLES = {"uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "i
            "complex32": "ComplexHalf", "uint16": "UInt16", "uint32": "UInt32", "uint64": "UInt64"}
 
 default_dtype: np.dtype[Any] = np.dtype(np.float32)
-"""What a Python float, or an integer array that must become a float, turns into."""
+"""The dtype of a Python float as a tensor, and of an integer array that must become floating-point."""
 default_complex: np.dtype[Any] = np.dtype(np.complex64)
 
 
 def dtype_of(code: int) -> np.dtype[Any]:
-    """torch's dtype number -> NumPy dtype. Raises UnsupportedError for quantised and other dtypes that NumPy has not."""
+    """The NumPy dtype for torch's dtype number. Raises UnsupportedError for quantised and other dtypes that NumPy does not have."""
     try:
         return _DTYPES[code]
     except KeyError:
@@ -183,7 +183,7 @@ def real_of(dtype: Any) -> np.dtype[Any]:
 
 
 def complex_of(dtype: Any) -> np.dtype[Any]:
-    """float64 -> complex128, every other real dtype -> complex64; complex ones stay."""
+    """The complex dtype for a real one: complex128 for float64, else complex64; complex dtypes are unchanged."""
     exact: np.dtype[Any] = np.dtype(dtype)
     if exact.kind == "c":
         return exact
@@ -201,14 +201,15 @@ def to_bfloat16(x: Array) -> Array:
 
 
 def convert(x: Array, code: int) -> Array:
-    """`x` in the dtype numbered `code`; `x` itself when it has that dtype. Complex to real drops the imaginary part, as torch."""
+    """`x` in the dtype numbered `code`; `x` itself if it has that dtype. Complex to real drops the imaginary part, as in torch."""
     if code == BFLOAT16:
         return to_bfloat16(astype(x, np.float32))
     return astype(x, dtype_of(code))
 
 
 def astype(x: Array, dtype: Any) -> Array:
-    """`x` in a NumPy dtype, itself when it has it. Floats out of an integer's range wrap as on x86-64 torch; complex to real drops."""
+    """`x` in a NumPy dtype; `x` itself if it has it. Floats out of an integer's range wrap as in torch on x86-64; complex to real drops
+    the imaginary part."""
     dtype = np.dtype(dtype)
     if x.dtype == dtype:
         return x
@@ -216,14 +217,15 @@ def astype(x: Array, dtype: Any) -> Array:
     if kind == "c" and dtype.kind not in "cb":
         x = x.real
     if kind in "fc" and dtype.kind in "iu" and dtype != np.int32 and dtype.itemsize < 8:
-        with np.errstate(invalid="ignore"):      # as C++ compiles it on x86-64: through int32, so that 300.0 becomes uint8 44 and 3e9 0
+        # as C++ compiles it on x86-64: through int32, so that 300.0 becomes uint8 44 and 3e9 becomes 0
+        with np.errstate(invalid="ignore"):
             return x.astype(np.int32 if dtype.itemsize < 4 else np.int64).astype(dtype)
     with np.errstate(invalid="ignore", over="ignore"):
         return x.astype(dtype)
 
 
 def number_dtype(number: Any) -> np.dtype[Any]:
-    """dtype a Python number has as a tensor of its own (`torch.tensor(2.5)`): bool, int64, the default float, the default complex."""
+    """The dtype of a Python number as a tensor (`torch.tensor(2.5)`): bool, int64, the default float dtype, the default complex dtype."""
     if isinstance(number, bool | np.bool_):
         return np.dtype(np.bool_)
     if isinstance(number, int | np.integer):
@@ -234,13 +236,14 @@ def number_dtype(number: Any) -> np.dtype[Any]:
 
 
 def as_array(value: Any, dtype: Any = None) -> Array:
-    """A number becomes a 0-d array (int64, float64, bool or complex128 unless told: what torch's wrapped numbers are), arrays stay.
+    """A number as a 0-d array, by default of the dtype that torch's wrapped numbers have (int64, float64, bool or complex128); arrays are
+    unchanged.
 
     Numbers out of range of an integer dtype wrap.
     """
     if isinstance(value, np.ndarray):
         return value if dtype is None else astype(value, dtype)
-    if hasattr(value, "astype") and not isinstance(value, np.generic):      # an array of another namespace, or what stands for one
+    if hasattr(value, "astype") and not isinstance(value, np.generic):      # an array of another namespace, or a stand-in for one
         return value if dtype is None else astype(value, dtype)
     if isinstance(value, np.generic):
         array = np.asarray(value, dtype)
@@ -255,7 +258,7 @@ def as_array(value: Any, dtype: Any = None) -> Array:
 
 
 def broadcast_view(x: Array, shape: Sequence[int]) -> Array:
-    """`x` seen with a larger shape, stride 0 where it repeats. Writable where `x` is, unlike numpy.broadcast_to. -1 keeps a size."""
+    """`x` expanded to a larger shape, with stride 0 where it repeats. Writable if `x` is, unlike numpy.broadcast_to. -1 keeps a size."""
     lead = len(shape) - x.ndim
     sizes, strides = [], []
     for place, size in enumerate(shape):
@@ -273,25 +276,25 @@ def broadcast_view(x: Array, shape: Sequence[int]) -> Array:
 
 
 def strided_view(x: Array, shape: Sequence[int], strides: Sequence[int]) -> Array:
-    """`x`'s memory from its first element on, with a shape and strides in *elements*. The caller has checked the bounds."""
+    """The memory of `x`, from its first element on, with a shape and strides in *elements*. The caller has checked the bounds."""
     return _as_strided(x, tuple(shape), tuple([s * x.itemsize for s in strides]))
 
 
 def _start(x: Array) -> int:
-    """Where its first element lies."""
+    """The address of its first element."""
     start: int = x.__array_interface__["data"][0]
     return start
 
 
 def _as_strided(x: Any, shape: Sequence[int], strides: Sequence[int]) -> Array:
-    """`x` with other strides, in bytes, writable where `x` is; what stands for an array has a method of that name."""
+    """`x` with other strides, in bytes, writable if `x` is; a stand-in for an array has a method of that name."""
     if type(x) is not np.ndarray and hasattr(type(x), "as_strided"):
         strided: Array = x.as_strided(shape, strides)
         return strided
     if not isinstance(x, np.ndarray):
         seen: Array = namespace_of(x).lib.stride_tricks.as_strided(x, tuple(shape), tuple(strides))
         return seen
-    whole = x       # NumPy's own as_strided hides whose memory it is, and then strides cannot be set in place
+    whole = x       # NumPy's own as_strided hides the owner of the memory, so that strides cannot be set in place
     while isinstance(whole.base, np.ndarray):
         whole = whole.base
     flags = whole.flags
@@ -304,12 +307,12 @@ def _as_strided(x: Any, shape: Sequence[int], strides: Sequence[int]) -> Array:
 
 
 def element_strides(x: Array) -> tuple[int, ...]:
-    """Strides in elements, as torch counts them; dimensions of size 1 and empty arrays get the strides torch would give new ones."""
+    """Strides in elements, as torch counts them; dimensions of size 1 and empty arrays get the strides that torch gives new arrays."""
     return tuple([s // x.itemsize for s in x.strides])
 
 
 def is_contiguous(x: Array) -> bool:
-    """Row-major without gaps, as torch's is_contiguous (dimensions of size 1 do not matter)."""
+    """Is the array row-major without gaps, as torch's is_contiguous decides? (Strides of dimensions of size 1 do not matter.)"""
     return bool(x.flags.c_contiguous)
 
 
@@ -334,7 +337,7 @@ def min_at(x: Array, index: Any, values: Any) -> None:
 
 
 def to_number(x: Any) -> Any:
-    """The single element of an array as a Python number; numbers stay. Raises RunError with torch's text for more elements."""
+    """The single element of an array as a Python number; numbers are unchanged. Raises RunError with torch's text for several elements."""
     if not is_array(x):
         return x.item() if isinstance(x, np.generic) else x
     if x.size != 1:
@@ -343,7 +346,7 @@ def to_number(x: Any) -> Any:
 
 
 def wrap_dim(dim: int, rank: int) -> int:
-    """A dimension counted from the end made a plain one; a 0-d array counts as 1-d. Raises RunError with torch's text."""
+    """A dimension, which may count from the end, counted from the front; a 0-d array counts as 1-d. Raises RunError with torch's text."""
     span = max(rank, 1)
     if not -span <= dim < span:
         raise RunError(f"Dimension out of range (expected to be in range of [{-span}, {span - 1}], but got {dim})", code="E0408")
@@ -354,7 +357,7 @@ _random: ContextVar[np.random.Generator | None] = ContextVar("irtool_random", de
 
 
 def generator(source: Any = None) -> np.random.Generator:
-    """The random generator of this run (`given`, a graph's own, when it is one). Seeded by `seeded`; without that, by 0."""
+    """The random generator of the current run; `source` itself if it is a generator of the graph. Seeded by `seeded`; otherwise by 0."""
     if isinstance(source, np.random.Generator):
         return source
     current = _random.get()
@@ -365,12 +368,12 @@ def generator(source: Any = None) -> np.random.Generator:
 
 
 def fresh_generator(seed: int) -> np.random.Generator:
-    """A random generator of a graph's own."""
+    """A random generator for a graph that makes its own."""
     return np.random.default_rng(seed % 2**64)
 
 
 def reseed(seed: int) -> np.random.Generator:
-    """From now on kernels draw from a fresh generator with this seed, which it gives."""
+    """Let kernels draw from a new generator with this seed, which is returned."""
     fresh = np.random.default_rng(seed)
     _random.set(fresh)
     return fresh
@@ -378,7 +381,7 @@ def reseed(seed: int) -> np.random.Generator:
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Within the block, kernels draw from a fresh generator with this seed."""
+    """A context in which kernels draw from a new generator with this seed."""
     token = _random.set(np.random.default_rng(seed))
     try:
         yield

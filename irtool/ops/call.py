@@ -1,6 +1,6 @@
 """One operator on values: find the overload, bind arguments, call it.
 
-Tensors are NumPy arrays; everything else is itself (`irtool.interpret`).
+Tensors are NumPy arrays, other values are Python's (`irtool.interpret`).
 """
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _found: dict[str, Overload | None] = forgets_kinds({})
 
 
 def overload(name: str) -> Overload:
-    """The overload called `aten::add.Tensor`, `aten::add_.Tensor` or `aten::add.out`, derived where it has no stanza of its own.
+    """The overload called `aten::add.Tensor`, `aten::add_.Tensor` or `aten::add.out`, derived from the plain one if it has no stanza.
 
-    Raises UnsupportedError naming it.
+    Raises UnsupportedError, which names it.
     """
     entry = find_overload(name)
     if entry is None:
@@ -32,14 +32,14 @@ def overload(name: str) -> Overload:
 
 
 def find_overload(name: str) -> Overload | None:
-    """The same, None where it cannot be had."""
+    """The overload, as by `overload`; None if it does not exist."""
     if name not in _found:
         _found[name] = _find(name)
     return _found[name]
 
 
 OPTIONS = "dtype", "layout", "device", "pin_memory"
-"""What factories take last; those with out= take the dtype from there."""
+"""The last arguments of factories; overloads with out= take the dtype from the `out` argument."""
 
 
 def _find(name: str) -> Overload | None:
@@ -67,15 +67,16 @@ def _find(name: str) -> Overload | None:
 
 
 def _functional(kind: str) -> str | None:
-    """`aten::add_` -> `aten::add`, `aten::__iand__` -> `aten::__and__`; None for a kind that is not in-place."""
+    """The kind without in-place form: `aten::add_` -> `aten::add`, `aten::__iand__` -> `aten::__and__`; None for a kind that is not
+    in-place."""
     if kind.startswith("aten::__i") and kind.endswith("__"):
         return "aten::__" + kind.removeprefix("aten::__i")
     return kind[:-1] if kind.endswith("_") and not kind.endswith("__") else None
 
 
 def _same_arguments(base: str, variant: str, schema: Schema) -> str:
-    """The overload of `base` that takes the arguments of an in-place schema: mostly the one of the same name, but `ldexp_` is of
-    `ldexp.Tensor` and `pow_.Tensor` of `pow.Tensor_Tensor`."""
+    """The overload of `base` that takes the arguments of an in-place schema: mostly that of the same name, but that of `ldexp_` is
+    `ldexp.Tensor`, that of `pow_.Tensor` is `pow.Tensor_Tensor`."""
     def types(of: Schema) -> list[str]:
         return [argument.type.text.replace("SymInt", "int") for argument in of.arguments]
 
@@ -87,7 +88,7 @@ def _same_arguments(base: str, variant: str, schema: Schema) -> str:
 
 
 def _derived(base: str, schema: Schema, mode: str, outs: int) -> Overload | None:
-    """`schema` served by the kernel of `base`, when that takes the same arguments."""
+    """The overload `schema`, computed by the kernel of `base`, if both take the same arguments."""
     op = OPS.get(base)
     if op is None:
         return None
@@ -103,7 +104,7 @@ def own_schema(op: Op, name: str) -> Schema:
 
 
 def call_op(name: str, args: Sequence[Any], **named: Any) -> Any:
-    """Run the operator `aten::add.Tensor` on values. One result is given as it is, several as a tuple."""
+    """Run the operator `aten::add.Tensor` on values. Returns a single result itself, several as a tuple."""
     chosen = overload(name)
     values = bind(chosen.schema, args, named)
     with np.errstate(all="ignore"):
@@ -111,7 +112,7 @@ def call_op(name: str, args: Sequence[Any], **named: Any) -> Any:
 
 
 def fits(argument: Argument, value: Any, lenient: bool) -> bool:
-    """May `value` be given for the argument? Leniently, a number stands for a 0-d tensor that is read, and the other way round."""
+    """May `value` be passed for the argument? If lenient, a number for a 0-d tensor that is only read, and the other way round."""
     if argument.alias is not None and argument.alias.is_write:
         lenient = False
     return _fits(argument.type, value, lenient) or lenient and bool(argument.fixed_size) and isinstance(value, int)

@@ -1,4 +1,4 @@
-"""What many kernels ask first: which dimensions are meant, is this dtype served, which torch error says no."""
+"""Checks and conversions that many kernels begin with: dimensions, dtypes, memory, and torch's errors about them."""
 from __future__ import annotations
 
 import math
@@ -12,12 +12,12 @@ from irtool.ops.arrays import real_of, title, wrap_dim
 
 
 def refuse(kernel: str, array: Any) -> NoReturn:
-    """torch's answer to a dtype a kernel does not serve."""
+    """torch's error for a dtype that a kernel does not support."""
     raise RunError(f"\"{kernel}\" not implemented for '{title(array.dtype)}'", code="E0409")
 
 
 def only(kernel: str, kinds: str, *arrays: Any) -> None:
-    """Refuses arrays whose NumPy dtype kind (`b` bool, `i` `u` integers, `f` floats, `c` complex) is not among `kinds`."""
+    """Raises torch's error for arrays whose NumPy dtype kind (`b` bool, `i` `u` integers, `f` floats, `c` complex) is not among `kinds`."""
     for array in arrays:
         if array.dtype.kind not in kinds:
             refuse(kernel, array)
@@ -39,16 +39,16 @@ OVERLAP = "unsupported operation: more than one element of the written-to tensor
 
 
 def refuse_overlap(target: Any) -> None:
-    """Refuses to write into an array whose elements share memory, as those of an expanded tensor do."""
+    """Raises torch's error for a write into an array whose elements share memory, as those of an expanded tensor do."""
     if overlaps(target):
         raise RunError(OVERLAP)
 
 
 def repeats(array: Any) -> bool:
-    """Are elements of an array at one place of memory, as those of windows that overlap (`unfold`, `as_strided`) are?"""
+    """Are several elements at one address, as those of overlapping windows (`unfold`, `as_strided`) are?"""
     reach, steps = 0, sorted([(abs(step), extent) for step, extent in zip(array.strides, array.shape, strict=True) if extent > 1])
     for step, extent in steps:
-        if step <= reach:       # perhaps: then places are counted
+        if step <= reach:       # perhaps: then addresses are counted
             places = sum(np.ix_(*[step * np.arange(extent) for step, extent in steps]))
             return bool(np.unique(places).size < array.size)
         reach += step * (extent - 1)
@@ -60,9 +60,9 @@ PARTIAL = "unsupported operation: some elements of the input tensor and the writ
 
 
 def refuse_partial_overlap(target: Any, operands: Iterable[Any], or_whole: bool = False) -> None:
-    """Refuses to write into an array a part of which (`or_whole`: or all of it) is read at the same time: `x[1:].add_(x[:-1])`.
+    """Raises torch's error for a write into an array of which a part (`or_whole`: or all) is read at the same time: `x[1:].add_(x[:-1])`.
 
-    As torch (aten/src/ATen/MemoryOverlap.cpp), which looks at tensors without gaps alone.
+    As torch (aten/src/ATen/MemoryOverlap.cpp), only for tensors without gaps.
     """
     if type(target) is not np.ndarray or not target.size:
         return
@@ -80,17 +80,17 @@ def refuse_partial_overlap(target: Any, operands: Iterable[Any], or_whole: bool 
 
 
 def memory_span(array: Any) -> tuple[int, int]:
-    """The addresses between which an array's elements lie."""
+    """The lowest and highest address of an array's elements."""
     return np.lib.array_utils.byte_bounds(array)
 
 
 def has_strides_of(a: Any, b: Any) -> bool:
-    """Are the strides the same? torch compares those of dimensions of size 1, too; where NumPy has made one up (0), any will do."""
+    """Are the strides equal? torch compares those of dimensions of size 1, too; if NumPy made one up (0), any stride is equal to it."""
     return a.ndim == b.ndim and all(x == y or size == 1 and 0 in (x, y) for size, x, y in zip(a.shape, a.strides, b.strides, strict=True))
 
 
 def steps(array: Any) -> list[tuple[int, int]]:
-    """Sizes and strides, dimensions of size 1 aside."""
+    """Sizes and strides, without dimensions of size 1."""
     return [(size, step) for size, step in zip(array.shape, array.strides, strict=True) if size != 1]
 
 
@@ -105,7 +105,7 @@ def is_dense(array: Any) -> bool:
 
 
 def wrap_dims(dims: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
-    """`dims` counted from the front, as an axis tuple for NumPy; None and [] mean all, and of a 0-dim array there are none."""
+    """`dims` counted from the front, as an axis tuple for NumPy; None and [] mean all, which is none for a 0-dim array."""
     if dims is None:
         return tuple(range(ndim))
     wrapped = tuple([wrap_dim(dim, ndim) for dim in ((dims,) if isinstance(dims, int) else dims)])
@@ -118,29 +118,29 @@ def wrap_dims(dims: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
 
 
 def widen(xp: Any, array: Any) -> Any:
-    """float16 as float32: composed kernels and reductions compute there and are rounded once at the end."""
+    """float16 as float32, in which composed kernels and reductions compute; they round once, at the end."""
     return array.astype(xp.float32) if array.dtype == xp.float16 else array
 
 
 def row_major(xp: Any, array: Any) -> Any:
-    """The array laid out in memory row by row, itself when it is. (ascontiguousarray would make a 0-d array 1-d.)"""
+    """The array in row-major order; itself if it is. (ascontiguousarray would make a 0-d array 1-d.)"""
     return xp.asarray(array, order="C")
 
 
 def in_memory_order(xp: Any, array: Any, order: Sequence[int]) -> Any:
-    """The array laid out in memory with its dimensions in this order, the last next to each other; itself when it is."""
+    """The array with its dimensions in this order in memory, the last one innermost; itself if it is so."""
     turned = array.transpose(order)
     laid = row_major(xp, turned)
     return array if laid is turned else laid.transpose([order.index(place) for place in range(array.ndim)])
 
 
 def by_strides(x: Any, places: Iterable[int]) -> list[int]:
-    """Dimensions in the order in which they lie in memory."""
+    """The dimensions in their order in memory."""
     return sorted(places, key=lambda place: -abs(x.strides[place]))
 
 
 def channels_last(x: Any, least_rank: int = 4) -> Sequence[int]:
-    """(N, C, *sizes) -> the dimensions, C last if x lies so in memory as torch counts that: of two or three sizes."""
+    """(N, C, *sizes) -> the dimensions, with C last if x is channels-last in memory, which torch defines for two and three sizes."""
     rank, least = x.ndim, 0
     if not least_rank <= rank <= 5 or 0 in x.shape:
         return range(rank)
@@ -157,7 +157,7 @@ C_NAMES = {"float32": "float", "float64": "double", "int64": "long int", "int32"
 
 
 def c_name(dtype: Any) -> str:
-    """What C++ calls a dtype, as some of torch's messages do."""
+    """C++'s name of a dtype, which some of torch's messages have."""
     return C_NAMES.get(dtype.name, str(dtype.name))
 
 
@@ -165,8 +165,8 @@ NUMBER_NAMES = {**C_NAMES, "uint8": "uint8_t", "int8": "int8_t", "int16": "int16
 
 
 def fit(number: Any, dtype: Any) -> Any:
-    """The number, as a real one where a dtype is real. Refuses what the dtype cannot hold (c10::overflows): infinities and nan fit floats,
-    negative numbers wrap in unsigned dtypes, anything fits bool."""
+    """The number, as a real one for a real dtype. Raises torch's error for a number that the dtype cannot represent (c10::overflows):
+    infinities and nan fit floats, negative numbers wrap in unsigned dtypes, anything fits bool."""
     if dtype.kind == "b" or isinstance(number, bool):
         return number
     parts = [number.real, number.imag] if isinstance(number, complex) else [number]
@@ -188,18 +188,18 @@ def _holds(number: float, dtype: Any) -> bool:
 
 
 BLOCK, BLOCKS = 1 << 14, 16
-"""Elements of rows that are worked on at once, where that takes memory as large; and how many blocks there are at most."""
+"""The number of elements of rows that are computed at once, if that takes as much memory again; and the largest number of such blocks."""
 
 
 def row_blocks(x: Any, length: int) -> list[Any]:
-    """A new array that lies row by row, as views of some rows of `length` each; a single one of a small array."""
+    """A new row-major array, as views of some rows of `length` each; one view for a small array."""
     rows = x.reshape(-1, length)
     few = max(BLOCK // length, -(-rows.shape[0] // BLOCKS), 1)
     return [rows[at:at + few] for at in range(0, rows.shape[0], few)]
 
 
 def bind(schema: Schema, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
-    """One value per argument: positional ones in order around the named ones, then defaults. Raises RunError on a bad count or name."""
+    """One value per argument: positional ones in order around the named ones, then defaults. Raises RunError for a wrong number or name."""
     values: list[Any] = []
     rest = iter(args)
     for argument in schema.arguments:

@@ -1,7 +1,7 @@
 """Conjugated views: `x.conj()` of a complex tensor shares memory with x in torch, where it is a view that is conjugated when it is read.
 
-NumPy has no such view. So the conjugate is an array of its own, and both are a `Pair`: what an operator writes into one is copied,
-conjugated, to the other (`spread`). A pair keeps the array that it was made of, as a view would, and is forgotten with the conjugate.
+NumPy has no such view. So the conjugate is a separate array, and both are a `Pair`: elements that an operator writes into one are
+conjugated and copied to the other (`spread`). A pair keeps the original array alive, as a view would, and ends with the conjugate.
 """
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from irtool.ops.checks import refuse_overlap
 
 
 class Pair:
-    """An array, and the array that holds its conjugate."""
+    """An array, and the array that contains its conjugate."""
 
     __slots__ = ("source", "conjugate")
 
@@ -27,16 +27,16 @@ class Pair:
 
 _lock = RLock()     # not a Lock: an array may be freed while this thread changes the table
 _pairs: dict[int, tuple[Pair, ...]] = {}
-"""Identity of what holds the memory of an array (`memory_of`) -> the pairs that one of the arrays of which has that memory."""
+"""Identity of the owner of an array's memory (`memory_of`) -> the pairs of which one array has that memory."""
 
 
 def conjugated(xp: Any, x: Any) -> Any:
     """torch's lazily conjugated view of a tensor; a real tensor itself."""
     if x.dtype.kind != "c":
         return x
-    if type(x) is not np.ndarray:       # a symbol, or an array of a device
+    if type(x) is not np.ndarray:       # a symbol, or an array on a device
         return xp.conj(x)
-    source = x[...]         # since an operator may change the shape of `x` itself
+    source = x[...]         # a view, since an operator may change the shape of `x` itself
     conjugate = np.asarray(np.conj(source))
     pair = Pair(source, conjugate)
     with _lock:
@@ -46,7 +46,7 @@ def conjugated(xp: Any, x: Any) -> Any:
 
 
 def forget(key: int, freed: Any) -> None:
-    """Forget the pair whose conjugate, of identity `key`, has been freed."""
+    """Forget the pair whose conjugate, of identity `key`, was freed."""
     with _lock:
         for pair in _pairs.pop(key, ()):
             home = id(memory_of(pair.source))
@@ -56,7 +56,7 @@ def forget(key: int, freed: Any) -> None:
 
 
 def origin(x: Any) -> tuple[Any, bool]:
-    """What holds the memory that a tensor has in torch, and whether torch conjugates the elements when they are read."""
+    """The owner of the memory that a tensor has in torch, and whether torch conjugates its elements when they are read."""
     memory, is_odd = memory_of(x), False
     while (pair := next((each for each in _pairs.get(id(memory), ()) if each.conjugate() is memory), None)) is not None:
         memory, is_odd = memory_of(pair.source), not is_odd
@@ -64,8 +64,8 @@ def origin(x: Any) -> tuple[Any, bool]:
 
 
 def spread(written: Any) -> None:
-    """Bring conjugates up to date after a write into an array, or into those in a list. Raises RunError for a write into the conjugate of
-    a tensor whose elements share memory."""
+    """Update conjugates after a write into an array, or into those in a list. Raises RunError for a write into the conjugate of a tensor
+    whose elements share memory."""
     if not _pairs:
         return
     arrays = [each for each in (written if isinstance(written, list) else [written]) if isinstance(each, np.ndarray)]

@@ -1,7 +1,7 @@
-"""einsum of operands whose dtypes matter: pair by pair, as torch contracts them.
+"""einsum with dtypes as in torch, which contracts pair by pair.
 
-What two operands have both and nothing after them has is one batched product, which asks for one dtype and takes no bools. What only one
-of them has is summed on its own: of whole numbers that gives int64. Where nothing is to be summed they are multiplied, with promotion.
+Letters that two operands have, and no later operand, are summed by one batched product, which needs one dtype and refuses bools. Letters
+that only one operand has are summed before, which makes int64 of integers. Without letters to sum, operands are multiplied, with promotion.
 """
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import astype, title
@@ -39,7 +39,7 @@ def contract(xp, terms, output, tensors, path):
 
 
 def _grown(xp, term, tensor, letters):
-    """An operand with a dimension for each letter, those it has not of size 1; a letter it has twice is a diagonal."""
+    """An operand with a dimension for each letter, of size 1 for letters that it lacks; a repeated letter is a diagonal."""
     present = "".join(letter for letter in letters if letter in term)
     shown = xp.asarray(xp.einsum(f"{term}->{present}", tensor))
     return shown.reshape([shown.shape[present.index(letter)] if letter in present else 1 for letter in letters])

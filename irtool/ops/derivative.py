@@ -1,4 +1,4 @@
-"""Gradients said in short, as functions of what they read: the rest of the formula is written from the schema."""
+"""Derivatives: gradients as short functions of the values that they read. The rest of the formula is generated from the schema."""
 from __future__ import annotations
 
 import ast
@@ -11,15 +11,15 @@ from typing import Any
 from irtool.ir.schema import Argument, Schema, parse_schema, schemas
 
 ANNOTATIONS = {"Scalar": "number"}
-"""How a formula annotates types that schemas spell otherwise, lists and options apart."""
+"""Annotations in formulas for types that schemas spell otherwise, apart from lists and optionals."""
 
 FACTS = {"size": "{}.size()", "stride": "{}.stride()", "offset": "{}.storage_offset()", "numel": "{}.numel()",
          "dtype": "{}.dtype", "isnan": "{}.isnan()", "isfinite": "{}.isfinite()", "present": "{} is not None"}
-"""What a derivative may read of a tensor, instead of the tensor: `self_size`; of a list, a list of it."""
+"""Facts about a tensor that a derivative may read instead of the tensor: `self_size`; for a list, the list of the facts."""
 
 
 def rule_of(text: str, names: dict[str, Any]) -> Callable[..., Any]:
-    """A rule from the text of a lambda, for tables of operators that differ in their names; `names` are the globals it reads."""
+    """A rule from the text of a lambda, for tables of operators that differ only in their names; `names` are the globals that it reads."""
     filename = f"<{text}>"
     linecache.cache[filename] = len(text), None, [text], filename
     rule: Callable[..., Any] = eval(compile(text, filename, "eval"), names)
@@ -27,7 +27,8 @@ def rule_of(text: str, names: dict[str, Any]) -> Callable[..., Any]:
 
 
 def calling(operator: str, name: str) -> Callable[..., Any]:
-    """The rule of an overload whose gradient is an operator of `grad` and of what has the names of that operator's other arguments."""
+    """The rule of an overload whose gradient is one operator, called on `grad` and on arguments with the names of that operator's
+    arguments."""
     from irtool.ops.tensor import torch
 
     (stated, *_), (called, *_) = schemas(f"aten::{name}"), schemas(f"aten::{operator}")
@@ -37,19 +38,19 @@ def calling(operator: str, name: str) -> Callable[..., Any]:
 
 
 def renamed(formula: Callable[..., Any], old: str, new: str) -> Callable[..., Any]:
-    """The formula of an operator that differs from another's in its name alone."""
+    """The formula of an operator that differs from another's only in its name."""
     text = inspect.getsource(formula)
     name = formula.__name__.replace(old, new)
     return _defined(name, text[text.index("def "):].replace(old, new), f"<{name}>", formula.__globals__)
 
 
 class Derivative:
-    """A function from `grad` and whatever else it names to the gradients of tensors, as `OpTable.derivative` takes it."""
+    """A function from `grad` and other values, by name, to the gradients of tensors, as `OpTable.derivative` takes it."""
 
     def __init__(self, rule: Callable[..., Any], names: list[str], schema: str, sums: bool, is_slope: bool,
                  scope: dict[str, Any] | None = None, through: str = "") -> None:
         """scope: names that the formula may read besides the globals of the rule. through: the operator that computes the results, and
-        more that the rule reads, from arguments of the same names."""
+        further values that the rule reads, from arguments of the same names."""
         self.rule = rule
         self.scope = scope
         self.names = names
@@ -61,11 +62,11 @@ class Derivative:
 
     @cached_property
     def tensors(self) -> list[str]:
-        """The arguments of the first overload whose gradients the rule returns. Another overload may have numbers in their place."""
+        """The arguments of the first overload whose gradients the rule returns. Other overloads may have numbers in their place."""
         return [argument.name for argument in parse_schema(self.schema).arguments if _is_tensor(argument)]
 
     def formula(self, name: str, schemas: Iterable[str]) -> Callable[..., Any]:
-        """The whole formula of an overload, given the schemas of its stanza. Those with equal arguments share it."""
+        """The whole formula of an overload, given the schemas of its stanza. Overloads with equal arguments share it."""
         if name in self._formulas:
             return self._formulas[name]
         stanza = {schema.name: schema for schema in map(parse_schema, schemas)}
@@ -84,7 +85,7 @@ class Derivative:
                         self.rule.__globals__ if self.scope is None else {**self.scope, **self.rule.__globals__})
 
     def source(self, schema: Schema, name: str) -> str:
-        """The formula's text. Raises ValueError when the rule takes what is unknown, or does not return a gradient for each tensor."""
+        """The formula's text. Raises ValueError if the rule has an unknown parameter, or does not return a gradient for each tensor."""
         *statements, last = _body(self.rule)
         unpacked, returned = self._returned(schema, last)
         computing = schemas(f"aten::{self.through}")[0] if self.through else schema
@@ -115,7 +116,7 @@ class Derivative:
             f"    return {', '.join(results[:len(schema.returns)])}, backward", ""])
 
     def _returned(self, schema: Schema, last: ast.expr) -> tuple[list[str], list[str]]:
-        """Statements that unpack what calls return, and what `backward` returns for each argument."""
+        """Statements that unpack the results of calls, and the value that `backward` returns for each argument."""
         grads: list[Any] = last.elts if isinstance(last, ast.Tuple) else [last] if len(self.tensors) == 1 else [ast.Starred(last)]
         unpacked: list[str] = []
         for place, grad in enumerate(grads):
@@ -136,7 +137,7 @@ class Derivative:
 
 
 def _defined(name: str, text: str, filename: str, names: dict[str, Any]) -> Callable[..., Any]:
-    """The function `name` of a text, whose source inspect and tracebacks find."""
+    """The function `name` of a text, whose source inspect and tracebacks can show."""
     linecache.cache[filename] = len(text), None, text.splitlines(keepends=True), filename
     namespace: dict[str, Any] = {}
     exec(compile(text, filename, "exec", dont_inherit=True, flags=_ANNOTATIONS_ARE_TEXT), names, namespace)
@@ -168,7 +169,7 @@ def _passed(argument: Argument) -> str:
 
 
 def _fact(name: str, schema: Schema) -> str:
-    """What a parameter such as `self_size` stands for; empty for what is no fact of a tensor."""
+    """The expression for a parameter such as `self_size`; empty if it is no fact about a tensor."""
     known, _, fact = name.rpartition("_")
     argument = next((each for each in schema.arguments if each.name == known and _is_tensor(each)), None)
     if argument is None or fact not in FACTS or any(each.name == name for each in schema.arguments):
@@ -182,7 +183,7 @@ def _body(rule: Callable[..., Any]) -> list[Any]:
     code = rule.__code__
     lines = linecache.getlines(code.co_filename)
     first = code.co_firstlineno - 1
-    while lines[first][0].isspace():        # a lambda may begin below the statement it is in
+    while lines[first][0].isspace():        # a lambda may begin below the start of its statement
         first -= 1
     for node in ast.walk(ast.parse("".join(inspect.getblock(lines[first:])))):
         if isinstance(node, ast.Lambda):

@@ -1,12 +1,12 @@
-"""CuPy as an array namespace for kernels: CuPy's own functions, and NumPy's ways where CuPy's differ or are missing.
+"""CuPy as an array namespace for kernels: CuPy's own functions, with replacements where they are missing or differ from NumPy's.
 
-Kernels are written against NumPy's names, nearly all of which CuPy has. What it lacks is here, in one place: ufuncs take no `order=`,
-reduce, accumulate and scatter for few functions; the error state is NumPy's. What CuPy cannot do with repeated indices (its atomic
-operations know few dtypes and drop nans) is done on the host: the results are right, and there is a copy to pay for.
+Kernels are written against NumPy's names, nearly all of which CuPy has. The exceptions are here: its ufuncs take no `order=`, and few have
+reduce, accumulate and scatter; the error state is NumPy's. Writes with repeated indices that CuPy cannot do (its atomic operations support
+few dtypes and lose nans) are done on the host: results are right, at the price of a copy.
 
-Limits: nothing here has a meaning of its own, so results are CuPy's: the last bits of transcendental functions and of long sums are not
-NumPy's, float32 numbers below 2**-126 are zero, floats that no integer is near of become integers as CUDA rounds them, and sums of repeated
-indices (`index_add`, `scatter_add`) come in any order.
+Limits: results are CuPy's. So the last bits of transcendental functions and of long sums are not NumPy's, float32 numbers below 2**-126 are
+zero, floats out of the range of integers are converted as CUDA does, and sums of repeated indices (`index_add`, `scatter_add`) have any
+order.
 """
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from irtool.ops.array_library import np
 from irtool.ops.arrays import XP, add_namespace
 
 SCATTERED = frozenset(("int32", "uint32", "uint64", "float32", "float64"))
-"""Dtypes of CuPy's add.at."""
+"""The dtypes of CuPy's add.at."""
 ON_HOST = frozenset(("logaddexp", "logical_and", "logical_or", "bitwise_xor", "maximum", "minimum", "multiply", "add"))
-"""Ufuncs whose methods kernels use."""
+"""Ufuncs whose methods run on the host."""
 
 
 class DeviceUfunc:
-    """A ufunc of CuPy, with `order=` and the methods that CuPy's lacks."""
+    """A ufunc of CuPy, with `order=` and the methods that CuPy's own lacks."""
 
     __slots__ = ("function", "host", "space")
 
@@ -59,13 +59,13 @@ class DeviceUfunc:
 
 
 class DeviceFunctions:
-    """SciPy's special functions: those that CuPy has a copy of, and the others on the host."""
+    """SciPy's special functions: CuPy's copies, and for the others SciPy on the host."""
 
     def __init__(self, cupy: Any) -> None:
         self.cupy = cupy
 
     def __getattr__(self, name: str) -> Any:
-        """The function, remembered."""
+        """The function, which is cached."""
         function = getattr(import_module("cupyx.scipy.special"), name, None)
         if function is None:
             host_function = getattr(import_module("scipy.special"), name)
@@ -78,7 +78,7 @@ class DeviceFunctions:
 
 
 class CupyNamespace:
-    """What kernels get for `xp` on CuPy arrays."""
+    """The namespace `xp` for kernels on CuPy arrays."""
 
     __name__ = "cupy"
 
@@ -94,7 +94,7 @@ class CupyNamespace:
             sliding_window_view=tricks.sliding_window_view))
 
     def unravel_index(self, index: Any, shape: Any) -> Any:
-        """As numpy.unravel_index; that of a Python number is known on the host."""
+        """As numpy.unravel_index; for a Python number, computed on the host."""
         return (np if isinstance(index, int) else self.cupy).unravel_index(index, shape)
 
     def remainder(self, x: Any, y: Any) -> Any:
@@ -117,11 +117,11 @@ class CupyNamespace:
         return cupy.where(y == 0, quotient, cupy.where(whole == 0, cupy.copysign(whole, quotient), whole))
 
     def repeat(self, x: Any, repeats: Any, axis: int | None = None) -> Any:
-        """As numpy.repeat; CuPy's wants to know the counts on the host."""
+        """As numpy.repeat; CuPy's needs the counts on the host."""
         return self.cupy.repeat(x, repeats.tolist() if hasattr(repeats, "tolist") else repeats, axis)
 
     def __getattr__(self, name: str) -> Any:
-        """CuPy's own, remembered."""
+        """CuPy's own function, which is cached."""
         function = getattr(self.cupy, name)
         if name in UFUNCS:
             function = DeviceUfunc(function, getattr(np, name), self)
@@ -146,7 +146,7 @@ _made: dict[Any, CupyNamespace] = {}
 
 
 def backend(name: str) -> XP:
-    """The namespace called `numpy` or `cupy`. Raises RunError for another name, and where CuPy, or a GPU for it, is not there."""
+    """The namespace called `numpy` or `cupy`. Raises RunError for another name, and if CuPy, or a GPU for it, is missing."""
     if name == "numpy":
         return np
     if name != "cupy":
@@ -155,7 +155,7 @@ def backend(name: str) -> XP:
 
 
 def cupy_namespace() -> CupyNamespace:
-    """The namespace of CuPy arrays. Raises RunError where CuPy is not installed, cannot be loaded, or finds no GPU."""
+    """The namespace of CuPy arrays. Raises RunError if CuPy is not installed, cannot be loaded, or finds no GPU."""
     try:
         cupy = import_module("cupy")
         namespace = _made.get(cupy) or CupyNamespace(cupy)
@@ -174,7 +174,7 @@ def _need_gpu(count: Callable[[], int]) -> None:
         if count():
             return
         reason = "there is none"
-    except Exception as error:      # CUDA's own errors, of classes that only CuPy knows
+    except Exception as error:      # CUDA's own errors, whose classes only CuPy knows
         reason = str(error)
     raise RunError(f"the backend cupy needs a GPU: {reason}", code="E0404")
 

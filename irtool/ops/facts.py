@@ -24,7 +24,7 @@ operand's, if that is floating-point (for complex operands that of the real part
 DECLARED_POINTWISE = dict.fromkeys(("aten::masked_fill.Scalar", "aten::masked_fill.Tensor"), KEEPS)
 """Pointwise overloads whose kernels write into a copy, which symbols do not support."""
 OWN_POINTWISE: dict[str, str] = {}
-"""The same of operators that users add."""
+"""As DECLARED_POINTWISE, for operators that users add."""
 SHAPE_LIKE = frozenset(f"aten::{name}" for name in """
 zeros_like ones_like empty_like full_like rand_like randn_like randint_like type_as flip roll sort
 cumsum cumprod cummax cummin logcumsumexp _logcumsumexp

@@ -1,7 +1,6 @@
-"""Operators on constants, for passes that compute ahead: numbers, strings, lists and tuples, without NumPy where that can be.
+"""Operators on constants, for passes that compute ahead: numbers, strings, lists and tuples, mostly without NumPy.
 
-Tensors take part as `TensorLiteral`s that know their dtype and shape, as long as their elements are known: their text holds all digits,
-or the array is beside it.
+Tensors are `TensorLiteral`s with known dtype and shape whose elements are known: their text has all digits, or the array is beside it.
 """
 from __future__ import annotations
 
@@ -31,14 +30,14 @@ _WITHOUT_KERNEL = frozenset("""
 prim::ListConstruct prim::TupleConstruct prim::DictConstruct prim::TupleUnpack prim::ListUnpack prim::TupleIndex prim::isinstance
 prim::unchecked_cast aten::__is__ aten::__isnot__ prim::rangelist aten::pow aten::__lshift__
 """.split())
-"""Kinds that `evaluate` does not give to a kernel, or not without a look at how large the result would be."""
+"""Kinds that `evaluate` does not pass to a kernel, or only after a check of the result's size."""
 
 _NOT_FOLDED = frozenset("""
 prim::If prim::Loop prim::Closure prim::Function prim::Constant prim::AutogradZero prim::Uninitialized prim::Guard prim::profile
 prim::profile_ivalue prim::unchecked_unwrap_optional prim::awaitable aten::dequantize aten::hash prim::TimePoint
 prim::CreateObject prim::GetAttr prim::AutogradAnyNonZero prim::AnyDefined prim::Undefined prim::None
 """.split())
-"""Kinds whose result is not what their operands say, or no value that a constant can hold."""
+"""Kinds whose result depends on more than their operands, or cannot be a constant."""
 
 _MAKERS = frozenset(f"aten::{name}" for name in """
 arange linspace logspace range eye full full_like zeros ones zeros_like ones_like new_zeros new_ones new_full tril_indices triu_indices
@@ -47,23 +46,23 @@ hamming_window hann_window kaiser_window histc cartesian_prod combinations outer
 """.split())
 """Kinds whose results may be much larger than their operands."""
 _UNFIXED = frozenset(f"aten::{name}" for name in "empty empty_like empty_strided empty_permuted new_empty new_empty_strided".split())
-"""Kinds that give whatever memory held: known only without elements."""
+"""Kinds whose results are uninitialised memory, so that they are known only if they have no elements."""
 
 _ALWAYS: dict[str, list[Any]] = {"aten::is_scripting": [True]}
-"""Kinds without operands that always give the same."""
+"""Kinds without operands -> their results."""
 
 
 def is_foldable(kind: str) -> bool:
-    """May a node of this kind be replaced by what it gives, as far as the kind alone tells?"""
+    """May a node of this kind be replaced by its results, as far as the kind decides it?"""
     facts = facts_of(kind)
     return (kind.startswith(("aten::", "prim::")) and kind not in _NOT_FOLDED and kind not in MAKERS
             and not (facts.side_effects or facts.may_write or facts.is_random))
 
 
 def evaluate(node: Node, values: Sequence[Any], beside: bool = False) -> list[Any] | None:
-    """The results of a node whose operands have these values; None when they cannot be told here (an error included).
+    """The results of a node whose operands have these values; None if they cannot be computed here (also for errors).
 
-    beside: results are also tensors that no text says exactly: a literal with torch's text and its array beside it, or, of a tensor that is
+    beside: also return tensors that no text represents exactly: a literal with torch's text and its array beside it; for a tensor that is
     large or not contiguous, the array itself, from which other results can be computed.
     """
     if node.kind not in _WITHOUT_KERNEL and values and NUMBERS.issuperset(map(type, values)):
@@ -73,7 +72,7 @@ def evaluate(node: Node, values: Sequence[Any], beside: bool = False) -> list[An
     if not node.inputs:
         return _construct(node, values) or _ALWAYS.get(node.kind)
     if _is_too_big(node.kind, values) or node.kind in ("aten::tensor", "aten::as_tensor") and \
-            (_is_empty(values[0]) or not is_number(node.inputs[0].type)):       # types tell
+            (_is_empty(values[0]) or not is_number(node.inputs[0].type)):       # the types decide the dtype
         return None
     constructed = _construct(node, values)
     if constructed is not None:
@@ -126,7 +125,7 @@ def _is_list_of_tensors(value: Any) -> bool:
 
 
 def _is_too_big(kind: str, values: Sequence[Any]) -> bool:
-    """Would a short text make a huge value? (`"a" * 10**12`)"""
+    """Is the value huge, although its text is short? (`"a" * 10**12`)"""
     if (kind in _MAKERS or kind in _UNFIXED) and _product(values) > MAX_SIZE:
         return True
     large = [value for value in values if isinstance(value, int) and abs(value) > MAX_SIZE]
@@ -136,12 +135,12 @@ def _is_too_big(kind: str, values: Sequence[Any]) -> bool:
 
 
 def _is_empty(value: Any) -> bool:
-    """Is there nothing in lists in lists?"""
+    """Do nested lists contain no element?"""
     return isinstance(value, list) and all(map(_is_empty, value))
 
 
 def _product(value: Any) -> float:
-    """How large a tensor these numbers may ask for."""
+    """The number of elements of a tensor with these sizes."""
     if isinstance(value, (list, tuple)):
         product = 1.0
         for each in value:
@@ -151,14 +150,14 @@ def _product(value: Any) -> float:
 
 
 def is_number(type: Type) -> bool:
-    """Are elements of lists of one type of number, by the type of the lists? torch makes no tensor of others."""
+    """Do lists of this type contain numbers of one type? torch makes tensors of no others."""
     while isinstance(type, ListType):
         type = type.element
     return not isinstance(type, TensorType | OptionalType | UnionType) and type.text != "NoneType"
 
 
 def _is_operand(value: Any) -> bool:
-    """An array, a plain value, or a list of arrays; a literal whose elements are not sure is none of them."""
+    """Can a kernel take the value: an array, a plain value, or a list of arrays? Not a literal whose elements are uncertain."""
     return _is_array(value) or _is_plain(value) or isinstance(value, list) and all(map(_is_array, value))
 
 
@@ -167,7 +166,7 @@ def _is_array(value: Any) -> bool:
 
 
 def _is_plain(value: Any) -> bool:
-    """A value made of numbers, strings and None only, of reasonable size, whose ints fit in 64 bits."""
+    """Is the value made only of numbers (ints of 64 bits), strings and None, and of moderate size?"""
     if value is None or isinstance(value, bool):
         return True
     if isinstance(value, int):
@@ -180,9 +179,9 @@ def _is_plain(value: Any) -> bool:
 
 
 def array_of(literal: TensorLiteral) -> Any:
-    """The array of a tensor whose text says all, or the number that it stands for; else the literal, which no schema takes for a tensor.
+    """The array of a tensor whose text says all, or the number that it stands for; else the literal, which no schema accepts as a tensor.
 
-    Torch's dump of several elements has 4 digits: only whole numbers are sure to be what they were.
+    torch's dump of several elements has 4 digits, so that only integers are certain.
     """
     dtype, shape = literal.dtype, literal.shape
     if dtype is None or shape is None or not literal.has_data or dtype.startswith(("q", "complex", "bfloat")):
@@ -205,14 +204,14 @@ def array_of(literal: TensorLiteral) -> Any:
 
 
 def _arrays(value: Any) -> Any:
-    """Literals as arrays, those in a list too."""
+    """Literals as arrays, also those in a list."""
     if isinstance(value, TensorLiteral):
         return array_of(value)
     return [array_of(each) if isinstance(each, TensorLiteral) else each for each in value] if isinstance(value, list) else value
 
 
 def _literal(array: Any) -> Any:
-    """An array as text that reads back exactly; as it is when there is none."""
+    """An array as text from which it can be read back exactly; the array itself if there is no such text."""
     if array.size > SHOWN or array.dtype.kind not in "biuf" or array.dtype.name == "bfloat16" or not has_elements(array):
         return array
     shape = tuple(array.shape)
@@ -223,7 +222,7 @@ def _literal(array: Any) -> Any:
         if array.dtype.kind != "f":
             return TensorLiteral(TensorLiteral.scalar(element.item()).text, str(array.dtype), shape)
         number = float(str(element))        # the shortest decimal for this precision
-        six = f"{number:g}"     # as torch prints it, if that is all of it: what it cuts off would be lost
+        six = f"{number:g}"     # as torch prints it, which may cut digits off
         return TensorLiteral("{" + (six if float(six) == number or number != number else repr(number)) + "}", str(array.dtype), shape)
     literal = literal_of(array.ravel().tolist(), shape, str(array.dtype))
     try:
@@ -250,9 +249,9 @@ def with_array(array: Any) -> Any:
 
 
 def tensor_constant(build: Builder, array: Any) -> Value:
-    """A constant of an array, which becomes the graph's: as text where that reads back exactly, else beside the text."""
+    """A constant for an array, which then belongs to the graph: as text if that is exact, else beside the text."""
     literal = _literal(array)
-    if not isinstance(literal, TensorLiteral) or literal.is_rounded:       # some look as torch prints them, though they are exact
+    if not isinstance(literal, TensorLiteral) or literal.is_rounded:       # some texts look rounded, although they are exact
         text = literal.text if isinstance(literal, TensorLiteral) else "<Tensor>"
         literal = TensorLiteral(text, array.dtype.name, array.shape, array)
     strides = [each // array.itemsize for each in array.strides]
@@ -261,7 +260,7 @@ def tensor_constant(build: Builder, array: Any) -> Value:
 
 
 def _construct(node: Node, values: Sequence[Any]) -> list[Any] | None:
-    """Containers and casts, which have no kernel."""
+    """The results of containers and casts, which have no kernel."""
     kind = node.kind
     if kind == "prim::ListConstruct":
         return [list(values)] if all(map(_is_plain, values)) or _is_list_of_tensors(list(values)) else None
@@ -287,7 +286,7 @@ def _construct(node: Node, values: Sequence[Any]) -> list[Any] | None:
 
 
 def _are_keys(values: Sequence[Any]) -> bool:
-    """May they be keys, no two the same?"""
+    """Can the values be keys of a dict, all different?"""
     return all(isinstance(value, (int, float, str)) for value in values) and len(set(values)) == len(values)
 
 
@@ -322,7 +321,7 @@ _functions: dict[str, Callable[[Sequence[Any]], Any]] = {}
 
 
 def _function(name: str) -> Callable[[Sequence[Any]], Any]:
-    """What runs the overload of that name: a kernel of the scalar family as it is, else the general call, which needs NumPy."""
+    """The function that runs the overload of that name: a kernel of the scalar family itself, else the general call, which needs NumPy."""
     if not _functions:
         from irtool.ops.kernels import scalar
 

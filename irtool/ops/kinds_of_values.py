@@ -1,4 +1,4 @@
-"""What kind of thing a value is, in torch's words."""
+"""The kind of a value, in torch's words."""
 from __future__ import annotations
 
 from typing import Any

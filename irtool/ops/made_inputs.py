@@ -11,7 +11,7 @@ from irtool.ops.array_library import np
 from irtool.ops.arrays import dtype_of
 
 SHAPES = ((3, 3), (2, 3), (4,), (2, 3, 4, 4), ())
-"""Shapes for tensors whose types say none, one after the other, until the graph runs."""
+"""Shapes for tensors whose types have none, tried in turn until the graph runs."""
 CORNERS = (0.0, -0.0, np.nan, np.inf, -np.inf, 1.0, -1.0, 1e-30, 1e30, 0.5)
 WHOLE_CORNERS = (0, -1, 1, 2, 127, -128)
 NUMBERS: dict[str, Sequence[Any]] = {"int": (1, 2, 0, -1), "float": (0.5, -1.5, 0.0), "bool": (True, False), "Scalar": (2, 0.5),
@@ -19,12 +19,12 @@ NUMBERS: dict[str, Sequence[Any]] = {"int": (1, 2, 0, -1), "float": (0.5, -1.5, 
 
 
 class NoInputs(Exception):
-    """No input can be made of a type."""
+    """There are no inputs of a type."""
 
 
 def input_sets(graph: Graph, seed: int = 0, dtypes: Sequence[str] = ("float32",)) -> Iterator[list[Any]]:
-    """Sets of inputs for a graph: for each shape of SHAPES (once, where all types say theirs) ordinary numbers, small positive ones, and
-    corner values. dtypes: of tensors whose types say none, in turns. Raises NoInputs where an input's type has no such value."""
+    """Sets of inputs for a graph: for each shape of SHAPES (once, if all types have shapes) ordinary numbers, small positive ones, and
+    corner values. dtypes: used in turn for tensors whose types have none. Raises NoInputs if there is no value of an input's type."""
     says_shapes = all(is_complete(value.type) for value in graph.inputs)
     for shape in SHAPES[:1] if says_shapes else SHAPES:
         for index, draw in enumerate((ordinary, positive, corners)):
@@ -34,7 +34,7 @@ def input_sets(graph: Graph, seed: int = 0, dtypes: Sequence[str] = ("float32",)
 
 
 def is_complete(type: Type) -> bool:
-    """Does the type say shapes, where it is of tensors?"""
+    """Are the shapes of all tensors of the type known?"""
     if isinstance(type, TensorType):
         return type.shape is not None and None not in type.shape
     return not isinstance(type, ListType | TupleType | OptionalType) or all(map(is_complete, type.elements))
@@ -44,7 +44,7 @@ Draw = Callable[[np.random.Generator, tuple[int, ...], Any], Any]
 
 
 def value_of(type: Type, shape: tuple[int, ...], draw: Draw, random: np.random.Generator, index: int, dtype: str) -> Any:
-    """A value of a type; the index-th kind of number; a tensor whose type says no dtype has this one. Raises NoInputs."""
+    """A value of a type. index: chooses ordinary, positive or corner values; dtype: for tensors whose type has none. Raises NoInputs."""
     if isinstance(type, TensorType):
         sizes = shape if type.shape is None else tuple([3 if size is None else size for size in type.shape])
         return draw(random, sizes, dtype_of(CODES[type.dtype or dtype]))
@@ -63,7 +63,7 @@ def value_of(type: Type, shape: tuple[int, ...], draw: Draw, random: np.random.G
 
 
 def ordinary(random: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> Any:
-    """Numbers around 0; small whole numbers; either truth value."""
+    """Numbers around 0; small integers; both truth values."""
     if dtype.kind == "b":
         return random.integers(0, 2, shape).astype(dtype)
     if dtype.kind in "iu":
@@ -73,14 +73,14 @@ def ordinary(random: np.random.Generator, shape: tuple[int, ...], dtype: Any) ->
 
 
 def positive(random: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> Any:
-    """Numbers from 0.1 to 1; whole numbers from 0 to 2, which may be indices."""
+    """Numbers from 0.1 to 1; integers from 0 to 2, which can be indices."""
     if dtype.kind in "biu":
         return random.integers(0, 2 if dtype.kind == "b" else 3, shape).astype(dtype)
     return random.uniform(0.1, 1.0, shape).astype(dtype)
 
 
 def corners(random: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> Any:
-    """Zeros of both signs, nan, infinities, the very small and the very large, in any order."""
+    """Zeros of both signs, nan, infinities, very small and very large numbers, in random order."""
     count = int(np.prod(shape))
     with np.errstate(all="ignore"):
         values = np.resize(np.array(WHOLE_CORNERS if dtype.kind in "biu" else CORNERS), count)

@@ -8,7 +8,7 @@ from irtool.ops.tensor import Tensor
 
 
 def map_tensors(function: Callable[[Any], Any], value: Any) -> Any:
-    """`function` on each tensor in a value, through lists, tuples and dicts; the rest as it is."""
+    """A copy of a value in which `function` is applied to each tensor, also in lists, tuples and dicts."""
     if isinstance(value, Tensor):
         return function(value)
     if isinstance(value, list | tuple):
@@ -25,7 +25,7 @@ def tensors_in(value: Any) -> Iterator[Any]:
         yield value
     elif isinstance(value, list | tuple | dict):
         for each in value.values() if isinstance(value, dict) else value:
-            if isinstance(each, Tensor):        # as nearly all are
+            if isinstance(each, Tensor):        # the usual case
                 yield each
             elif isinstance(each, list | tuple | dict):
                 yield from tensors_in(each)

@@ -1,7 +1,7 @@
-"""One node on values: find its overload, collect the arguments, call it.
+"""A node run on values: its overload is chosen, its arguments are collected, and the overload is called.
 
-The overload comes from the node's static types where they tell; else, in text that calls everything `Dynamic` and in kinds of other years,
-from the values.
+The overload follows from the static types of the operands; if these do not determine it (text in which everything is `Dynamic`, kinds of
+older dialects), from the values.
 """
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from irtool.ops.structure import from_literal, handler_of, python_op
 
 
 class Plan:
-    """How nodes of one kind, with these operand types and attributes, are called: the overload and where each argument comes from."""
+    """How to call nodes of one kind, with these types of operands and attributes: the overload, and the source of each argument."""
 
     __slots__ = ("overload", "recipe", "plain")
 
     def __init__(self, overload: Overload, recipe: list[Any]) -> None:
         self.overload = overload
-        self.recipe = recipe            # an int: that operand; a slice: a list of operands; a Literal: its value
+        self.recipe = recipe            # an int: the operand at this position; a slice: a list of operands; a Literal: its value
         self.plain = all(type(step) is int for step in recipe)
 
     def arguments(self, values: list[Any]) -> list[Any]:
@@ -43,7 +43,7 @@ class Plan:
 
 
 class ListPlan(Plan):
-    """A plan of an overload that makes a tensor of a list: where the list is empty, its type decides the dtype."""
+    """A plan of an overload that makes a tensor from a list, whose static type determines the dtype if the list is empty."""
 
     __slots__ = ("dtype",)
 
@@ -61,15 +61,15 @@ class ListPlan(Plan):
 
 
 OF_LISTS = frozenset(("aten::tensor", "aten::as_tensor.list"))
-"""Overloads that make a tensor of lists of numbers."""
+"""Overloads that make a tensor from lists of numbers."""
 DTYPES = {"int": dtype_code("int64"), "bool": dtype_code("bool")}
-"""Types of numbers whose tensors are no floats, and torch's number of the dtype."""
+"""Types of numbers whose tensors are not floating-point -> torch's number of their dtype."""
 
 
 def element_of(type: Type) -> int | None:
-    """The dtype of the numbers in a list, as torch's number, by its type; None for floats and for anything else.
+    """The dtype of the numbers in a list, as torch's number, from the list's type; None for floats and for anything else.
 
-    Raises RunError for a list of what is not of one type of number.
+    Raises RunError if the elements have no single type of number.
     """
     while isinstance(type, ListType):
         type = type.element
@@ -79,7 +79,7 @@ def element_of(type: Type) -> int | None:
 
 
 def is_empty(value: Any) -> bool:
-    """Is there no number in lists in lists?"""
+    """Do nested lists contain no number?"""
     return isinstance(value, list) and all(map(is_empty, value))
 
 
@@ -88,7 +88,7 @@ MAX_PLANS = 50_000
 
 
 def plan_for(node: Node) -> Plan | None:
-    """The plan its static types give; None when they do not tell, or tell an overload nobody wrote. Cached by kind and types."""
+    """The plan for a node's static types; None if they do not determine the overload, or if it has no kernel. Cached by kind and types."""
     key = (node.kind, *[value.type for value in node.inputs], *[(name, a.text) for name, a in node.attributes.items()])
     if key in _plans:
         return _plans[key]
@@ -121,11 +121,11 @@ def _make_plan(node: Node) -> Plan | None:
 
 
 def call_node(node: Node, values: list[Any]) -> Sequence[Any]:
-    """Run one node (no control flow) on the values of its operands: one value per result.
+    """Run one node (no control flow) on the values of its operands; returns one value per result.
 
-    Raises UnsupportedError naming the kind when there is no kernel, RunError when the operator refuses its operands.
+    Raises UnsupportedError, which names the kind, if there is no kernel, RunError if the operator refuses its operands.
     """
-    if node.kind[:1] == "^" or "scalars" in node.attributes:        # the latter as of 2017: `Dropout 0.2 True(%x)`
+    if node.kind[:1] == "^" or "scalars" in node.attributes:        # the latter in 2017: `Dropout 0.2 True(%x)`
         return python_op(node, values)
     handler = handler_of(node.kind)
     if handler is not None:
@@ -151,16 +151,17 @@ def _spread(node: Node, chosen: Overload, result: Any) -> Sequence[Any]:
         return (result,)
     if count == 0:
         return ()
-    if isinstance(result, list | tuple) and len(result) == count:       # 2017: `%a, %b = split(%x)`
+    if isinstance(result, list | tuple) and len(result) == count:       # in 2017: `%a, %b = split(%x)`
         return tuple(result)
     if node.kind == "prim::Uninitialized":      # of a tuple that was taken apart
         return (None,) * count
     raise RunError(f"{node.kind} gives one result, the node has {count}", code="E0208")
 
 
-# -- by value
+# -- chosen by values
 def from_values(node: Node, values: list[Any]) -> tuple[Overload, list[Any]]:
-    """The overload, and its arguments, for operands whose static types do not tell. Raises UnsupportedError naming the kind."""
+    """The overload and its arguments, for operands whose static types do not determine them. Raises UnsupportedError, which names the
+    kind."""
     kind = old_name(node.kind)
     named = {name: attribute for name, attribute in node.attributes.items() if name != "scalars"}
     candidates = [schema for schema in schemas(kind) or _kernel_schemas(kind)]
@@ -198,9 +199,9 @@ OLD_NAMES = {
     "onnx::Log": "aten::log", "onnx::Sqrt": "aten::sqrt", "onnx::Abs": "aten::abs", "onnx::Relu": "aten::relu",
     "onnx::MatMul": "aten::matmul",
 }
-"""Kinds of 2017 and of ONNX that mean what an aten:: kind means when they have no attributes."""
+"""Kinds of 2017 and of ONNX -> the aten:: kinds that have the same meaning, if there are no attributes."""
 
 
 def old_name(kind: str) -> str:
-    """The aten:: kind an old or unqualified one stands for; any other kind is itself."""
+    """The aten:: kind for an old or unqualified one; other kinds are unchanged."""
     return OLD_NAMES.get(kind) or qualified(kind)

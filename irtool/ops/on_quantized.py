@@ -1,7 +1,7 @@
-"""Operators of plain tensors on quantized ones: views and maxima of the integers, and what has a kernel of its own.
+"""Operators of plain tensors on quantized ones: views and maxima of the integers, and operators with a kernel of their own.
 
-torch runs these by dispatch: `aten::relu` of a quantized tensor is another function than `aten::relu` of floats. What stands in no table
-here refuses.
+torch dispatches these by operand: `aten::relu` of a quantized tensor is another function than that of floats. An operator that is in no
+table here refuses quantized tensors.
 """
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ ON_INTEGERS = frozenset("""
     aten::max_pool1d aten::max_pool2d aten::max_pool3d aten::quantized_max_pool1d aten::quantized_max_pool2d aten::pixel_shuffle
     aten::channel_shuffle
 """.split())
-"""Kinds that move integers, or take the largest: results with the scale of the operand."""
+"""Kinds that move integers, or choose the largest; results have the scale of the operand."""
 AVERAGES = frozenset(("aten::avg_pool1d", "aten::avg_pool2d", "aten::avg_pool3d", "aten::adaptive_avg_pool1d", "aten::adaptive_avg_pool2d",
                       "aten::adaptive_avg_pool3d"))
-"""Kinds that average windows: of the integers minus the zero point, exact in float64."""
+"""Kinds that average windows of the integers minus the zero point, exactly in float64."""
 NEAREST = frozenset(("aten::upsample_nearest1d", "aten::upsample_nearest2d", "aten::upsample_nearest3d"))
-"""Kinds that repeat elements, and whose kernels take floats alone."""
+"""Kinds that repeat elements, and whose kernels accept only floats."""
 PLAIN = frozenset("""
     aten::size aten::dim aten::numel aten::len aten::stride aten::is_contiguous aten::storage_offset aten::sym_size aten::sym_numel
     prim::shape prim::device prim::layout prim::is_cuda prim::is_cpu prim::is_sparse prim::requires_grad aten::requires_grad
     aten::element_size aten::is_complex aten::is_floating_point
 """.split())
-"""Kinds that ask about sizes and places: results that are no tensors."""
+"""Kinds that ask about sizes and indices, whose results are no tensors."""
 
 
 def call_on_quantized(kind: str, run: Run, args: list[Any]) -> Any:
-    """What an operator of plain tensors gives for these arguments, a quantized tensor among them. Raises UnsupportedError.
+    """The result of an operator of plain tensors for these arguments, a quantized tensor among them. Raises UnsupportedError.
 
     run: the operator, on plain tensors.
     """
@@ -72,7 +72,7 @@ def call_on_quantized(kind: str, run: Run, args: list[Any]) -> Any:
     return first
 
 
-# ---- activations, whose scales torch chooses
+# ---- activations, for which torch chooses the scale
 def _between(x: Quantized, low: float, high: float) -> tuple[float, int]:
     """The scale and zero point of results between two numbers."""
     least, most = limits(x.name)
@@ -104,7 +104,7 @@ def _leaky_relu(x: Quantized, slope: float) -> Quantized:
 
 # ---- means
 def averaged(x: Quantized, average: Callable[[Any], Any]) -> Quantized:
-    """A quantized tensor of means of integers, its scale as it is."""
+    """A quantized tensor of means of integers, with the operand's scale."""
     x = x.whole("mean")
     means = average(x.shifted().astype(np.float64))
     return x.with_ints(rounded(means.astype(np.float32) + np.float32(x.zero_point), 0, x.name))     # ties are those of the integers

@@ -137,7 +137,7 @@ class Op:
 
     @property
     def formulas(self) -> dict[str, Formula | Derivative]:
-        """Gradient formulas by qualified name of the overload; `formula` completes those that are said in short."""
+        """Gradient formulas by qualified name of the overload; `formula` completes those stated as derivatives."""
         import_module("irtool.ops.gradients")
         return self._formulas
 
@@ -150,13 +150,13 @@ class Op:
 
     @property
     def no_gradient(self) -> dict[str, str]:
-        """Why an overload is declared to have no gradient, by qualified name."""
+        """The declared reason why an overload has no gradient, by qualified name."""
         import_module("irtool.ops.gradients")
         return self._no_gradient
 
     @property
     def unsupported(self) -> dict[str, str]:
-        """Why the gradient that an overload has is not stated, by qualified name of the overload."""
+        """The declared reason why the gradient of an overload is not stated, by qualified name of the overload."""
         import_module("irtool.ops.gradients")
         return self._unsupported
 
@@ -168,18 +168,18 @@ class Op:
 
     @property
     def not_batched(self) -> dict[str, str]:
-        """Why an overload is declared to have no batching rule, by qualified name."""
+        """The declared reason why an overload has no batching rule, by qualified name."""
         import_module("irtool.ops.batching")
         return self._not_batched
 
     @property
     def samples(self) -> dict[str, list[Call]]:
-        """Calls on which an overload is tried, by qualified name of the overload."""
+        """Sample calls of an overload, by its qualified name."""
         import_module("irtool.ops.samples")
         return self._samples
 
     def inherit(self, other: Op, *facets: str) -> None:
-        """What is stated of `other`'s overloads holds of one's own, in order, where nothing else is stated."""
+        """Take over the facets of `other`'s overloads for one's own, in order, where none are stated."""
         for facet in facets:
             stated, known = getattr(self, facet), getattr(other, facet)
             for ours, name in zip(self.names, other.names, strict=False):
@@ -196,7 +196,7 @@ class OpTable:
     def __init__(self, family: str) -> None:
         self.family = family
         self.ops: list[Op] = []
-        self._indexed = 0           # how many of them the next two know
+        self._indexed = 0           # how many stanzas the next two tables contain
         self._owner: dict[str, Op] = {}
         self._by_kind: dict[str, list[str]] = {}
 
@@ -238,26 +238,26 @@ class OpTable:
         return state
 
     def pointwise(self, names: str, rule: Formula | None = None) -> Callable[[Formula], Formula]:
-        """The same for pointwise operators: the gradient of each operand is summed to the operand's shape."""
+        """As `derivative`, for pointwise operators: the gradient of each operand is summed to the operand's shape."""
         return self.derivative(names, rule, sums=True)
 
     def slope(self, names: str, rule: Formula | None = None) -> Callable[[Formula], Formula]:
-        """The same for operators whose gradient for each operand is `grad` times the value that the rule returns."""
+        """As `pointwise`, for operators whose gradient for each operand is `grad` times the value that the rule returns."""
         return self.derivative(names, rule, sums=True, is_slope=True)
 
     def backward(self, names: str) -> None:
-        """State that the derivative of each overload NAME is NAME_backward, of `grad` and of arguments of the same names."""
+        """State that the derivative of each overload NAME is the operator NAME_backward on `grad` and the arguments of the same names."""
         for name in names.split():
             self.derivative(name, calling(f"{name}_backward", name))
 
     def transposed(self, names: str) -> None:
-        """The same of linear operators, and that the derivative of NAME_backward is NAME."""
+        """As `backward`, for linear operators: the derivative of NAME_backward is NAME."""
         self.backward(names)
         for name in names.split():
             self.derivative(f"{name}_backward", calling(name, f"{name}_backward"))
 
     def linear(self, names: str) -> None:
-        """State that the derivative of pointwise overloads is the same operator of `grad`, and 0 by all but the first argument."""
+        """State that the derivative of pointwise overloads is the same operator on `grad`; only the first argument has a gradient."""
         for name in names.split():
             self.pointwise(name, calling(name, name))
 
@@ -271,7 +271,7 @@ class OpTable:
         return state
 
     def none_batched(self, reason: str, but: str = "") -> None:
-        """State this for all overloads so far, except those named."""
+        """State for all overloads so far, except those named, that they have no batching rule."""
         names = [name for op in self.ops for name in op.names]
         self.not_batched(reason, " ".join(name for name in names if name.removeprefix("aten::") not in but.split()))
 
@@ -314,7 +314,7 @@ class OpTable:
             op._samples.setdefault(name, []).extend(calls)
 
     def _index(self) -> tuple[dict[str, Op], dict[str, list[str]]]:
-        """Name of an overload -> its stanza, and kind -> names; computed again after stanzas were added."""
+        """Name of an overload -> its stanza, and kind -> names; both are computed again after stanzas were added."""
         if self._indexed != len(self.ops):
             self._owner = {name: op for op in self.ops for name in op.names}
             self._by_kind = {}
@@ -324,7 +324,8 @@ class OpTable:
         return self._owner, self._by_kind
 
     def _named(self, names: str, whole_kind: bool = False) -> list[tuple[str, Op]]:
-        """Overloads by name; a kind stands for its overload without a name, or for all when there is none or all are meant."""
+        """Overloads by name; a kind stands for its overload without a name, or for all its overloads if there is none or `whole_kind` is
+        set."""
         owner, by_kind = self._index()
         pairs: list[tuple[str, Op]] = []
         for word in names.split():

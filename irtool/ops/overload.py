@@ -1,7 +1,7 @@
-"""One overload on values: convert and promote arguments, run the kernel, deal with in-place, out= and views.
+"""One overload on values: arguments are converted and promoted, the kernel runs, and the result is written in place or to out=.
 
-Tensors are NumPy arrays; everything else is itself (`irtool.interpret`). A Python number may stand where a tensor is expected: it is
-promoted as a number and becomes a 0-d array when a kernel without a promotion rule wants one.
+Tensors are NumPy arrays, other values are Python's (`irtool.interpret`). A Python number may stand for a tensor: it is promoted as a
+number, and becomes a 0-d array for a kernel without a promotion rule.
 """
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ from irtool.ops.quantized import HELD
 from irtool.ops.size_facts import BY_INDEX, READS_FIRST
 
 NO_PROMOTION_BY_NAME = frozenset({"condition", "mask", "alpha", "beta", "out"})
-"""Arguments that have a dtype of their own even in ops with a promotion rule."""
+"""Arguments with a dtype of their own, even in operators with a promotion rule."""
 THROUGH = RESHAPES | {"aten::masked_fill_", "aten::index_fill_"}
-"""Kinds that take tensors whose elements share memory: torch has always written through those."""
+"""Kinds that accept targets whose elements share memory, as torch does for them."""
 EXACT_IN_PLACE = {
     "aten::abs_": "In-place abs is not supported for complex tensors.",
     "aten::absolute_": "In-place abs is not supported for complex tensors.",
     "aten::float_power_": "the base given to float_power_ has dtype {} but the operation's result requires dtype {}",
 }
-"""Kinds whose result is written in its own dtype only, and what torch says of another."""
+"""Kinds whose result is only written into a tensor of its dtype -> torch's message about another dtype."""
 NUMBER = (int, float, complex, np.generic)
 
 
@@ -58,7 +58,7 @@ class Overload:
         self.op = op
         self.kernel = laid_out(op.kernel, op.layout) if op.layout and mode == "plain" else op.kernel
         self.promote: Rule | Callable[[list[Any]], Rule] | None = op.promote      # a function chooses by the arguments' values
-        self.mode = mode                # "plain", "inplace": write into argument 0, "out": write into the last `outs` arguments
+        self.mode = mode                # "plain"; "inplace": writes into argument 0; "out": writes into the last `outs` arguments
         self.outs = outs
         self.is_factory = mode == "out" and op.schemas[0].count("ScalarType? dtype") > schema.text.count("ScalarType? dtype")
         arguments = schema.arguments[:len(schema.arguments) - outs]
@@ -80,7 +80,7 @@ class Overload:
         self.fresh = schema.kind not in UNDECLARED | OF_ONE and not any(result.alias is not None for result in schema.returns)
 
     def __call__(self, args: list[Any]) -> Any:
-        """Run on one value per argument of the schema. Gives the kernel's result, arrays for tensors."""
+        """Run on one value per argument of the schema. Returns the kernel's result, with arrays for tensors."""
         if not self.of_quantized and not HELD.isdisjoint(map(type, args)) and self.takes_held(args):
             from irtool.ops.on_quantized import call_on_quantized
 
@@ -114,7 +114,7 @@ class Overload:
         return result
 
     def takes_held(self, args: list[Any]) -> bool:
-        """Stands a quantized tensor, or what holds one, where a tensor is due?"""
+        """Is an argument for a tensor a quantized tensor, or does it contain one?"""
         return any(type(value) in HELD and "Tensor" in argument.type.text
                    for value, argument in zip(args, self.schema.arguments, strict=True))
 
@@ -151,12 +151,12 @@ class Overload:
         return self._finish(result, values)
 
     def given_dtype(self, values: list[Any]) -> np.dtype[Any] | None:
-        """The dtype of the first tensor, or the common one where the stanza says `+`."""
+        """The dtype of the first tensor, or the common dtype if the stanza says `+`."""
         tensors = [value for value in values if getattr(value, "ndim", None) is not None or hasattr(value, "is_number")]
         return result_type(tensors) if self.takes[-1:] == "+" and len(tensors) > 1 else first_dtype(values)
 
     def check(self, values: list[Any], dtype: np.dtype[Any] | None) -> None:
-        """Refuses a dtype that torch has no kernel for, and numbers, as far as they are known, that the dtype computed in cannot hold."""
+        """Raises torch's error for a dtype without a kernel, and for known numbers that the dtype of the computation cannot represent."""
         if self.takes and dtype is not None and letter(dtype) not in self.takes:
             raise RunError(f"\"{self.schema.kind.removeprefix('aten::')}\" not implemented for '{title(dtype)}'", code="E0409")
         for place, wide in self.fitting:
@@ -165,7 +165,7 @@ class Overload:
                 values[place] = fit(number, np.dtype(np.float32) if wide and dtype == np.float16 else dtype)
 
     def _finish(self, result: Any, args: list[Any]) -> Any:
-        """Results as the schema says: arrays for tensors, Python numbers for numbers, no hidden views."""
+        """The result as the schema declares it: arrays for tensors, Python numbers for numbers, no undeclared views."""
         if isinstance(result, tuple) and len(self.result) > 1:
             return tuple([self._finish_one(item, finish, args) for item, finish in zip(result, self.result, strict=False)])
         return self._finish_one(result, self.result[0] if self.result else None, args)
@@ -179,13 +179,13 @@ class Overload:
 
 
 def refuse_parts(kind: str, target: Any, operands: Sequence[Any]) -> None:
-    """Refuses operands of an operator that writes which share memory with what it writes, as far as torch refuses that for its kind."""
+    """Raises torch's error for operands that share memory with the target of a write, as far as torch refuses them for the kind."""
     if kind not in READS_FIRST:
         refuse_partial_overlap(target, operands, kind in BY_INDEX)
 
 
 def laid_out(kernel: Kernel, letters: str) -> Kernel:
-    """The kernel with results that lie in memory as the stanza says."""
+    """The kernel with results in the memory order that the stanza states."""
     def wrapped(xp: Any, *args: Any) -> Any:
         results = kernel(xp, *args)
         several = results if isinstance(results, tuple) else (results,)
@@ -195,14 +195,14 @@ def laid_out(kernel: Kernel, letters: str) -> Kernel:
 
 
 def in_order(xp: Any, array: Any, letter: str, args: Sequence[Any]) -> Any:
-    """The array, or those of a list, in the memory order of a letter: C, F, K (as the first argument, where that has its shape), P (the
-    same, where that has its rank), M (channels last, where the first of two or three sizes lies so), L (or of one), W (as a convolution
-    of the first with the second), or - (as it is)."""
+    """The array, or the arrays of a list, in the memory order of a letter: C, F, K (as the first argument, if that has the same shape),
+    P (the same, if it has the same rank), M (channels last, if the first argument of two or three sizes is), L (or of one size), W (as a
+    convolution of the first with the second), or - (unchanged)."""
     if isinstance(array, list):
         return [in_order(xp, each, letter, args) for each in array]
     first = args[0]
     rank = getattr(array, "ndim", 0)
-    if rank < 2 or letter == "-" or array is first:     # as dropout gives that does not train: self, whatever its strides
+    if rank < 2 or letter == "-" or array is first:     # as for dropout outside of training: the operand, whatever its strides
         return array
     order: Any = range(rank)
     if letter == "F":
@@ -212,12 +212,12 @@ def in_order(xp: Any, array: Any, letter: str, args: Sequence[Any]) -> Any:
     elif letter in "MLW" and first.ndim == rank:
         seen = [first] if letter != "W" else args[rank == 3:2] if rank < 5 or array.dtype == np.float32 else []
         orders = [list(channels_last(each, 4 if letter == "M" else 3)) for each in seen]
-        order = max(orders, default=order)      # channels last, if any lies so
+        order = max(orders, default=order)      # channels last, if any is
     return row_major(xp, array) if list(order) == sorted(order) else in_memory_order(xp, array, order)
 
 
 def first_dtype(values: Sequence[Any]) -> np.dtype[Any] | None:
-    """The dtype of the first tensor among values, in lists too."""
+    """The dtype of the first tensor among values, also in lists."""
     for value in values:
         dtype: Any = first_dtype(value) if isinstance(value, list | tuple) else getattr(value, "dtype", None)
         if isinstance(dtype, np.dtype):
@@ -226,7 +226,7 @@ def first_dtype(values: Sequence[Any]) -> np.dtype[Any] | None:
 
 
 def inside_dtype(rule: Rule, dtype: np.dtype[Any], values: list[Any]) -> np.dtype[Any]:
-    """The dtype a kernel computes in: float32 for float16 where a rule keeps a number exact: the second operand, or alpha."""
+    """The dtype in which a kernel computes: float32 for float16 if a rule keeps a number (the second operand, or alpha) exact."""
     if rule.exact_numbers and dtype == np.float16:
         second = values[1]
         scaled = any(value != 1 for value in values[2:] if isinstance(value, int | float))
@@ -236,7 +236,7 @@ def inside_dtype(rule: Rule, dtype: np.dtype[Any], values: list[Any]) -> np.dtyp
 
 
 def _takes_part(argument: Argument) -> bool:
-    """Does an argument take part in type promotion?"""
+    """Takes an argument part in type promotion?"""
     return argument.name not in NO_PROMOTION_BY_NAME and not argument.keyword_only and (
         argument.type.text in ("Tensor", "Tensor?", "Tensor[]", "Scalar", "Scalar?"))
 
@@ -258,7 +258,8 @@ def _shares(value: Array, args: list[Any]) -> bool:
         elif isinstance(arg, list | tuple):
             if arg and is_array(arg[0]) and _shares(value, list(arg)):
                 return True
-        elif value is arg or is_array(arg) and share_memory(value, arg):      # not every view of CuPy's knows what it is one of
+        # some of CuPy's views do not know the array that they are views of
+        elif value is arg or is_array(arg) and share_memory(value, arg):
             return True
     return False
 
@@ -270,7 +271,8 @@ def _map_arrays(result: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def coefficient(name: str, value: Any, dtype: np.dtype[Any], inside: np.dtype[Any]) -> Any:
-    """alpha or beta in the dtype computed in. Raises as torch does when its category is too high or the common dtype cannot hold it."""
+    """alpha or beta in the dtype of the computation. Raises torch's error if its category is too high, or the common dtype cannot
+    represent it."""
     number = to_number(value)
     kind = np.dtype(dtype).kind
     if isinstance(number, bool) and kind != "b":
@@ -283,7 +285,7 @@ def coefficient(name: str, value: Any, dtype: np.dtype[Any], inside: np.dtype[An
 
 
 def write_into(target: Any, result: Any, schema: Schema) -> Any:
-    """Store `result` in `target` as an in-place operator does; gives `target`. Raises RunError with torch's messages."""
+    """Store `result` in `target` as an in-place operator does; returns `target`. Raises RunError with torch's messages."""
     if isinstance(result, tuple):
         result = result[0]
     if not is_array(target):
@@ -299,7 +301,7 @@ def write_into(target: Any, result: Any, schema: Schema) -> Any:
         refuse_overlap(target)
         if repeats(target):
             raise UnsupportedError(f"{schema.kind} into overlapping windows is not supported: results depend on the order of the writes")
-    if overlaps(target):        # where it is changed alone: elsewhere another place of the same memory may have been
+    if overlaps(target):        # only changed elements: unchanged ones may share memory with one that was changed
         result = astype(result, target.dtype)
         current_namespace().copyto(target, result, where=(result != target) & ((result == result) | (target == target)))
     else:
@@ -308,7 +310,7 @@ def write_into(target: Any, result: Any, schema: Schema) -> Any:
 
 
 def refuse_dtype(kind: str, result: np.dtype[Any], target: np.dtype[Any]) -> None:
-    """Refuses to write a result of a dtype in place of a tensor of another where torch does."""
+    """Raises torch's error for writing a result into a tensor of another dtype."""
     if kind in EXACT_IN_PLACE and result != target:
         raise RunError(EXACT_IN_PLACE[kind].format(title(target), title(result)), code="E0409")
     if not can_cast(result, target):
@@ -316,14 +318,15 @@ def refuse_dtype(kind: str, result: np.dtype[Any], target: np.dtype[Any]) -> Non
 
 
 def reshape_in_place(target: Array, view: Array, kind: str) -> Array:
-    """`target` itself takes the shape and strides of `view`, a view of the whole of it (`t_`, `squeeze_`, `unsqueeze_`)."""
+    """Change the shape and strides of `target` itself to those of `view`, a view of all of it (`t_`, `squeeze_`, `unsqueeze_`)."""
     if view.size != target.size:
         raise UnsupportedError(f"{kind} to another number of elements is not supported yet")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)      # NumPy would rather have a new view, but others hold this one
+        warnings.simplefilter("ignore", DeprecationWarning)      # NumPy prefers a new view, but other values refer to this one
         try:
             if target.shape != view.shape:
-                if not target.flags.c_contiguous:      # then any shape will do; room is measured by the base, or by what lies there now
+                # then any shape is allowed; NumPy compares the space with the base, or with the present strides
+                if not target.flags.c_contiguous:
                     rows = contiguous_strides(target.shape)
                     target.strides = tuple([0 if target.base is not None else step * target.itemsize for step in rows])
                 target.shape = view.shape
@@ -336,7 +339,7 @@ def reshape_in_place(target: Array, view: Array, kind: str) -> Array:
 
 
 def write_outs(outs: list[Any], result: Any) -> Any:
-    """Store results in the out= arguments; gives them."""
+    """Store results in the out= arguments; returns these."""
     results = result if isinstance(result, tuple) else (result,)
     for out, value in zip(outs, results, strict=True):
         if not is_array(out):
@@ -354,7 +357,7 @@ def write_outs(outs: list[Any], result: Any) -> Any:
 
 
 def _numpy_complaint(schema: Schema, args: Sequence[Any], error: Exception) -> str:
-    """torch's words for what NumPy refused, where they are known; else NumPy's own."""
+    """torch's message for an error of NumPy, if it is known; else NumPy's own."""
     if "broadcast" in str(error):
         shapes = [a.shape for a in args if is_array(a)]
         said = broadcast_complaint(shapes)
@@ -364,7 +367,7 @@ def _numpy_complaint(schema: Schema, args: Sequence[Any], error: Exception) -> s
 
 
 def broadcast_complaint(shapes: Sequence[tuple[int, ...]]) -> str:
-    """torch's message for shapes that do not broadcast; empty when they do."""
+    """torch's message for shapes that do not broadcast; empty if they do."""
     if len(shapes) < 2:
         return ""
     result = shapes[0]
@@ -378,7 +381,7 @@ def broadcast_complaint(shapes: Sequence[tuple[int, ...]]) -> str:
     return ""
 
 
-# -- values as the kernel wants them
+# -- conversion of values for the kernel
 def _tensor(value: Any, argument: Argument) -> Any:
     if isinstance(value, np.ndarray):
         return value
@@ -392,7 +395,7 @@ def _tensor(value: Any, argument: Argument) -> Any:
 
 
 def _any_tensor(value: Any, argument: Argument) -> Any:
-    """A tensor, quantized or not."""
+    """Converts a tensor, quantized or not."""
     return value if type(value) in HELD else _tensor(value, argument)
 
 
@@ -429,7 +432,7 @@ def _bool(value: Any, argument: Argument) -> Any:
 
 
 def _device(value: Any, argument: Argument) -> Any:
-    """A device by name; before 2019 it was a list of kind and index."""
+    """Converts a device to its name; before 2019 it was a list of kind and index."""
     if isinstance(value, list) and len(value) == 2:
         kind = {0: "cpu", 1: "cuda"}.get(value[0], f"device{value[0]}")
         return kind if value[1] < 0 else f"{kind}:{value[1]}"
@@ -455,12 +458,12 @@ CONVERTERS: Mapping[str, Callable[[Any, Argument], Any]] = {
     "Scalar": _scalar, "Scalar?": _scalar, "int": _int, "int?": _int, "float": _float, "float?": _float, "bool": _bool, "bool?": _bool,
     "Device": _device, "Device?": _device, "int[]": _ints, "int[]?": _ints, "float[]": _floats, "float[]?": _floats,
 }
-"""Category of an argument -> what turns a given value into what the kernel is promised."""
+"""Category of an argument -> the function that converts values for the kernel."""
 CONVERTERS_OF_QUANTIZED = {**CONVERTERS, "Tensor": _any_tensor, "Tensor?": _any_tensor, "Tensor[]": _any_tensors}
-"""The same, for families whose kernels take quantized tensors."""
+"""The same, for families whose kernels accept quantized tensors."""
 
 
-# -- results as the schema promises them
+# -- conversion of results to the schema's types
 def _tensor_result(value: Any) -> Any:
     return value if isinstance(value, np.ndarray) or is_array(value) or type(value) in HELD else current_namespace().asarray(value)
 

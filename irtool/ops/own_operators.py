@@ -77,11 +77,11 @@ class Operator:
         return formula
 
     def derivative(self, rule: Formula) -> Formula:
-        """A decorator: states the gradients of the tensor arguments alone, from which the formula is written (`irtool.ops.derivative`).
+        """A decorator: states the gradients of the tensor arguments alone, from which the formula is generated (`irtool.ops.derivative`).
 
-        The rule takes `grad`, the gradient of the result, and by their names what else it reads: arguments, `result`, facts such as
-        `x_size`. It returns one gradient per tensor argument, in order; a broadcast operand's is summed to its shape. Raises Error for
-        other parameters or another number of gradients, and for a `^Python` operator, which needs `gradient`.
+        The rule takes `grad`, the gradient of the result, and other values by name: arguments, `result`, facts such as `x_size`. It returns
+        one gradient per tensor argument, in order; that of a broadcast operand is summed to its shape. Raises Error for other parameters or
+        another number of gradients, and for a `^Python` operator, which needs `gradient`.
         """
         check_function(self.name, rule)
         if self.name.startswith("^"):

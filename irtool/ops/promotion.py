@@ -16,17 +16,19 @@ DType = np.dtype[Any]
 
 
 class Rule:
-    """How operands are converted before a kernel and its result after it."""
+    """The conversion of operands before a kernel, and of its result after it."""
 
     __slots__ = ("name", "compute", "result", "refuse", "exact_numbers")
 
     def __init__(self, name: str, compute: str, result: str, refuse: Callable[[list[Any]], None] | None = None,
                  exact_numbers: bool = False) -> None:
         self.name = name
-        self.exact_numbers = exact_numbers      # numbers and 0-d operands beside float16 are not rounded to it: float32 is computed
-        self.refuse = refuse        # sees the operands as given, before conversion, and raises for those the op does not take
-        self.compute = compute      # "common": torch.result_type of all; "float": the same, ints and bools become the default dtype
-        self.result = result        # "compute": as computed; "bool": converted to bool; "kernel": whatever the kernel gives
+        # beside float16, numbers and 0-d operands are not rounded to it: the kernel computes in float32
+        self.exact_numbers = exact_numbers
+        self.refuse = refuse        # called with the operands before conversion; raises for operands that the operator refuses
+        self.compute = compute      # "common": torch.result_type of all; "float": the same, but ints and bools become the default dtype
+        # "compute": the dtype of the computation; "bool": converted to bool; "kernel": the dtype of the kernel's result
+        self.result = result
 
     def __repr__(self) -> str:
         return self.name
@@ -65,7 +67,7 @@ def result_type(args: Iterable[Any]) -> DType:
             continue
         elif is_array(arg):
             place, dtype = (0 if arg.ndim else 1), arg.dtype
-        elif hasattr(arg, "is_number"):     # stands for an array (`irtool.ops.symbols.elementwise`)
+        elif hasattr(arg, "is_number"):     # a stand-in for an array (`irtool.ops.symbols.elementwise`)
             place, dtype = (1 if arg.is_number else 0), arg.dtype
         else:
             place, dtype = 2, number_dtype(arg)
@@ -78,7 +80,7 @@ def result_type(args: Iterable[Any]) -> DType:
 
 
 def _combine(higher: DType | None, lower: DType | None) -> DType | None:
-    """The dtype of a priority group and what is below it (combine_categories of ATen/native/TypeProperties.cpp)."""
+    """The common dtype of a priority group and the groups below it (combine_categories of ATen/native/TypeProperties.cpp)."""
     if higher is None or lower is None:
         return lower if higher is None else higher
     if higher.kind == "c":
@@ -91,12 +93,12 @@ def _combine(higher: DType | None, lower: DType | None) -> DType | None:
 
 
 def float_of(dtype: DType) -> DType:
-    """Integers and bool become the default float dtype, floats and complex stay."""
+    """The default float dtype for integers and bool; floating-point and complex dtypes are unchanged."""
     return dtype if dtype.kind in "fc" else default_dtype
 
 
 def compute_dtype(rule: Rule, args: Iterable[Any]) -> DType:
-    """The dtype operands are converted to before the kernel."""
+    """The dtype to which operands are converted before the kernel."""
     args = list(args)
     if rule.refuse is not None:
         rule.refuse(args)
@@ -105,7 +107,7 @@ def compute_dtype(rule: Rule, args: Iterable[Any]) -> DType:
 
 
 def _same_dtype(args: list[Any]) -> DType | None:
-    """The dtype of arrays that all have the same one, which is what they mostly do; else None."""
+    """The dtype of arrays that all have the same one, the usual case; else None."""
     dtype: DType | None = getattr(args[0], "dtype", None)
     for arg in args:
         if type(arg) is not np.ndarray or arg.dtype is not dtype:
@@ -114,7 +116,8 @@ def _same_dtype(args: list[Any]) -> DType | None:
 
 
 def can_cast(source: DType, target: DType) -> bool:
-    """May a result of dtype `source` be written into an array of dtype `target` (torch.can_cast)? Categories only go up; not to bool."""
+    """May a result of dtype `source` be written into an array of dtype `target` (torch.can_cast)? Categories may only rise, and not from
+    bool."""
     if source.kind == "c" and target.kind != "c":
         return False
     if source.kind == "f" and target.kind in "biu":

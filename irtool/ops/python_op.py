@@ -16,15 +16,16 @@ _registered: dict[str, Callable[..., Any]] = {}
 
 PYTHON_OP_NAME = re.compile(r"\^?[^\s()^]+")
 MAX_SCALARS = 10_000
-"""Longer scalar texts are not read."""
+"""Longer texts of scalars are refused."""
 
 
 def register_python_op(name: str, function: Callable[..., Any]) -> None:
     """Run `function(*scalars, *operands)` for every `^name(scalars)(operands)`, and for operators of other libraries by their kind
     (`torchvision::nms`).
 
-    Operands are NumPy arrays (or whatever the graph's values are); it gives one value per result of the node: the value itself, or
-    a tuple for several results. Registering a name again replaces it. Raises RunError for what is no name, and for no function.
+    Operands are NumPy arrays (or whatever the graph's values are); the function returns one value per result of the node: the value itself,
+    or a tuple for several results. Registering a name again replaces the function. Raises RunError if the name is no name, or the function
+    cannot be called.
     """
     if not isinstance(name, str) or not PYTHON_OP_NAME.fullmatch(name):
         raise RunError(f"register_python_op: expected the name of an operator, such as 'Twice', got {str(name)[:40]!r}")
@@ -36,20 +37,20 @@ def register_python_op(name: str, function: Callable[..., Any]) -> None:
 
 
 def is_registered(name: str) -> bool:
-    """Is there a function for a Python operator, or for a kind of another library?"""
+    """Is a function registered for a Python operator, or for a kind of another library?"""
     return name in _registered
 
 
 def way_to_bring(kind: str) -> str:
-    """How one's own function runs a kind of another library; empty for torch's own."""
+    """How a user can run a kind of another library, for a message; empty for torch's own kinds."""
     space = kind.partition("::")[0]
     return "" if "::" not in kind or space in SPACES else f": irtool.register_python_op('{kind}', function) runs a function for it"
 
 
 def scalars_of(text: str) -> list[Any]:
-    """`2, "sum", None, (1, hi)` -> the Python values. A word that is no literal is a string: torch prints strings without quotes.
+    """`2, "sum", None, (1, hi)` -> the Python values. A word that is no literal is a string, since torch prints strings without quotes.
 
-    Raises RunError for what stands for an object (`<object at 0x7f>`), and for brackets that do not match.
+    Raises RunError for the text of an object (`<object at 0x7f>`), and for brackets that do not match.
     """
     text = text.strip()
     if len(text) > MAX_SCALARS:
@@ -82,7 +83,7 @@ def _scalar(text: str) -> Any:
 
 
 def run_python_op(kind: str, attributes: Mapping[str, Any], operands: Sequence[Any]) -> Any:
-    """What the registered callable gives. Raises UnsupportedError when none is registered."""
+    """The results of the registered function. Raises UnsupportedError if none is registered."""
     name = kind.removeprefix("^")
     function = _registered.get(name) or KNOWN.get(name)
     if function is None:
@@ -93,4 +94,4 @@ def run_python_op(kind: str, attributes: Mapping[str, Any], operands: Sequence[A
 
 
 KNOWN: Mapping[str, Callable[..., Any]] = {"Transpose": lambda first, second, x: x.swapaxes(first, second)}
-"""Python operators of 2017 that need nobody to register them."""
+"""Python operators of 2017 that need no registration."""

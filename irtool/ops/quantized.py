@@ -1,4 +1,4 @@
-"""Quantized tensors as values: integers, and the numbers that they stand for.
+"""Quantized tensors as values: integers, and the numbers that they represent.
 
     number = (integer - zero_point) * scale
 
@@ -60,31 +60,31 @@ class Quantized:
         return self.ints.copy()
 
     def q_scale(self) -> float:
-        """The scale. Raises RunError where each slice has one."""
+        """The scale. Raises RunError if each slice has its own."""
         return float(self.whole("q_scale").scale)
 
     def q_zero_point(self) -> int:
-        """The integer that stands for 0. Raises RunError where each slice has one."""
+        """The integer that represents 0. Raises RunError if each slice has its own."""
         return int(self.whole("q_zero_point").zero_point)
 
     def whole(self, what: str) -> Quantized:
-        """Itself. Raises RunError where each slice has a scale of its own."""
+        """The tensor itself. Raises RunError if each slice has its own scale."""
         if self.axis is not None:
             raise RunError(f"{what}: expected a tensor quantized per tensor, got one quantized per channel")
         return self
 
     def sliced(self, what: str) -> Quantized:
-        """Itself. Raises RunError where one scale is the whole tensor's."""
+        """The tensor itself. Raises RunError if there is one scale for all of it."""
         if self.axis is None:
             raise RunError(f"{what}: expected a tensor quantized per channel, got one quantized per tensor")
         return self
 
     def along(self, values: Any) -> Any:
-        """A scale or zero points, with the dimensions of the tensor where each slice has one."""
+        """A scale or zero points; if each slice has its own, with as many dimensions as the tensor."""
         return values if self.axis is None else np.asarray(values).reshape([-1 if k == self.axis else 1 for k in range(self.ndim)])
 
     def shifted(self) -> Array:
-        """The integers minus the zero point, as int64; as float32 where the zero point is none."""
+        """The integers minus the zero point, as int64; as float32 if the zero point is a float."""
         is_whole = np.asarray(self.zero_point).dtype.kind != "f"
         shifted: Array = self.ints.astype(np.int64 if is_whole else np.float32) - self.along(self.zero_point)
         return shifted
@@ -100,7 +100,7 @@ class Quantized:
         return numbers
 
     def with_ints(self, ints: Array) -> Quantized:
-        """Other integers that stand for numbers in the same way."""
+        """Other integers with the same scale and zero point."""
         return Quantized(ints, self.name, self.scale, self.zero_point, self.axis)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
@@ -115,7 +115,7 @@ class Quantized:
 class Packed:
     """An instance of one of torch's own classes for parameters, such as `__torch__.torch.classes.quantized.LinearPackedParamsBase`.
 
-    parts: what the operators of the class need, by name. Never changed.
+    parts: the values that the operators of the class need, by name. Never changed.
     """
 
     __slots__ = ("type", "parts")
@@ -129,7 +129,7 @@ class Packed:
 
 
 HELD = frozenset((Quantized, Packed))
-"""Types of the values of this module."""
+"""The types of values of this module."""
 
 
 MAKERS = frozenset(("aten::quantize_per_tensor", "aten::quantize_per_channel", "aten::quantize_per_tensor_dynamic",
@@ -138,12 +138,12 @@ MAKERS = frozenset(("aten::quantize_per_tensor", "aten::quantize_per_channel", "
 
 
 def makes_quantized(kind: str) -> bool:
-    """May nodes of a kind give, or take, quantized tensors or packed parameters?"""
+    """May nodes of a kind return, or take, quantized tensors or packed parameters?"""
     return kind in MAKERS or kind.startswith("quantized::")
 
 
 def holds_quantized(values: Any) -> bool:
-    """Is a quantized tensor, or what holds one, among values, or in lists or tuples among them?"""
+    """Is a quantized tensor, or a value that contains one, among values, or in lists or tuples among them?"""
     for value in values:
         if type(value) in HELD or isinstance(value, list | tuple) and holds_quantized(value):
             return True
@@ -157,9 +157,9 @@ def limits(name: str) -> tuple[int, int]:
 
 
 def rounded(values: Any, zero_point: Any, name: str, low: int | None = None) -> Array:
-    """Numbers in steps of the scale as integers of a dtype: rounded half to even, moved by the zero point, cut at the limits.
+    """Multiples of the scale as integers of a dtype: rounded half to even, plus the zero point, clipped to the limits.
 
-    low: a higher limit below, as a relu sets.
+    low: a higher lower limit, as for a relu.
     """
     least, most = limits(name)
     wide = np.nan_to_num(np.rint(values).astype(np.float64), nan=np.inf) + zero_point
@@ -168,7 +168,7 @@ def rounded(values: Any, zero_point: Any, name: str, low: int | None = None) -> 
 
 
 def quantized(numbers: Any, scale: Any, zero_point: Any, name: str, axis: int | None = None) -> Quantized:
-    """Numbers (float32) quantized: integers of `numbers / scale`, computed in float32 as torch does."""
+    """Numbers (float32) quantized: integers of `numbers / scale`, computed in float32 as in torch."""
     numbers = np.asarray(numbers, np.float32)
     kind = Quantized(numbers, name, scale, zero_point, axis)
     inverse = np.float32(1) / np.asarray(scale, np.float32)
@@ -181,7 +181,7 @@ SMALL = 6.1e-5
 
 
 def chosen(numbers: Array, low: int, high: int) -> tuple[float, int]:
-    """The scale and the zero point that torch chooses for numbers, so that integers from `low` to `high` stand for them."""
+    """The scale and the zero point that torch chooses for numbers, so that integers from `low` to `high` represent them."""
     least = min(float(numbers.min()), 0.0) if numbers.size else 0.0
     most = max(float(numbers.max()), 0.0) if numbers.size else 0.0
     scale = (most - least) / (high - low)
@@ -202,6 +202,6 @@ def chosen(numbers: Array, low: int, high: int) -> tuple[float, int]:
 
 
 def chosen_for(numbers: Array, name: str, reduce_range: bool) -> tuple[float, int]:
-    """The scale and zero point that torch chooses for numbers in a dtype; reduce_range: with half of its integers."""
+    """The scale and zero point that torch chooses for numbers in a dtype; reduce_range: for half of its integers."""
     low, high = limits(name)
     return chosen(numbers, int(low / 2) if reduce_range else low, int(high / 2) if reduce_range else high)

@@ -1,7 +1,7 @@
-"""Calls of pointwise operators on tensors without choosing, binding and promoting anew each time.
+"""Calls of pointwise operators on tensors without choosing an overload, binding and promoting arguments each time.
 
-Which overload runs, in which dtype, and which array functions that comes down to, depends on the dtypes of the operands and on the numbers
-among them. It is found out once (`irtool.ops.symbols.elementwise`); then a call is a look-up and the array functions themselves.
+The overload, the dtype and the resulting array functions depend on the dtypes of the operands and on the numbers among them. They are
+determined once (`irtool.ops.symbols.elementwise`) and cached; further calls look them up and call the array functions.
 """
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _calls: dict[Any, Callable[..., Any] | None] = {}
 
 
 def run_quickly(kind: str, args: Sequence[Any], is_chosen: bool = False) -> Tensor | None:
-    """The result of an operator on tensors without layers and numbers; None where there is no short cut, or where it fails. is_chosen: the
-    kind is the name of an overload, and the operands are all its arguments."""
+    """The result of an operator on numbers and tensors without layers; None if there is no shortcut, or if it fails. is_chosen: the kind
+    is the name of an overload, and the operands are all its arguments."""
     key: list[Any] = [kind, is_chosen]
     arrays = []
     for arg in args:
@@ -42,7 +42,7 @@ def run_quickly(kind: str, args: Sequence[Any], is_chosen: bool = False) -> Tens
         function = _calls[place] = _make(kind, args, is_chosen)
     try:
         return None if function is None else Tensor(function(*arrays))
-    except ValueError:      # shapes that do not broadcast: said in torch's words where the operator is run
+    except ValueError:      # shapes that do not broadcast: the ordinary call raises torch's error
         return None
 
 
@@ -61,7 +61,7 @@ def _make(kind: str, args: Sequence[Any], is_chosen: bool) -> Callable[..., Any]
     except (Error, NotPointwise, ValueError):
         return None
     if result.is_number:
-        return None     # of 0-d arrays NumPy makes scalars
+        return None     # NumPy returns scalars instead of 0-d arrays
     steps = flattened(operands, [result])
     if len(steps.steps) != 1 or steps.steps[0].function in (WHERE, CAST):
         return None

@@ -1,7 +1,7 @@
 """Choosing between two arrays, element by element.
 
-`np.where` branches at each element: where the condition changes often, as behind a relu, the processor guesses wrong every other time,
-at some 4 ns. Bits taken as whole numbers can be chosen without branches: x * 1 is x, x * 0 is 0, and (x ^ y) ^ y is x.
+`np.where` branches at each element: if the condition changes often, as after a relu, every second branch is mispredicted, at some 4 ns.
+Bits as integers can be chosen without branches: x * 1 is x, x * 0 is 0, and (x ^ y) ^ y is x.
 """
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 from irtool.ops.array_library import np
 
 LEAST = 2048
-"""Elements from which two or three passes are sooner done than one that branches."""
+"""The number of elements from which two or three passes are faster than one that branches."""
 BITS: dict[int, np.dtype[Any]] = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
-"""The whole numbers as wide as an element, by bytes."""
+"""The integers of an element's size, by bytes."""
 
 
 def chooses_bits(dtype: np.dtype[Any], size: int) -> bool:
@@ -21,10 +21,10 @@ def chooses_bits(dtype: np.dtype[Any], size: int) -> bool:
 
 
 def select(condition: Any, first: Any, second: Any, out: Any) -> Any:
-    """`np.where(condition, first, second)`, written to `out`: the same bits, those of a nan too.
+    """`np.where(condition, first, second)`, written to `out`: the same bits, also those of nan.
 
-    condition: bool; first and second: of out's dtype, or numbers that it holds; all broadcast to out's shape. out may be one of them, or
-    lie elsewhere. Returns out.
+    condition: bool; first and second: of out's dtype, or numbers that it can represent; all broadcast to out's shape. out may be one of
+    them, or separate memory. Returns out.
     """
     if not chooses_bits(out.dtype, out.size) or np.ndim(condition) == 0:
         np.copyto(out, np.where(condition, first, second))
@@ -37,13 +37,14 @@ def select(condition: Any, first: Any, second: Any, out: Any) -> Any:
         np.multiply(other, np.logical_not(condition), out=place)
     else:
         apart = np.bitwise_xor(one, other)
-        apart = np.multiply(apart, condition, out=apart if np.shape(apart) == out.shape else None)      # broadcast, it is too small
+        # before broadcasting, it is too small
+        apart = np.multiply(apart, condition, out=apart if np.shape(apart) == out.shape else None)
         np.bitwise_xor(apart, other, out=place)
     return out
 
 
 def bits_of(value: Any, dtype: np.dtype[Any], bits: np.dtype[Any]) -> Any:
-    """An array's bits, or a number's, as whole numbers."""
+    """The bits of an array, or of a number, as integers."""
     return np.asarray(value, dtype).view(bits)
 
 

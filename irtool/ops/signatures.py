@@ -1,4 +1,4 @@
-"""How Python shows an operator: parameters and types from its schemas, the docstring of its kernel. Stubs are written of the same."""
+"""Operators as Python shows them: parameters and types from schemas, docstrings of kernels. Stubs are generated from the same."""
 from __future__ import annotations
 
 import inspect
@@ -11,18 +11,19 @@ from irtool.ir.schema import Argument, Schema, schemas
 
 NUMBERS = {"Scalar": "complex", "SymInt": "int", "ScalarType": "int", "MemoryFormat": "int", "Layout": "int", "Device": "str"}
 TYPES = {**{name: name for name in ("Tensor", "int", "float", "bool", "complex", "str", "Generator")}, **NUMBERS}
-"""How types of schemas are annotated in Python."""
+"""Python's annotations for types of schemas."""
 
 
 class Annotation(str):
-    """Shown without quotes, as a type is."""
+    """An annotation that is shown without quotes, like a type."""
 
     __slots__ = ()
     __repr__ = str.__str__
 
 
 def annotation(text: str, is_result: bool = False) -> str | None:
-    """A schema's type as Python annotates it; None for what no function of tensors takes. Results are said exactly, lists are lists."""
+    """A schema's type as a Python annotation; None for types that no function of tensors takes. Results have exact types: lists are
+    lists."""
     if text.endswith("?"):
         inner = annotation(text[:-1], is_result)
         return inner and f"{inner} | None"
@@ -34,18 +35,18 @@ def annotation(text: str, is_result: bool = False) -> str | None:
 
 
 def is_written_out(argument: Argument) -> bool:
-    """Is it the `out` of an overload that writes its result there?"""
+    """Is the argument the `out` of an overload that writes its result there?"""
     return argument.keyword_only and argument.alias is not None and argument.alias.is_write
 
 
 def is_of_tensors(schema: Schema) -> bool:
-    """Does an overload take or give tensors, and nothing that only TorchScript has? (`aten::sin.int` is Python's own.)"""
+    """Are the operands and results of an overload tensors, and of types that Python has? (`aten::sin.int` is Python's own.)"""
     texts = [*(each.type_text for each in schema.arguments), *(each.type_text for each in schema.returns)]
     return not (schema.is_vararg or schema.is_varret) and any("Tensor" in text for text in texts) and all(map(annotation, texts))
 
 
 def overloads(kind: str) -> list[tuple[Schema, bool]]:
-    """Overloads on tensors, in torch's order, each with whether there is one like it that takes `out`."""
+    """The overloads on tensors, in torch's order, each with whether a similar one takes `out`."""
     of_tensors = [schema for schema in schemas(kind) if is_of_tensors(schema)]
     plain = [schema for schema in of_tensors if not any(map(is_written_out, schema.arguments))]
     writing = {tuple(each.name for each in schema.arguments[:-1]) for schema in of_tensors
@@ -54,7 +55,7 @@ def overloads(kind: str) -> list[tuple[Schema, bool]]:
 
 
 def parameters(schema: Schema, takes_out: bool, is_method: bool = False) -> Iterator[Parameter]:
-    """Parameters of an overload; a function's first tensor is `input`, as in torch."""
+    """The parameters of an overload; the first tensor of a function is `input`, as in torch."""
     names = {each.name for each in schema.arguments}
     for each in schema.arguments:
         name = "input" if each.name == "self" and not is_method and "input" not in names else each.name
@@ -66,13 +67,14 @@ def parameters(schema: Schema, takes_out: bool, is_method: bool = False) -> Iter
 
 
 def result(schema: Schema) -> str:
-    """What an overload gives, as Python annotates it."""
+    """The results of an overload as a Python annotation."""
     texts = [str(annotation(each.type_text, True)) for each in schema.returns]
     return texts[0] if len(texts) == 1 else f"tuple[{', '.join(texts)}]" if texts else "None"
 
 
 def signature(kind: str, is_method: bool = False) -> inspect.Signature | None:
-    """One signature for all overloads of a kind: what not all of them require is `...`. None where no overload is of tensors."""
+    """One signature for all overloads of a kind: the default of parameters that some do not require is `...`. None if no overload is on
+    tensors."""
     each = [({one.name: one for one in parameters(schema, takes_out, is_method)}, result(schema)) for schema, takes_out in overloads(kind)]
     if not each:
         return None

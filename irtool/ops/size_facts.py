@@ -1,4 +1,4 @@
-"""What the sizes, the rank, the number and the elements of an operator's results depend on, where a pass or a layer asks."""
+"""Facts about operators, for passes and layers: on what the sizes, the rank, the number and the elements of their results depend."""
 from __future__ import annotations
 
 from irtool.ir.effects import RESHAPES
@@ -13,12 +13,12 @@ def aten(words: str) -> frozenset[str]:
 SIZE_QUESTIONS = aten("""
 size stride numel len sym_size sym_numel sym_stride is_contiguous storage_offset is_non_overlapping_and_dense is_same_size
 """)
-"""Operators that ask for a tensor's sizes."""
+"""Operators that return a tensor's sizes."""
 DTYPE_QUESTIONS = aten("""
 dim is_complex is_floating_point is_signed is_cuda is_sparse is_quantized device dtype layout get_device result_type can_cast
 is_inference is_neg promote_types is_leaf requires_grad is_set_to is_pinned
 """)
-"""Operators whose answer all tensors of one rank and dtype share."""
+"""Operators whose result is the same for all tensors of one rank and dtype."""
 SIZED_BY_ELEMENTS = aten("""
 nonzero nonzero_numpy argwhere masked_select unique_dim unique_consecutive unique_dim_consecutive _unique _unique2 repeat_interleave
 bincount one_hot _pack_padded_sequence _pad_packed_sequence segment_reduce linalg_lstsq _reshape_from_tensor gru.data lstm.data
@@ -32,21 +32,21 @@ MEMORY_MOVERS = aten("resize_ resize_as_ set_")
 RESHAPING = RESHAPES | aten("resize_ resize_as_ set_ data set_data detach_")
 """Kinds that change the shape of their operand, or may give the operand other memory."""
 DECIDING = aten("Bool Int Float item is_nonzero equal allclose ScalarImplicit IntImplicit")
-"""Operators that turn a tensor's elements into what Python decides by."""
+"""Operators that make a Python value, on which Python can branch, of a tensor's elements."""
 CERTAIN_VIEWS = aten("as_strided atleast_1d atleast_2d atleast_3d narrow view_as_complex view_as_real")
-"""Views that never copy, although a batch of them may have to: a write into the result reaches the operand."""
+"""Views that never copy, although a batched form of them may have to: writes into the result reach the operand."""
 VIEWS_AS = {"aten::expand_as": ("aten::expand", [False]), "aten::view_as": ("aten::reshape", []), "aten::reshape_as": ("aten::reshape", [])}
-"""Views in the sizes of another tensor -> the same views by sizes, and what follows the sizes."""
+"""Views in the sizes of another tensor -> the same views by sizes, and the arguments after the sizes."""
 CONJUGATES = aten("conj _conj mH adjoint matrix_H")
-"""Kinds that give a conjugated view of a complex tensor."""
+"""Kinds that return a conjugated view of a complex tensor."""
 BY_MEMORY = aten("resolve_conj")
 """Kinds whose result depends on whether an operand is a conjugated view."""
 HIDDEN_VIEWS = aten("unsafe_chunk unsafe_split unsafe_split_with_sizes _unsafe_view")
-"""Kinds whose results share memory with the operand, of which gradients know nothing: a write into one changes no other's gradient."""
+"""Kinds whose results share memory with the operand, which gradients ignore: a write into one changes no other's gradient."""
 OVERLAPPING_VIEWS = aten("expand expand_as broadcast_to broadcast_tensors as_strided unfold meshgrid")
-"""Views of which several elements may be one place in memory: a write into one element is a write into all of them."""
+"""Views in which several elements may have one place in memory: a write into one is a write into all of them."""
 ON_TENSORS = {f"aten::__{word}__": f"aten::logical_{word}" for word in ("not", "and", "or")}
-"""Operators on bools -> the same on tensors."""
+"""Operators on bools -> the same operators on tensors."""
 NOT_LOGGED = aten("size dim numel is_complex is_floating_point")
 """Questions that a logger does not print."""
 CUBIC = aten("inverse cholesky svd qr det slogdet logdet pinverse matrix_exp lstsq")
@@ -59,36 +59,36 @@ prim::MMBatchSide prim::SumToSize prim::unchecked_cast prim::profile prim::profi
 prim::ReplaceIfUndef prim::None prim::Undefined prim::AutogradZero prim::TensorToNum prim::Int prim::Float prim::Bool prim::IntToFloat
 prim::FloatToInt
 """)
-"""Kinds with a handler of their own whose results depend on their operands alone, and which write nothing."""
+"""Kinds with a handler of their own whose results depend only on their operands, and which write nothing."""
 NUMBER_KINDS = aten("Bool Int Float ScalarImplicit FloatImplicit IntImplicit ComplexImplicit Complex")
-"""Kinds that give a number whose type is certain."""
+"""Kinds that return a number of known type."""
 NUMBER_CONVERSIONS = kinds("""
 aten::Bool aten::Float aten::Int aten::FloatImplicit aten::IntImplicit aten::ScalarImplicit prim::NumToTensor prim::TensorToNum
 prim::TensorToBool prim::ImplicitTensorToNum prim::Int prim::Float prim::Bool
 """)
 """Conversions between numbers and tensors."""
 DETACHING = aten("detach detach_ detach_copy data")
-"""Kinds that no gradient passes."""
+"""Kinds that let no gradient pass."""
 STATISTICS_WRITERS = aten("batch_norm native_batch_norm _native_batch_norm_legit _batch_norm_with_update _batch_norm_impl_index")
 """Kinds that write running statistics."""
 PLACE_NUMBERS = frozenset((("aten::select", "index"), ("aten::select_backward", "index"), ("aten::narrow", "start"),
                   ("aten::slice_backward", "start"), ("aten::slice_backward", "end"), ("aten::slice_scatter", "start"),
                   ("aten::slice_scatter", "end"), ("aten::select_scatter", "index")))
-"""(kind, argument): whole numbers that say a place; sizes do not depend on them."""
+"""(kind, argument): integers that are positions, on which no size depends."""
 SIZE_NUMBERS = frozenset((("aten::slice", "start"), ("aten::slice", "end"), ("aten::narrow", "length"), ("aten::arange", "start"),
                     ("aten::arange", "end"), ("aten::arange", "step")))
-"""(kind, argument): whole numbers that sizes of the result depend on."""
+"""(kind, argument): integers on which sizes of the result depend."""
 SIZE_LISTS = frozenset((*[(f"aten::{name}", "size") for name in "zeros ones full empty rand randn expand view".split()],
                    ("aten::reshape", "shape"), ("aten::repeat", "repeats")))
 """(kind, argument): lists of sizes."""
 FACTORIES = frozenset("arange empty empty_like eye full full_like linspace logspace ones ones_like rand rand_like randint randint_like "
                       "randn randn_like randperm zeros zeros_like".split())
-"""Functions that torch gives `requires_grad`."""
+"""Functions that have torch's argument `requires_grad`."""
 SIZED_BY_OPERAND = frozenset(("aten::sum_to_size", "aten::_grad_sum_to_size", "aten::expand", "aten::reshape", "aten::view", "aten::zeros"))
-"""Kinds whose result has the shape that an operand names."""
+"""Kinds whose result has the shape in an operand."""
 
 READS_FIRST = frozenset(f"aten::{name}_" for name in "addmm addmv addbmm baddbmm masked_scatter index_fill masked_fill".split())
-"""Kinds that have read all operands before they write: those may be parts of what is written."""
+"""Kinds that read all operands before they write, so that these may overlap the target."""
 BY_INDEX = frozenset(f"aten::{name}_" for name in
                      "index_add index_copy index_reduce index_put scatter scatter_add scatter_reduce put".split())
-"""Kinds that write elements by number: no operand may share memory with what is written, not even all of it."""
+"""Kinds that write elements by index: no operand may share memory with the target, not even all of it."""

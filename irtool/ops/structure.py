@@ -1,6 +1,6 @@
-"""prim:: nodes that are no function of values alone: what they do depends on their attributes, types or number of results.
+"""prim:: nodes whose results depend on attributes, types or the number of results, not only on operands.
 
-`STRUCTURE[kind](node, values)` gives one value per result. Control flow is the interpreter's (`irtool.interpret`).
+`STRUCTURE[kind](node, values)` returns one value per result. Control flow is in the interpreter (`irtool.interpret`).
 """
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class FunctionName:
 
 
 class EnumMember:
-    """A member of an enumeration, as a graph has it: its class and its name. What it stands for is not in the text."""
+    """A member of an enumeration in a graph: its class and its name. The text does not contain its value."""
 
     __slots__ = ("owner", "name")
 
@@ -63,7 +63,7 @@ class EnumMember:
         return f"Enum{self!r}"
 
     def __eq__(self, other: object) -> bool:
-        """The same member of a class of the same name; Python's own members count, whose module is not the graph's."""
+        """Is the other the same member of a class of the same name? It may be Python's own member, whose module is not the graph's."""
         if isinstance(other, enum.Enum | EnumMember):
             return self.name == other.name and class_word(self) == class_word(other)
         return NotImplemented
@@ -83,23 +83,23 @@ def is_member(value: Any, wanted: EnumType) -> bool:
 
 
 class Attributes(dict[str, Any]):
-    """Attributes of an instance. Whoever keeps what attributes hold compares `last_write` before it is used again."""
+    """The attributes of an instance. A cache of facts about attributes is valid as long as `last_write` is the same object."""
 
     last_write = object()
-    """Another object after each write of an attribute, of whichever instance."""
+    """another object after each write of an attribute, of any instance"""
 
     def __setitem__(self, name: str, value: Any) -> None:
         super().__setitem__(name, value)
         Attributes.last_write = object()
 
     def update(self, *args: Any, **kwargs: Any) -> None:
-        """As that of a dict."""
+        """As dict.update."""
         super().update(*args, **kwargs)
         Attributes.last_write = object()
 
 
 class Object:
-    """An instance of a TorchScript class: a bag of attributes."""
+    """An instance of a TorchScript class: its type and attributes."""
 
     __slots__ = ("type", "attributes")
 
@@ -122,7 +122,7 @@ def _constant(node: Node, values: list[Any]) -> Sequence[Any]:
 
 
 def from_literal(value: Any, type: Type | None) -> Any:
-    """An attribute's value as the interpreter has values: tensors as arrays, or as numbers where they stand for numbers."""
+    """An attribute's value as a value of the interpreter: tensors as arrays, or as numbers if they stand for numbers."""
     if isinstance(value, TensorLiteral):
         return tensor_of(value, type)
     if isinstance(value, list):
@@ -147,7 +147,7 @@ def from_literal(value: Any, type: Type | None) -> Any:
 
 
 def tensor_of(literal: TensorLiteral, type: Type | None = None) -> Any:
-    """The array of a constant, or the Python number a 0-d one stands for."""
+    """The array of a constant, or the Python number for which a 0-d constant stands."""
     if isinstance(type, TensorType):
         literal = literal.with_type(type.dtype, type.shape)
     xp = current_namespace()
@@ -193,7 +193,7 @@ def _tuple_slice(node: Node, values: list[Any]) -> Sequence[Any]:
 
 
 def number_attribute(node: Node, name: str) -> int:
-    """An int attribute. Raises RunError when it is missing or something else."""
+    """An int attribute. Raises RunError if it is missing or no int."""
     attribute = node.attributes.get(name)
     value = attribute.value if attribute is not None else None
     if isinstance(value, TensorLiteral):
@@ -270,14 +270,14 @@ def _tolist(node: Node, values: list[Any]) -> Sequence[Any]:
 
 
 def _type_check(node: Node, values: list[Any]) -> Sequence[Any]:
-    """The tensors, and whether all have the dtype, sizes and strides the attribute says."""
+    """The tensors, and whether all have the dtype, sizes and strides of the attribute's types."""
     attribute = node.attributes.get("types")
     wanted = attribute.value if attribute is not None and isinstance(attribute.value, list) else []
     return (*values, all(has_type(value, type) for value, type in zip(values, wanted, strict=False)))
 
 
 def has_type(value: Any, type: Any) -> bool:
-    """Is a value a tensor of this type, as far as it says dtype, sizes and strides? (None is an undefined tensor.)"""
+    """Is a value a tensor of this type, as far as the type has dtype, sizes and strides? (None is an undefined tensor.)"""
     if not isinstance(type, TensorType) or type.undefined or not is_array(value):
         return value is None and isinstance(type, TensorType) and bool(type.undefined)
     if type.dtype is not None and dtype_named(type.dtype) != value.dtype:
@@ -322,7 +322,7 @@ def _create(node: Node, values: list[Any]) -> Sequence[Any]:
 
 
 def attribute_name(node: Node) -> str:
-    """Which attribute `prim::GetAttr` or `prim::SetAttr` means."""
+    """The name of the attribute that `prim::GetAttr` or `prim::SetAttr` accesses."""
     attribute = node.attributes.get("name")
     return str(attribute.value) if attribute is not None else ""
 
@@ -344,7 +344,7 @@ def _set_attr(node: Node, values: list[Any]) -> Sequence[Any]:
 
 
 NO_EFFECT_CONTEXTS = ("no_grad", "enable_grad", "inference_mode", "set_grad_enabled", "record_function", "profile")
-"""Context managers that change nothing here: no gradient is recorded."""
+"""Context managers without effect here, since no gradient is recorded."""
 
 
 def _context(node: Node, values: list[Any]) -> Sequence[Any]:
@@ -367,7 +367,7 @@ def _call_function(node: Node, values: list[Any]) -> Sequence[Any]:
 
 
 def _call_method(node: Node, values: list[Any]) -> Sequence[Any]:
-    """The constructors of contexts without effect are all that text tells enough of."""
+    """A call of a constructor of a context without effect. The text does not contain other methods."""
     type, method = node.inputs[0].type.text, attribute_name(node)
     if method == "__init__" and type.rpartition(".")[2] in NO_EFFECT_CONTEXTS:
         return (None,) * len(node.outputs)
@@ -381,9 +381,9 @@ def _grad(node: Node, values: list[Any]) -> Sequence[Any]:
 
 # -- products
 def _batched_products(node: Node, values: list[Any]) -> Sequence[Any]:
-    """The product of one matrix with each of the others, which stand on its right (`side=0`) or left.
+    """The product of one matrix with each of the others, which are on its right (`side=0`) or left.
 
-    On a device as one product, where shapes allow. NumPy is faster without: BLAS needs no larger products, and copies cost.
+    On a device this is one product, if shapes allow. NumPy is faster without: BLAS needs no larger products, and copies take time.
     """
     shared, *others = values
     is_left = number_attribute(node, "side") == 0
@@ -395,7 +395,7 @@ def _batched_products(node: Node, values: list[Any]) -> Sequence[Any]:
     return parts
 
 
-# -- values that pass through
+# -- values that are passed on unchanged
 def _same(node: Node, values: list[Any]) -> Sequence[Any]:
     return values[:len(node.outputs)]
 
@@ -417,7 +417,7 @@ def _future(node: Node, values: list[Any]) -> Sequence[Any]:
 
 
 def _old_cast(convert: Callable[[Any], Any]) -> Handler:
-    """`prim::TensorToNum` and the like of 2018, whose result type says which number is meant."""
+    """`prim::TensorToNum` and its kin of 2018, whose result type determines the kind of number."""
     def handler(node: Node, values: list[Any]) -> Sequence[Any]:
         value = to_number(values[0])
         kinds: dict[str, Callable[[Any], Any]] = {"int": int, "float": float, "bool": bool}
@@ -431,7 +431,7 @@ def _identity(value: Any) -> Any:
 
 
 def _transpose(node: Node, values: list[Any]) -> Sequence[Any]:
-    """Transpose of 2017 and of ONNX: `perm` says which dimension comes where; without it they are reversed."""
+    """Transpose of 2017 and of ONNX: `perm` is the order of the dimensions; by default it is reversed."""
     attribute = node.attributes.get("perm")
     x = as_array(values[0])
     return (x.T if attribute is None else x.transpose([int(dim) for dim in as_ints(attribute.value)]),)
@@ -467,7 +467,7 @@ def _plain(value: Any) -> Any:
 
 
 def python_op(node: Node, values: list[Any]) -> Sequence[Any]:
-    """`^Name(scalars)(operands)`: runs what is registered under the name."""
+    """`^Name(scalars)(operands)`: runs the function that is registered under the name."""
     return _python_op(node, values)
 
 
@@ -493,9 +493,9 @@ STRUCTURE: dict[str, Handler] = {
     "prim::BoolToTensor": lambda node, values: (as_array(values[0]),), "prim::ReplaceIfUndef": _replace_if_undefined,
     "prim::MMBatchSide": _batched_products, "prim::ListLen": _length, "prim::TupleLen": _length,
 }
-"""Kind -> what it does."""
+"""Kind -> the function that runs its nodes."""
 
 
 def handler_of(kind: str) -> Handler | None:
-    """What runs nodes of a structural kind; old texts leave out `prim::`."""
+    """The function that runs nodes of a structural kind; old texts leave out `prim::`."""
     return STRUCTURE.get(kind) or (STRUCTURE.get("prim::" + kind) if "::" not in kind else None)

@@ -4,9 +4,9 @@
     y = (x * 2).sum(1)          # aten::mul.Scalar, aten::sum.dim_IntList; y.array is the NumPy array
     z = torch.where(x > 0, x, y)
 
-Every operation goes through one function, `call(kind, args, named)`, which `calling` replaces: layers stand there. The one below
-chooses the overload by torch's order of candidates and runs its kernel. Operators mean what the compiler makes of them: `1 - x` is a
-negation and a sum, so that a formula run here and its compiled form give the same bits.
+Every operation goes through one function, `call(kind, args, named)`, which `calling` replaces by a layer. The lowest layer chooses the
+overload in torch's order of candidates, and runs its kernel. Python's operators are the operations to which the compiler compiles them:
+`1 - x` is a negation and a sum, so that a formula run here and its compiled form compute the same bits.
 """
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ number = Any
 Device = str
 """TorchScript's name for a device, in annotations of formulas."""
 Generator = np.random.Generator
-"""The same for a source of random numbers."""
+"""TorchScript's name for a source of random numbers, in annotations of formulas."""
 Call = Callable[[str, Sequence[Any], Mapping[str, Any]], Any]
 next_birth = count(1).__next__
-"""The number of the next handle that an operation under layers makes."""
+"""Counts the handles that operations under layers make."""
 
 
 def _operators(names: str) -> Iterator[Callable[[Any, Any], Any]]:
@@ -44,10 +44,10 @@ def _operators(names: str) -> Iterator[Callable[[Any, Any], Any]]:
 
 
 class Tensor(Displayed):
-    """A tensor value. `array` holds the elements; methods and operators are torch's.
+    """A tensor value. `array` has the elements; methods and operators are torch's.
 
-    born: what operations under layers make is numbered, so that a layer can tell what was there before; 0 for what stands for an array of
-    the user's. links: which tensors share its memory, as far as layers noted (`irtool.dispatch.layer_writes`). layer, value, known: see
+    born: the number of the handle, so that a layer can tell which existed before it; 0 for handles of users' arrays and of results without
+    layers. links: the tensors that share its memory, as layers record them (`irtool.dispatch.layer_writes`). layer, value, known: see
     `irtool.dispatch.stack.Boxed`, which a handle may become.
     """
 
@@ -57,7 +57,7 @@ class Tensor(Displayed):
     value: Any
     known: Any
     __hash__ = object.__hash__
-    __array_priority__ = 1000       # NumPy leaves `array * tensor` to the tensor
+    __array_priority__ = 1000       # so that NumPy leaves `array * tensor` to the tensor
 
     def __init__(self, array: Any) -> None:
         self.array = array if array.__class__ is np.ndarray else elements(array)
@@ -73,7 +73,7 @@ class Tensor(Displayed):
     def __repr__(self) -> str:
         return f"Tensor({self.array!r})"
 
-    # -- facts
+    # -- facts about the tensor
     @property
     def dtype(self) -> int:
         """torch's number of the dtype."""
@@ -97,7 +97,7 @@ class Tensor(Displayed):
     def __getattr__(self, name: str) -> Any:
         if name in ("T", "mT", "H", "mH", "real", "imag"):
             return _do("aten::numpy_T" if name == "T" else f"aten::{name}", self)
-        if name[:2] == "__":        # what Python asks for
+        if name[:2] == "__":        # names that Python itself looks up
             raise AttributeError(name)
         from irtool.ops.tensor_methods import ATTRIBUTES, METHODS
 
@@ -116,7 +116,7 @@ class Tensor(Displayed):
             return result if type(result) is not tuple else with_names(kind, result)
         from irtool.ops.signatures import documented
 
-        setattr(Tensor, name, documented(method, kind, True))       # from now on Python sees it at once
+        setattr(Tensor, name, documented(method, kind, True))       # the next look-up finds it at once
         return getattr(self, name)
 
     def __dir__(self) -> list[str]:
@@ -168,7 +168,7 @@ class Tensor(Displayed):
         return _do("aten::linalg_vector_norm", self, 2 if p in ("fro", None) else p, dims, keepdim, dtype)
 
     def view(self, *size: Any, dtype: int | None = None) -> Any:
-        """The same elements in other sizes, `view(2, -1)` or `view([2, -1])`; with a dtype the same bytes."""
+        """The same elements with other sizes, `view(2, -1)` or `view([2, -1])`; with a dtype, the same bytes."""
         if len(size) == 1 and type(size[0]) is Dtype:
             dtype = size[0]
         if dtype is not None:
@@ -180,10 +180,10 @@ class Tensor(Displayed):
         return self.array.tolist()
 
     def numpy(self, *, force: bool = False) -> Any:
-        """The NumPy array. force: torch's word for that it may be a copy."""
+        """The NumPy array. force: torch's parameter that allows a copy."""
         return self.array
 
-    # -- operators, as torchscript compiles them
+    # -- operators, compiled by torchscript to the same operations
     def __neg__(self) -> Any:
         return _do("aten::neg", self)
 
@@ -221,7 +221,7 @@ class Tensor(Displayed):
 
 
 def subscript(self: Tensor, key: Any) -> Any:
-    """`x[1, 2:, None, ..., mask]` as the compiler spells it: select, slice, unsqueeze, index."""
+    """`x[1, 2:, None, ..., mask]` by the same operations as in compiled source: select, slice, unsqueeze, index."""
     part, indices = located(self, key)
     if indices:
         return call("aten::index", (part, indices), {})
@@ -229,7 +229,7 @@ def subscript(self: Tensor, key: Any) -> Any:
 
 
 def assign(self: Tensor, key: Any, value: Any) -> None:
-    """`x[1, 2:, mask] = value`: copy_ into what select and slice give, or index_put_ where tensors tell the places."""
+    """`x[1, 2:, mask] = value`: copy_ into the view made by select and slice, or index_put_ if there are tensors among the keys."""
     part, indices = located(self, key)
     has_elements = isinstance(value, Tensor | np.ndarray)
     if not indices and not has_elements:
@@ -238,20 +238,20 @@ def assign(self: Tensor, key: Any, value: Any) -> None:
     source = value if isinstance(value, Tensor) else Tensor(value if has_elements else np.asarray(value, dtype_of(part.dtype)))
     places = [index for index in indices if index is not None]
     rank = part.ndim - sum(map(dims_of_key, places)) + max([1 if is_mask(index) else index.ndim for index in places], default=0)
-    while source.ndim > rank and source.shape[0] == 1:      # as torch: dimensions of size 1 in front do not count
+    while source.ndim > rank and source.shape[0] == 1:      # as in torch, leading dimensions of size 1 do not count
         source = call("aten::squeeze", (source, 0), {})
     call("aten::index_put_", (part, indices, source), {}) if indices else call("aten::copy_", (part, source), {})
 
 
 def located(self: Tensor, key: Any) -> tuple[Tensor, list[Any]]:
-    """The view that whole numbers, slices and Nones make, and the tensors among the keys, each at its dimension of the view."""
+    """The view that integers, slices and Nones make, and the tensors among the keys, each at its dimension of the view."""
     keys = [plain_key(each) for each in (key if isinstance(key, tuple) else (key,))]
-    dim = covered = 0      # covered: dimensions that `indices` speaks of
+    dim = covered = 0      # covered: dimensions that `indices` covers
     indices: list[Any] = []
     for place, item in enumerate(keys):
-        if isinstance(item, bool):      # a new dimension, all of it or nothing of it
+        if isinstance(item, bool):      # a new dimension, of size 1 or 0
             self, item = call("aten::unsqueeze", (self, dim), {}), Tensor(np.zeros(int(item), np.int64))
-        elif isinstance(item, Tensor) and is_mask(item) and not item.ndim:      # the same, said by a tensor
+        elif isinstance(item, Tensor) and is_mask(item) and not item.ndim:      # the same for a tensor
             item = item if CODES[item.dtype] == "bool" else call("aten::to", (item, CASTS["bool"]), {})
             self, item = call("aten::unsqueeze", (self, dim), {}), call("aten::reshape", (item, [1]), {})
         if isinstance(item, slice):
@@ -271,7 +271,7 @@ def located(self: Tensor, key: Any) -> tuple[Tensor, list[Any]]:
 
 
 def plain_key(item: Any) -> Any:
-    """A key as Python has it: arrays and lists as tensors, NumPy's numbers as numbers."""
+    """A key in Python's form: arrays and lists as tensors, NumPy's numbers as Python numbers."""
     if isinstance(item, np.generic):
         return item.item()
     if isinstance(item, list | np.ndarray):
@@ -281,14 +281,14 @@ def plain_key(item: Any) -> Any:
 
 
 def dims_of_key(item: Any) -> int:
-    """How many dimensions of a tensor a key speaks of: a mask of as many as it has."""
+    """The number of dimensions that a key indexes: for a mask, all of its own."""
     if isinstance(item, Tensor) and is_mask(item):
         return item.ndim
     return int(item is not None and not isinstance(item, bool))
 
 
 def is_mask(key: Tensor) -> bool:
-    """Does a key say of each element whether it is wanted, rather than which ones are?"""
+    """Is a key a mask, which has a bool for each element, rather than indices?"""
     return CODES[key.dtype] in ("bool", "uint8")
 
 
@@ -321,7 +321,7 @@ for _name, _kind in {"add": "add_", "sub": "sub_", "mul": "mul_", "truediv": "di
 
 
 class Spaces:
-    """What `torch.ops.` means: `torch.ops.my.gelu(...)` is my::gelu."""
+    """The namespace `torch.ops`: `torch.ops.my.gelu(...)` is my::gelu."""
 
     def __init__(self, aten: Functions) -> None:
         self.aten = aten
@@ -331,7 +331,7 @@ class Spaces:
 
 
 class Functions:
-    """What `torch.` means in a formula: `torch.where(...)` is aten::where, `torch.float32` a dtype's number."""
+    """The namespace `torch` in a formula: `torch.where(...)` is aten::where, `torch.float32` the number of a dtype."""
 
     def __init__(self, space: str = "aten") -> None:
         self._space = space
@@ -341,7 +341,7 @@ class Functions:
 
     @property
     def ops(self) -> Any:
-        """`aten`, torch's operators, and the name spaces of users' (`irtool.operator`)."""
+        """The operators by namespace: `aten`, and those of users (`irtool.operator`)."""
         return Spaces(self)
 
     def __getattr__(self, name: str) -> Any:
@@ -352,7 +352,7 @@ class Functions:
             raise NameMissing(f"there is no operator {kind}", name, operator_names)
 
         function = calling_kind(kind)
-        setattr(self, name, function)       # from now on it is found at once
+        setattr(self, name, function)       # the next look-up finds it at once
         return function
 
     def __dir__(self) -> list[str]:
@@ -360,7 +360,7 @@ class Functions:
 
 
 def calling_kind(kind: str) -> Callable[..., Any]:
-    """The function that does an operator of this kind."""
+    """The function that calls an operator of this kind."""
     def function(*args: Any, **named: Any) -> Any:
         result = _current.get()(kind, args, by_own_names(kind, named) if named else named)
         return result if type(result) is not tuple else with_names(kind, result)
@@ -370,7 +370,7 @@ def calling_kind(kind: str) -> Callable[..., Any]:
 
 
 def with_names(kind: str, results: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Several results as a tuple that has them by the names of the operator's schema, too: `x.max(1).values`."""
+    """Several results as a tuple; with names if the operator's schema has names: `x.max(1).values`."""
     named_tuple = _named_tuple(kind, len(results))
     return results if named_tuple is None else named_tuple(results)
 
@@ -378,7 +378,7 @@ def with_names(kind: str, results: tuple[Any, ...]) -> tuple[Any, ...]:
 @forgets_kinds
 @cache
 def _named_tuple(kind: str, count: int) -> Any:
-    """A kind of tuple for the results of an operator; None where its schemas do not name them."""
+    """The class of named tuples for the results of an operator; None if its schemas do not name them."""
     declared = ([each.name for each in schema.returns] for schema in schemas(kind))
     names = next((each for each in declared if len(each) == count and all(each)), None)
     if names is None:
@@ -387,7 +387,7 @@ def _named_tuple(kind: str, count: int) -> Any:
 
 
 def by_own_names(kind: str, named: dict[str, Any]) -> dict[str, Any]:
-    """Arguments that Python may also call `input`, or by NumPy's names, called as the operator's schemas do."""
+    """Arguments by the names in the operator's schemas, if Python named them `input`, or as NumPy does."""
     names = _argument_names(kind)
     return {name if name in names else OTHER_NAMES.get(name, name): value for name, value in named.items()}
 
@@ -402,7 +402,7 @@ def _argument_names(kind: str) -> frozenset[str]:
 
 
 torch = Functions()
-"""Named as formulas, being TorchScript, name it. PyTorch itself is never imported."""
+"""`torch` in formulas, which are TorchScript. PyTorch itself is never imported."""
 
 
 @forgets_kinds
@@ -422,7 +422,7 @@ def operator_names() -> list[str]:
 
 
 def elements(data: Any) -> Any:
-    """Numbers, or lists of them, as an array. Raises RunError for what is not made of numbers."""
+    """Numbers, or lists of them, as an array. Raises RunError for other values."""
     if is_array(data):      # of another namespace
         return data
     try:
@@ -437,7 +437,7 @@ def elements(data: Any) -> Any:
 
 # -- calls
 def run_kernel(kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """The lowest layer: choose the overload, run it on the arrays. Raises UnsupportedError when none takes the operands."""
+    """The lowest layer: choose the overload, and run it on the arrays. Raises UnsupportedError if no overload accepts the operands."""
     from irtool.ops.quick import run_quickly
 
     with np.errstate(all="ignore"):
@@ -446,7 +446,7 @@ def run_kernel(kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
 
 
 def run_chosen(kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """As `run_kernel`, without short cuts; the caller has entered an `np.errstate`."""
+    """As `run_kernel`, without shortcuts; the caller has entered an `np.errstate`."""
     from irtool.ops.call import overload
 
     name, values = choose_again(kind, args, named)
@@ -454,14 +454,14 @@ def run_chosen(kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
 
 
 def run_overload(overload: Any, args: Sequence[Any]) -> Any:
-    """An overload on handles. What writes into its first operand, or has nothing to do, gives that very handle; what changes its shape,
-    changes the handle's."""
+    """Run an overload on handles. If it writes into its first operand, or has nothing to do, it returns that very handle; if it changes
+    the shape of the operand, it changes that of the handle."""
     kind = overload.schema.kind
     if kind[-1] != "_" and kind not in OPERAND_ITSELF or not isinstance(args[0], Tensor):
         return wrapped(overload([unwrapped(value) for value in args]))
     target = args[0]
     unboxed = [unwrapped(value) for value in args]
-    if overload.mode == "inplace" and kind in RESHAPES:        # the array itself is not ours alone
+    if overload.mode == "inplace" and kind in RESHAPES:        # other values may refer to the array
         target.array = elements(type(overload)(overload.schema, overload.op)(unboxed))
         return target
     result = overload(unboxed)
@@ -474,7 +474,7 @@ _SIMPLE = frozenset((int, float, bool, str, Dtype, Place))
 
 def choose_again(kind: str, args: Sequence[Any], named: Mapping[str, Any],
                  plain: Callable[[Any], Any] | None = None) -> tuple[str, list[Any]]:
-    """As `choose`, remembered by what the operands are."""
+    """As `choose`, cached by the kinds of the operands."""
     from irtool.ops.call import overload
     from irtool.ops.checks import bind
 
@@ -492,7 +492,7 @@ def choose_again(kind: str, args: Sequence[Any], named: Mapping[str, Any],
 
 
 def _kind_of(value: Any) -> Any:
-    """What the choice of an overload depends on; None for what has more to it."""
+    """The facts about a value on which the choice of an overload depends; None if it depends on more."""
     if isinstance(value, Tensor):
         return 0 if value.ndim == 0 else 1
     if type(value) is int and not -2**63 <= value < 2**64:
@@ -501,10 +501,10 @@ def _kind_of(value: Any) -> Any:
 
 
 def choose(kind: str, args: Sequence[Any], named: Mapping[str, Any], plain: Callable[[Any], Any] | None = None) -> tuple[str, list[Any]]:
-    """The first overload, in torch's order, that takes the operands: without conversions, then with. Raises UnsupportedError.
+    """The first overload, in torch's order, that accepts the operands: without conversions, else with. Raises UnsupportedError.
 
-    Gives its name and one value per argument, tensors still in their handles. plain: gives for an operand what is looked at in its
-    place, an array for a handle.
+    Returns its name and one value per argument, in which tensors are still handles. plain: returns the value to be examined for an operand:
+    for a handle, its array.
     """
     plain = plain or unwrapped
     from irtool.ops import OPS
@@ -514,7 +514,7 @@ def choose(kind: str, args: Sequence[Any], named: Mapping[str, Any], plain: Call
     args = [_plain(each) for each in args]
     named = {name: _plain(each) for name, each in named.items()}
     candidates = list(schemas(kind)) or [parse_schema(text) for op in dict.fromkeys(OPS.of_kind(kind).values()) for text in op.schemas]
-    for by_name, lenient in ((True, False), (True, True), (False, False), (False, True)):   # first as Python has it: `*, dtype` by name
+    for by_name, lenient in ((True, False), (True, True), (False, False), (False, True)):   # first as in Python: `*, dtype` by name
         for schema in candidates:
             positional = _packed(schema, args, lenient)
             if by_name and len(positional) > sum(not argument.keyword_only for argument in schema.arguments):
@@ -531,14 +531,14 @@ def choose(kind: str, args: Sequence[Any], named: Mapping[str, Any], plain: Call
 
 
 def _plain(value: Any) -> Any:
-    """A list for a tuple, and Python's number for NumPy's. Raises RunError for a number that no tensor can have."""
+    """A list for a tuple, and a Python number for NumPy's. Raises RunError for a number that no tensor can contain."""
     if type(value) is int and not -2**63 <= value < 2**64:
         raise RunError(f"{value if abs(value) < 10**30 else 'a number'} is too big for an integer of 64 bits")
     return list(value) if type(value) is tuple else value.item() if isinstance(value, np.generic) else value
 
 
 def _repeated(schema: Any, values: list[Any]) -> list[Any]:
-    """A number for a list of a fixed size, `int[2] stride`, is a list of it."""
+    """A list of a number, if the schema has a list of a fixed size, `int[2] stride`."""
     if not any(argument.fixed_size for argument in schema.arguments):
         return values
     return [[value] * argument.fixed_size if argument.fixed_size and isinstance(value, int) and type(value) is not bool else value
@@ -546,7 +546,7 @@ def _repeated(schema: Any, values: list[Any]) -> list[Any]:
 
 
 def _packed(schema: Any, args: Sequence[Any], lenient: bool) -> Sequence[Any]:
-    """`x.view(2, 3)`: the last positional list takes the remaining numbers."""
+    """`x.view(2, 3)`: the last positional argument, a list, takes the remaining numbers."""
     positional = [argument for argument in schema.arguments if not argument.keyword_only]
     if not lenient or not positional or len(args) < len(positional) or not positional[-1].type.text.endswith("[]"):
         return args
@@ -560,13 +560,13 @@ _current: ContextVar[Call] = ContextVar("irtool_call", default=run_kernel)
 
 
 def call(kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """Do one operation, `aten::add` without an overload, through the layer that stands on top."""
+    """Run one operation, `aten::add` without an overload, on the top layer."""
     return _current.get()(kind, args, named)
 
 
 @contextmanager
 def calling(layer: Call) -> Iterator[Call]:
-    """Within the block, operations on tensors go to `layer`; gives the one it covers, to be called from there."""
+    """A context in which operations on tensors go to `layer`; its value is the layer below, for calls from `layer`."""
     below = _current.get()
     token = _current.set(layer)
     try:
@@ -580,7 +580,7 @@ def _do(kind: str, *args: Any) -> Any:
 
 
 def unwrapped(value: Any) -> Any:
-    """Handles become arrays, in lists and tuples too."""
+    """A value with arrays for handles, also in lists and tuples."""
     if isinstance(value, Tensor):
         return value.array
     if isinstance(value, list | tuple):
@@ -589,7 +589,7 @@ def unwrapped(value: Any) -> Any:
 
 
 def wrapped(value: Any) -> Any:
-    """Arrays become handles, in lists and tuples too."""
+    """A value with handles for arrays, also in lists and tuples."""
     if isinstance(value, np.ndarray | np.generic) or is_array(value):
         return Tensor(value)
     if isinstance(value, list | tuple):

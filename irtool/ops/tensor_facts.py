@@ -1,4 +1,4 @@
-"""What a tensor says of itself: its dtype, which is a number, and its sizes, which are a list, with what torch's own say beside that."""
+"""Facts about a tensor: its dtype, which is a number, and its sizes, which are a list, both with the attributes that torch's have."""
 from __future__ import annotations
 
 from typing import Any
@@ -9,13 +9,13 @@ from irtool.ops.array_library import np
 from irtool.ops.arrays import CODES, dtype_of
 
 INTEGERS = {name: np.dtype(name[1:]) for name in ("qint8", "quint8", "qint32")}
-"""Dtypes of quantized tensors -> those of their integers."""
+"""Dtypes of quantized tensors -> the dtypes of their integers."""
 QUANTIZED = {IR_CODES[name]: name for name in INTEGERS}
 """torch's numbers of these dtypes -> their names."""
 
 
 class Dtype(int):
-    """torch's number of a dtype, 6 for float32, as graphs have it."""
+    """torch's number of a dtype as in graphs, such as 6 for float32."""
 
     __slots__ = ()
 
@@ -31,7 +31,7 @@ class Dtype(int):
 
     @property
     def is_floating_point(self) -> bool:
-        """Is it a dtype of real numbers with a fraction?"""
+        """Is it a floating-point dtype?"""
         return "float" in self.name
 
     @property
@@ -41,12 +41,12 @@ class Dtype(int):
 
     @property
     def is_signed(self) -> bool:
-        """Does the dtype have negative numbers?"""
+        """Has the dtype negative numbers?"""
         return "uint" not in self.name and self.name != "bool"
 
     @property
     def itemsize(self) -> int:
-        """Bytes of an element, in torch."""
+        """The size of an element in torch, in bytes."""
         if self.name in INTEGERS:
             return INTEGERS[self.name].itemsize
         return {"bfloat16": 2, "complex32": 4}.get(self.name, dtype_of(self).itemsize)
@@ -59,12 +59,12 @@ BY_NAME = {name: DTYPES[code] for code, name in ALL_CODES.items()}
 
 
 class Place(str):
-    """A device by name, `cpu` or `cuda:0`, as graphs have it: `torch.device("cuda", 0)`."""
+    """A device by name, `cpu` or `cuda:0`, as in graphs: `torch.device("cuda", 0)`."""
 
     __slots__ = ()
 
     def __new__(cls, type: str, index: int | None = None) -> Place:
-        """Raises RunError for what is no name."""
+        """Raises RunError for a name that is no device."""
         if not isinstance(type, str):
             raise RunError(f"device: expected a name such as 'cpu', got {repr(type)[:40]}")
         return super().__new__(cls, type if index is None else f"{type}:{index}")
@@ -76,7 +76,7 @@ class Place(str):
 
     @property
     def index(self) -> Any:
-        """0 of `cuda:0`; None where none is named."""
+        """0 of `cuda:0`; None if there is none."""
         return int(number) if (number := self.partition(":")[2]) else None
 
 
@@ -84,10 +84,10 @@ CPU = Place("cpu")
 
 
 class Size(list[int]):
-    """Sizes: a list, as graphs have them, which is equal to a tuple of the same numbers and can be added to one."""
+    """Sizes: a list, as in graphs, which is equal to a tuple of the same numbers and can be added to one."""
 
     __slots__ = ()
-    __hash__ = None     # as lists
+    __hash__ = None     # as for lists
 
     def __eq__(self, other: object) -> bool:
         return list.__eq__(self, list(other) if type(other) is tuple else other)
@@ -106,12 +106,12 @@ class Size(list[int]):
         return Size(part) if type(key) is slice else part
 
     def numel(self) -> int:
-        """How many elements a tensor of these sizes has."""
+        """The number of elements of a tensor of these sizes."""
         return int(np.prod(self, dtype=np.int64))
 
 
-class finfo:        # named as torch names it
-    """What numbers a floating-point dtype has: `finfo(torch.float32).eps`. Raises RunError for any other dtype."""
+class finfo:        # torch's name
+    """Properties of a floating-point dtype: `finfo(torch.float32).eps`. Raises RunError for any other dtype."""
 
     def __init__(self, dtype: int = BY_NAME["float32"]) -> None:
         name = checked(dtype, "finfo", "float complex")
@@ -128,7 +128,7 @@ class finfo:        # named as torch names it
 
 
 class iinfo:
-    """What numbers an integer dtype has: `iinfo(torch.int64).max`. Raises RunError for any other dtype."""
+    """Properties of an integer dtype: `iinfo(torch.int64).max`. Raises RunError for any other dtype."""
 
     def __init__(self, dtype: int) -> None:
         self.dtype = checked(dtype, "iinfo", "int")
@@ -137,7 +137,7 @@ class iinfo:
 
 
 def checked(dtype: Any, where: str, kinds: str) -> str:
-    """A dtype's name. Raises RunError for what is none of these kinds."""
+    """A dtype's name. Raises RunError if it is of none of these kinds."""
     name = CODES.get(dtype) if isinstance(dtype, int) and not isinstance(dtype, bool) else None
     if name is None or not any(kind in name for kind in kinds.split()):
         raise RunError(f"{where}: expected a dtype of {kinds.replace(' ', ' or ')} numbers, got "

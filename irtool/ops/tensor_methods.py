@@ -1,7 +1,7 @@
-"""Methods and attributes of tensors that are no operators of torch's, or that give something else than the operator of their name.
+"""Methods and attributes of tensors that are no operators, or differ from the operator of their name.
 
-`Tensor` looks here before it takes a name for that of an operator. What only torch's own way of taking gradients has is an error that says
-what to take instead.
+`Tensor` looks here before it looks for an operator of a name. Attributes that only make sense with torch's own gradients raise an error
+that names the replacement.
 """
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ GRADIENTS = "gradients are asked for by irtool.grad(f)(x), or irtool.value_and_g
 
 # -- methods
 def new_tensor(self: Tensor, data: Any, dtype: int | None = None, device: str | None = None, requires_grad: bool = False) -> Any:
-    """A tensor of numbers, or of lists of them, in this one's dtype unless another one is named."""
+    """A tensor of numbers, or of lists of them, by default in this one's dtype."""
     refuse_gradient(requires_grad, "new_tensor")
     return call("aten::to", (Tensor(np.array(elements(data))), self.dtype if dtype is None else dtype), {})
 
 
 def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Any:
-    """Write a number on the diagonal, of more than two equal dimensions too. wrap: go on below, where there are more rows than columns."""
+    """Write a number on the diagonal, also of more than two equal dimensions. wrap: continue the diagonal below, if there are more rows
+    than columns."""
     if self.ndim < 2:
         raise RunError("dimensions must larger than 1")
     if self.ndim > 2 and len(set(self.shape)) > 1:
@@ -41,7 +42,7 @@ def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Any:
 
 
 def unique(self: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
-    """Distinct elements, or slices along `dim`; with more asked for a tuple: which one each is, how often each occurs."""
+    """Distinct elements, or slices along `dim`; with more options a tuple: also the index of each element among them, and the counts."""
     if dim is None:
         results = call("aten::_unique2", (self, sorted, return_inverse, return_counts), {})
     else:
@@ -50,24 +51,24 @@ def unique(self: Tensor, sorted: bool = True, return_inverse: bool = False, retu
 
 
 def unique_consecutive(self: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
-    """One of each run of equal elements; with more asked for a tuple, as `unique`."""
+    """One of each run of equal elements; with more options a tuple, as for `unique`."""
     return chosen(call("aten::unique_consecutive", (self, return_inverse, return_counts, dim), {}), return_inverse, return_counts)
 
 
 def chosen(results: tuple[Any, ...], return_inverse: bool, return_counts: bool) -> Any:
-    """The parts asked for of (distinct elements, inverse, counts): a tensor, or a tuple of tensors."""
+    """The wanted parts of (distinct elements, inverse, counts): a tensor, or a tuple of tensors."""
     values, inverse, counts = results
     parts = [values, *[inverse] * return_inverse, *[counts] * return_counts]
     return tuple(parts) if len(parts) > 1 else values
 
 
 def nonzero(self: Tensor, *, as_tuple: bool = False) -> Any:
-    """Where elements are not zero: a row for each; as_tuple: a tensor for each dimension."""
+    """The indices of elements that are not zero: a row for each; as_tuple: a tensor for each dimension."""
     return tuple(call("aten::nonzero_numpy", (self,), {})) if as_tuple else call("aten::nonzero", (self,), {})
 
 
 def type_(self: Tensor, dtype: Any = None) -> Any:
-    """The elements in another dtype; without one the name of torch's class of tensors, `torch.FloatTensor`."""
+    """The elements in another dtype; without a dtype, the name of torch's class of tensors, `torch.FloatTensor`."""
     if dtype is not None:
         return call("aten::to", (self, dtype), {})
     names = {"float32": "Float", "float64": "Double", "int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte",
@@ -76,7 +77,7 @@ def type_(self: Tensor, dtype: Any = None) -> Any:
 
 
 def size(self: Tensor, dim: int | None = None) -> Any:
-    """All sizes, or the one of a dimension."""
+    """All sizes, or that of a dimension."""
     return self.shape if dim is None else call("aten::size", (self, dim), {})
 
 
@@ -87,13 +88,13 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Any:
 
 
 def refuse_gradient(requires_grad: bool, where: str) -> None:
-    """Raises UnsupportedError where a tensor itself shall collect gradients."""
+    """Raises UnsupportedError if a tensor itself is to collect gradients."""
     if requires_grad:
         raise UnsupportedError(f"{where}: tensors do not collect gradients; {GRADIENTS}")
 
 
 def refused(name: str, instead: str) -> Callable[..., Any]:
-    """A method that torch's tensors have and these have not."""
+    """A method of torch's tensors that these do not have."""
     def method(self: Tensor, *args: Any, **named: Any) -> Any:
         raise UnsupportedError(f"Tensor.{name} is not supported: {instead}")
     return method
@@ -113,7 +114,7 @@ METHODS: dict[str, Callable[..., Any]] = {
 
 # -- attributes
 def is_on_tape(self: Tensor) -> bool:
-    """Does a gradient go through it?"""
+    """Does a gradient pass through the tensor?"""
     layer = getattr(self, "layer", None)
     return layer is not None and (hasattr(layer, "tape") or is_on_tape(self.value))
 

@@ -1,4 +1,5 @@
-"""Lists of operators that torch's passes have, as torch 2.13 has them: what these passes do depends on the lists, not on the operators."""
+"""Lists of operators in torch 2.13's passes. The passes here follow them, since results depend on these lists, not on properties of
+operators."""
 UNARY = """
 alias celu clamp_max clamp_min clone contiguous dropout elu feature_alpha_dropout feature_dropout flip gelu
 glu hardshrink hardtanh leaky_relu neg permute pin_memory relu rot90 rrelu selu slice.Tensor softplus softshrink
@@ -28,6 +29,6 @@ type_as unbind.int unsqueeze var var.correction var.dim where.self
 """.split())
 """The overloads that torch 2.13 differentiates symbolically."""
 NEVER_GROUPED = frozenset(f"aten::{name}" for name in "view view_as reshape transpose expand expand_as".split())
-"""Never in a group: as its results they would be differentiated wrongly."""
+"""Never in a group: as results of a group they would be differentiated wrongly."""
 ARITHMETIC = frozenset(("aten::add.Tensor", "aten::sub.Tensor", "aten::mul.Tensor", "aten::div.Tensor"))
-"""The operators whose operands canonicalize-ops makes numbers."""
+"""The operators whose operands canonicalize-ops turns into numbers."""

@@ -17,7 +17,7 @@ TOLERANCES: dict[str, tuple[float, float]] = {
 
 
 class Comparison:
-    """What came of comparing one array with what was expected: `is_equal`, or `reason` with the worst element and tolerances."""
+    """The result of comparing an array with the expected one: `is_equal`, or `reason` with the worst element and tolerances."""
 
     def __init__(self, is_equal: bool, reason: str = "", worst: tuple[int, ...] | None = None, rtol_needed: float | None = None,
                  atol_needed: float | None = None, wrong: int = 0) -> None:
@@ -25,17 +25,17 @@ class Comparison:
         self.reason = reason
         self.worst = worst
         self.rtol_needed = rtol_needed
-        """Smallest rtol that passes with the present atol; None where no tolerance would."""
+        """The smallest rtol that would accept the arrays with this atol; None if no tolerance would."""
         self.atol_needed = atol_needed
         self.wrong = wrong
-        """How many elements are out of tolerance."""
+        """The number of elements out of tolerance."""
 
 
 def compare(actual: Array, expected: Array, rtol: float | None = None, atol: float | None = None, dtype: str | None = None) -> Comparison:
-    """Compare dtype, shape, then elements: |actual - expected| <= atol + rtol * |expected|, nan equal to nan.
+    """Compare dtype, shape, then elements: |actual - expected| <= atol + rtol * |expected|; nan equals nan.
 
-    Tolerances not given are `TOLERANCES` of `dtype` (default: the expected array's). Integers, bools and strings are exact unless
-    a tolerance is given.
+    The default tolerances are `TOLERANCES` of `dtype` (default: the expected array's). Integers, bools and strings are compared exactly
+    unless a tolerance is given.
     """
     if actual.dtype.kind != "U" or expected.dtype.kind != "U":
         if actual.dtype != expected.dtype:
@@ -104,12 +104,12 @@ def _worst_text(actual: Array, expected: Array, index: tuple[int, ...], count: i
 
 
 def number_text(value: Any) -> str:
-    """A number in the fewest digits that give it back, without NumPy's `np.float32(...)`."""
+    """The shortest text that restores a number, without NumPy's `np.float32(...)`."""
     return repr(value.item()) if isinstance(value, np.str_) else str(value)
 
 
 def round_up(number: float, digits: int = 3) -> float:
-    """The next larger number with few digits: a tolerance that was printed does pass."""
+    """The next larger number with few digits, so that a printed tolerance is sufficient."""
     if number <= 0:
         return 0.0
     unit = digits - 1 - math.floor(math.log10(number))
@@ -120,7 +120,7 @@ def round_up(number: float, digits: int = 3) -> float:
 def compare_members(actual: Mapping[str, Array], expected: Mapping[str, Array], rtol: float | None = None, atol: float | None = None,
                     actual_none: Set[str] = frozenset(), expected_none: Set[str] = frozenset(),
                     bfloat16: Set[str] = frozenset()) -> dict[str, Comparison]:
-    """Compare arrays by key; a key that is missing or too many, or None on one side only, differs."""
+    """Compare arrays by key; a missing or extra key, or None on one side only, is a difference."""
     comparisons: dict[str, Comparison] = {}
     for key in [*expected, *(key for key in actual if key not in expected)]:
         if key not in actual:

@@ -1,4 +1,4 @@
-"""Graphs made of graphs for checking gradients: the same one in double precision, and the graph of its gradients."""
+"""Graphs for checking gradients, made of graphs: the same graph in double precision, and the graph of its gradients."""
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
@@ -18,11 +18,11 @@ from irtool.passes.specialize_undef import Specializer
 
 WIDE = {"float16": "float64", "bfloat16": "float64", "float32": "float64", "complex32": "complex128", "complex64": "complex128"}
 WIDE_CODES = {5: 7, 6: 7, 15: 7, 8: 10, 9: 10}
-"""The same as torch's codes of dtypes."""
+"""torch's codes of dtypes -> the codes of the dtypes in double precision."""
 
 
 def widened(graph: Graph) -> Graph:
-    """A copy whose floating-point tensors are of double precision: in the types, and where an operator is told a dtype."""
+    """A copy whose floating-point tensors have double precision: in types, and in arguments that are dtypes."""
     copy = clone_graph(graph)
     for value in copy.values():
         value.type = wide_type(value.type, copy)
@@ -42,7 +42,7 @@ def wide_type(type: Type, graph: Graph) -> Type:
 
 
 def widen_dtypes(node: Node, build: Builder) -> None:
-    """`dtype=float32` among the operands becomes `float64`."""
+    """Replace `dtype=float32` among the operands by `float64`."""
     schema = schema_of(node)
     if schema is None or not any(argument.type_text.startswith("ScalarType") for argument in schema.arguments):
         return

@@ -3,8 +3,8 @@
     report = gradcheck(graph, inputs)           # first and second order
     report.is_right, str(report), report.worst
 
-Order 2 differentiates the graph of gradients again. At each order a tape (`irtool.dispatch`) has to give the gradients of the graph, too.
-Where the graph is a single operator, its compiled gradient formula must give the same bits as the formula run as Python.
+Order 2 differentiates the graph of gradients again. At each order a tape (`irtool.dispatch`) must compute the same gradients.
+If the graph is a single operator, its compiled gradient formula must compute the same bits as the formula run as Python.
 """
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ from irtool.testing.derivatives import derivative, widened
 Array = np.ndarray[Any, np.dtype[Any]]
 
 STEP = 1e-4
-"""Differences are taken over this step and over half of it, relative to the size of the input; the two together give a third."""
+"""The step of differences, relative to the size of the input; half the step is used too, and a third difference is extrapolated from
+both."""
 RTOL = 1e-6
 AGREES, DIFFERS, KINK, NOT_FINITE = "agrees", "differs", "kink", "not finite"
 
@@ -46,16 +47,16 @@ class Row:
         self.order = order
         self.input = input
         self.name = name            # of the input
-        self.outputs = outputs      # which outputs take part: "all", or the number of one
-        self.gradient = gradient    # what the gradient says
+        self.outputs = outputs      # the outputs that take part: "all", or the number of one
+        self.gradient = gradient    # computed by the gradient
         self.difference = difference
         self.allowed = allowed
-        """How far the two may be apart: the tolerance, rounding, and what the differences themselves are unsure of."""
+        """The allowed difference: the tolerance, rounding, and the uncertainty of the differences themselves."""
         self.state = state
 
     @property
     def off(self) -> float:
-        """How far they are apart."""
+        """The difference of the two."""
         return abs(self.gradient - self.difference)
 
     def __repr__(self) -> str:
@@ -67,35 +68,35 @@ class Row:
 
 
 class Report(Displayed):
-    """What a check found."""
+    """The result of a check."""
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
         self.unsupported: dict[int, str] = {}
-        """By order, why it could not be checked."""
+        """By order, the reason why it could not be checked."""
         self.eager: dict[str, str] = {}
-        """By operator, what the comparison with its eager formula gave: "" when all bits are equal."""
+        """By operator, how the bits of its formula, run as Python, differ; "" if all are equal."""
         self.tape: dict[int, str] = {}
-        """By order, in what the gradients of a tape differ: "" when they agree."""
+        """By order, how the gradients of a tape differ; "" if they agree."""
 
     @property
     def is_right(self) -> bool:
-        """Was everything checked and found right? Where nothing was finite, nothing was checked."""
+        """Was everything checked and right? If no comparison was finite, nothing was checked."""
         differs = [*self.eager.values(), *self.tape.values(), *[row.state == DIFFERS for row in self.rows]]
         is_blind = not self.compared() and any(row.state == NOT_FINITE for row in self.rows)
         return not self.unsupported and not any(differs) and not is_blind
 
     @property
     def worst(self) -> Row | None:
-        """The comparison that comes nearest to, or goes furthest beyond, what is allowed."""
+        """The comparison that is nearest to the allowed difference, or furthest beyond it."""
         return max(self.compared(), key=lambda row: row.off / row.allowed if row.off == row.off else np.inf, default=None)
 
     def compared(self, order: int = 0) -> list[Row]:
-        """The comparisons that say something, of one order or of all."""
+        """The comparisons of one order, or of all, that are finite and at smooth points."""
         return [row for row in self.rows if row.state in (AGREES, DIFFERS) and order in (0, row.order)]
 
     def lines(self) -> list[str]:
-        """The report for people."""
+        """The report as lines of text."""
         out = []
         for order in sorted({row.order for row in self.rows} | self.unsupported.keys()):
             if order in self.unsupported:
@@ -125,10 +126,11 @@ def gradcheck(graph: Graph | Module, inputs: Sequence[Any], wrt: Sequence[int] |
               directions: int = 2, rtol: float = RTOL) -> Report:
     """Compare the gradients of a graph with differences of its outputs around `inputs`, up to `order`.
 
-    wrt: positions of inputs, by default of all that hold floating-point tensors; they are converted to double precision, and so is what
-    the graph says of dtypes. `seed` is that of directions and of random operators. Points where a graph is not smooth are told apart
-    (`Row.state`). An order that has an operator without a gradient is in `Report.unsupported`.
-    Raises RunError when there is nothing to differentiate, or the graph does not run; and where differences see what it detaches.
+    wrt: positions of inputs, by default of all that contain floating-point tensors. These, and dtypes in the graph, are converted to double
+    precision. `seed` is that of directions and of random operators. Points where a graph is not smooth are reported as such (`Row.state`).
+    An order with an operator that has no gradient is in `Report.unsupported`.
+
+    Raises RunError if there is nothing to differentiate, if the graph does not run, and if differences see a value that the graph detaches.
     """
     graph = check_graph("gradcheck", graph)
     check_inputs("gradcheck", graph, inputs)
@@ -154,7 +156,7 @@ def gradcheck(graph: Graph | Module, inputs: Sequence[Any], wrt: Sequence[int] |
             try:
                 report.tape[n] = check.compare_tape()
             except UnsupportedError:
-                pass        # tapes go through fewer operators: what is compared is in the report
+                pass        # tapes run fewer operators; the comparisons are in the report
             if n == 1:
                 report.eager = compare_eager(graph, values, dict(zip(chosen, check.gradients[0], strict=True)), check.cotangents[0], seed)
             if n < order:
@@ -171,7 +173,7 @@ def gradcheck(graph: Graph | Module, inputs: Sequence[Any], wrt: Sequence[int] |
 
 
 def refuse_detached(graph: Graph, report: Report) -> None:
-    """Raises RunError where gradients and differences differ, and may do so rightly: differences see what a graph detaches."""
+    """Raises RunError if gradients and differences may differ rightly, since differences also see values that a graph detaches."""
     node = next((node for node in all_nodes(graph) if qualified(node.kind) in DETACHING), None)
     if node is not None and any(row.state == DIFFERS for row in report.rows):
         raise located(RunError(f"gradcheck: {node.kind} hides from gradients what differences see: there is nothing to compare with",
@@ -192,7 +194,7 @@ class Check:
         self.differentiated = Differentiated(graph, wrt)
         self.outputs = run(graph, inputs, seed=seed)
         self.cotangents: list[list[Any]] = []
-        """Gradients of the leaves of the outputs: of all that can have one, then, where they are few, of each alone."""
+        """Gradients of the leaves of the outputs: of all that can have one; then, if they are few, of each alone."""
         self.labels: list[str] = []
         self.gradients: list[list[Any]] = []
         """The gradients of the inputs for each of these lists of cotangents."""
@@ -206,7 +208,7 @@ class Check:
             for _ in range(directions):
                 direction = drawn(self.inputs[index], random)
                 if direction is not None:
-                    with np.errstate(all="ignore"):     # what is not finite is said in the rows
+                    with np.errstate(all="ignore"):     # the rows report values that are not finite
                         out += self.along(at, index, direction)
         return out
 
@@ -224,7 +226,7 @@ class Check:
                 self.labels.append(str(place))
 
     def compare_tape(self) -> str:
-        """The first input for which a tape gives another gradient, as text; "" where all agree. Raises UnsupportedError."""
+        """The first input for which a tape computes another gradient, as text; "" if all agree. Raises UnsupportedError."""
         try:
             of_tape = tape_gradients(self.graph, self.inputs, self.wrt, self.cotangents[0], self.seed)
         except UnsupportedError:
@@ -264,7 +266,7 @@ class Check:
         return out
 
     def losses(self, index: int, direction: Any, step: float) -> list[tuple[float, float]]:
-        """For each list of cotangents the combination of the outputs, and the sum of the sizes of its terms."""
+        """For each list of cotangents, the combination of the outputs, and the sum of the sizes of its terms."""
         inputs = list(self.inputs)
         inputs[index] = shifted(inputs[index], direction, step)
         flat = [leaf for output in run(self.graph, inputs, seed=self.seed) for leaf in flattened(output)]
@@ -299,7 +301,7 @@ def floating(value: Any) -> Iterator[Array]:
 
 
 def drawn(value: Any, random: np.random.Generator) -> Any:
-    """Random numbers of the structure, shapes and dtypes of a value; None for what is no floating-point tensor."""
+    """Random numbers with the structure, shapes and dtypes of a value; None for a value that is no floating-point tensor."""
     if isinstance(value, list | tuple):
         parts = [drawn(each, random) for each in value]
         return parts if any(each is not None for each in parts) else None
@@ -319,7 +321,7 @@ def shifted(value: Any, direction: Any, step: float) -> Any:
 
 
 def inner(a: Any, b: Any) -> float:
-    """The real inner product; 0 where one of the two is None."""
+    """The real inner product; 0 if one of the two is None."""
     if isinstance(a, list | tuple) or isinstance(b, list | tuple):
         return 0.0 if a is None or b is None else sum(inner(x, y) for x, y in zip(a, b, strict=True))
     return 0.0 if a is None or b is None else float(np.sum(np.conj(a) * b).real)
@@ -332,7 +334,7 @@ def sizes(a: Any, b: Any) -> float:
 
 # -- the formula as Python
 class Operands(Observer):
-    """Remembers what one node was given."""
+    """Remembers the operands of one node."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -344,7 +346,7 @@ class Operands(Observer):
 
 
 def compare_eager(graph: Graph, inputs: list[Any], compiled: dict[int, Any], cotangents: list[Any], seed: int = 0) -> dict[str, str]:
-    """Of a graph that is a single operator on its inputs: by operator, how its formula as Python differs. Empty for other graphs."""
+    """For a graph that is a single operator on its inputs: by operator, how its formula as Python differs. Empty for other graphs."""
     nodes = [node for node in graph.walk() if not is_constant_node(node) and node.kind != "prim::ListConstruct"]
     schema = schema_of(nodes[0]) if len(nodes) == 1 else None
     if schema is None or tuple(graph.outputs) != tuple(nodes[0].outputs):
@@ -367,12 +369,12 @@ def compare_eager(graph: Graph, inputs: list[Any], compiled: dict[int, Any], cot
 
 
 def is_constant_node(node: Node) -> bool:
-    """Does it make a constant?"""
+    """Is the node a constant?"""
     return len(node.outputs) == 1 and is_constant(node.output)
 
 
 def argument_value(argument: Value | Literal | list[Value], values: dict[Value, Any]) -> Any:
-    """What an argument of the node was."""
+    """The value of an argument of the node."""
     if isinstance(argument, list):
         return [values[each] for each in argument]
     return values[argument] if isinstance(argument, Value) else argument.value
@@ -380,7 +382,7 @@ def argument_value(argument: Value | Literal | list[Value], values: dict[Value, 
 
 def difference_of(graph: Graph, schema: Schema, arguments: Sequence[Value | Literal | list[Value]], expected: list[Any],
                   compiled: dict[int, Any]) -> str:
-    """The first argument whose two gradients are not equal, as text; "" when all are."""
+    """The first argument whose two gradients differ, as text; "" if none do."""
     by_value: dict[Value, Any] = {}
     for argument, gradient in zip(arguments, expected, strict=True):
         if not isinstance(argument, Value):

@@ -44,22 +44,22 @@ T = TypeVar("T")
 STEP = 2e-4
 RTOL = 2e-6
 CLOSE = 1e-9
-"""How far two ways of computing the same may be apart, relative to the largest number."""
+"""The allowed difference between two ways to compute the same, relative to the largest number."""
 FEW, MANY = 3, 7
-"""All subsets of up to FEW things are tried; of up to MANY each one and each two; of more each one and each two neighbours."""
+"""Of up to FEW things all subsets are tried; of up to MANY, each one and each two; of more, each one and each two neighbours."""
 
 
 def check_formula(name: str, sample: Call, order: int = 2, seed: int = 0, pairs: bool = True) -> list[str]:
-    """What is wrong with the gradient formula of the overload `name` on a sample call; empty when nothing is.
+    """What is wrong with the gradient formula of the overload `name` on a sample call; empty if nothing is.
 
-    pairs: at order 2 each two of the inputs and of the results are tried, too, beside each one and all. On a sample that is rough, only
-    the two forms of the formula are compared. Raises what the operator raises.
+    pairs: at order 2, also try each two of the inputs and of the results, beside each one and all. On a sample that is rough, only the two
+    forms of the formula are compared. Raises the errors of the operator.
     """
     return Trial(name, sample, seed).problems(order, pairs)
 
 
 def subsets(items: Sequence[T]) -> Iterator[tuple[T, ...]]:
-    """The proper subsets that are tried, beside the whole."""
+    """The proper subsets to try, beside the whole."""
     if len(items) > MANY:
         yield from zip(items, strict=True)
         yield from zip(items, items[1:], strict=False)
@@ -84,14 +84,14 @@ class Trial:
         assert function is not None
         self.formula: Formula = compiled(function, name)
         self.taken = len(self.formula.backward.inputs) - 1
-        """How many results have a gradient: the first ones."""
+        """The number of results that have a gradient: the first ones."""
         self.graph, self.inputs, tensors = call_graph(self.schema, self.args)
         arguments = [tensors[place] for place in sample.places(text)]
         self.wrt = [i for each in arguments for i in each]
         self.draws = {tensors[place][0]: draw for place, draw in sample.draws(text).items()}
         units = [(i,) for i in self.wrt] if len(self.wrt) <= FEW else [tuple(each) for each in arguments]
         self.parts = [tuple(i for unit in some for i in unit) for some in subsets(units)]
-        """Subsets of the inputs; lists go together where there are more than a few."""
+        """Subsets of the inputs; the tensors of a list are kept together if there are more than a few."""
         self.single = units if len(units) > 1 else []
         self.outputs = run(self.graph, self.inputs, seed=seed)
         leaves = [drawn(leaf, self.random) if sample.results is None or place in sample.results else None
@@ -113,7 +113,7 @@ class Trial:
         return self.failures
 
     def attempt(self, what: str, check: Any) -> None:
-        """Run a check; what it raises is a problem too."""
+        """Run a check; an exception counts as a problem."""
         try:
             self.failures += [f"{what}: {problem}" for problem in check()]
         except Error as error:
@@ -121,7 +121,7 @@ class Trial:
 
     # -- order 1
     def first(self) -> Iterator[str]:
-        """The gradients against differences; parts of the inputs, parts of the gradients that come in."""
+        """Check the gradients against differences; parts of the inputs; parts of the incoming gradients."""
         whole = Differentiated(self.graph, self.wrt)
         gradients = whole.gradients(self.inputs, self.cotangents, self.seed)
         yield from self.against_slope(self.graph, self.inputs, self.wrt, self.cotangents, gradients)
@@ -138,7 +138,7 @@ class Trial:
                 yield from self.undefined(form, [each if i in present else None for i, each in enumerate(self.cotangents)], list(present))
 
     def undefined(self, whole: Differentiated, cotangents: list[Any], present: list[int]) -> Iterator[str]:
-        """Some gradients are missing: found out at run time, known beforehand, zeros."""
+        """Check missing gradients: detected at run time, known beforehand, given as zeros."""
         late = whole.gradients(self.inputs, cotangents, self.seed)
         zeros = [np.zeros_like(full) if each is None and full is not None else each
                  for each, full in zip(cotangents, self.cotangents, strict=True)]
@@ -149,7 +149,7 @@ class Trial:
 
     # -- order 2
     def second(self, pairs: bool) -> Iterator[str]:
-        """The same for the graph of gradients, which takes the inputs and a gradient of each result."""
+        """Check the graph of gradients, which takes the inputs and a gradient of each result, in the same way."""
         leaves = [drawn(output, self.random) if self.sample.results is None or i in self.sample.results else None
                   for i, output in enumerate(self.outputs)]
         without = [i for i, each in enumerate(leaves) if each is None]
@@ -157,7 +157,7 @@ class Trial:
         values = [*self.inputs, *[leaves[i] for i in results]]
         wrt = [*self.wrt, *range(len(self.inputs), len(values))]
         outputs = run(gradient_graph, values, seed=self.seed)
-        shapes = [self.inputs[i] for i in self.wrt] if len(outputs) == len(self.wrt) else outputs     # what is real has a real gradient
+        shapes = [self.inputs[i] for i in self.wrt] if len(outputs) == len(self.wrt) else outputs     # a real input has a real gradient
         cotangents = [drawn(each, self.random) if output is not None else None for each, output in zip(shapes, outputs, strict=True)]
         whole = Differentiated(gradient_graph, wrt)
         gradients = whole.gradients(values, cotangents, self.seed)
@@ -196,13 +196,13 @@ class Trial:
                 yield f"input {i}: {problem}"
 
     def direction(self, i: int, value: Any) -> Any:
-        """A random direction in which an input is moved, None for an input that has none."""
+        """A random direction in which an input is moved; None for an input that is not moved."""
         random_direction = drawn(value, self.random)
         return self.draws[i].direction(value, random_direction) if i in self.draws else random_direction
 
     def off(self, graph: Graph, inputs: list[Any], directions: dict[int, Any], cotangents: list[Any],
             gradients: dict[int, Any]) -> str | None:
-        """How the gradient differs from the slope, if it does."""
+        """How the gradient differs from the slope; empty if it does not."""
         size = max((float(np.max(np.abs(leaf), initial=0.0)) for i in directions for leaf in floating(inputs[i])), default=1.0)
         step = STEP * max(1.0, size)
         total = 0.0
@@ -224,7 +224,7 @@ class Trial:
 
     # -- compiled and eager
     def same_bits(self) -> Iterator[str]:
-        """The formula as two graphs and the formula as Python."""
+        """Compare the formula as two graphs with the formula as Python."""
         forward, backward = self.formula.split()
         *results, context = run(forward, self.args, seed=self.seed)[0]
         with seeded(self.seed):
@@ -244,13 +244,13 @@ class Trial:
                     yield f"the gradients of argument {i} differ when those of results {list(present)} are given"
 
     def turned(self, gradient: Any) -> Any:
-        """Formulas that multiply by the plain derivative take and give conjugates."""
+        """The gradient for formulas that multiply by the plain derivative: they take and return conjugates."""
         if isinstance(gradient, list | tuple):
             return [self.turned(each) for each in gradient]
         return gradient if gradient is None or self.formula.is_conjugated else np.conj(gradient)
 
     def fitted(self, gradient: Any, argument: Any) -> Any:
-        """As `run_formula` gives it: in the dtype of its argument."""
+        """The gradient in the dtype of its argument, as `run_formula` returns it."""
         if isinstance(gradient, list | tuple):
             return [self.fitted(each, one) for each, one in zip(gradient, argument, strict=True)]
         if gradient is None or argument is None:
@@ -259,7 +259,7 @@ class Trial:
         return (gradient.real if gradient.dtype.kind == "c" and argument.dtype.kind != "c" else gradient).astype(argument.dtype)
 
 
-# -- graphs
+# A copy that reads the negative of the negative of inputs: df then asks f for facts about them, such as their sizes.
 def behind_others(graph: Graph, wrt: Sequence[int]) -> Graph:
     """A copy that reads the negative of the negative of inputs: df asks f for what it needs of them, such as their sizes."""
     graph = clone_graph(graph)
@@ -275,8 +275,8 @@ def behind_others(graph: Graph, wrt: Sequence[int]) -> Graph:
 
 
 def call_graph(schema: Schema, args: Sequence[Any]) -> tuple[Graph, list[Any], dict[int, list[int]]]:
-    """A graph that is one call: its inputs are the tensors among the arguments, the rest is constant. With it the values of its inputs,
-    and by argument which of them are floating-point tensors of it."""
+    """A graph that is one call: its inputs are the tensors among the arguments, the rest is constant. Also the values of its inputs, and
+    by argument the inputs that are its floating-point tensors."""
     graph = Graph(LATEST)
     build = Builder(graph)
     inputs: list[Any] = []
@@ -304,7 +304,7 @@ def call_graph(schema: Schema, args: Sequence[Any]) -> tuple[Graph, list[Any], d
 
 
 def of_tensors(type: Type) -> Type:
-    """`t[]` is a list of tensors here."""
+    """Is the type a list of tensors? `t[]` counts as one here."""
     if isinstance(type, ListType):
         return types.list_of(of_tensors(type.element))
     return types.TENSOR if isinstance(type, types.TypeVar) or type.key in ("Future", "Await", "Any") else type
@@ -316,13 +316,13 @@ def operand(build: Builder, value: Any, type: Type) -> Value:
         return build.construct_list([build.constant(each) for each in value], type.element)
     if value is None or isinstance(value, np.ndarray) or str(type.key) in ("Scalar", "Any") or isinstance(type, types.TensorType):
         return build.constant(value)
-    if isinstance(type, ListType):      # one int for all dimensions
+    if isinstance(type, ListType):      # one int stands for all dimensions
         return build.constant(value)
     return build.constant(float(value) if str(type.key) == "float" else value, type)
 
 
 def with_types(graph: Graph, inputs: Sequence[Any], outputs: Sequence[Any]) -> Graph:
-    """A copy whose tensors have the dtype and sizes that were seen."""
+    """A copy whose tensors have the dtypes and sizes that were observed."""
     copy = clone_graph(graph)
     for value, array in zip([*copy.inputs, *copy.outputs], [*inputs, *outputs], strict=True):
         if isinstance(array, np.ndarray):
@@ -331,9 +331,9 @@ def with_types(graph: Graph, inputs: Sequence[Any], outputs: Sequence[Any]) -> G
 
 
 def specialized(whole: Differentiated, inputs: Sequence[Any], cotangents: Sequence[Any], seed: int) -> list[Any]:
-    """The gradients when it is known which gradients come in."""
+    """The gradients of the graph specialised to the incoming gradients."""
     pair = whole.pair
-    assert pair is not None     # or its gradients would have been refused
+    assert pair is not None     # otherwise its gradients would have been refused
     outputs = run(pair.f, inputs, seed=seed)
     seeds: list[Any] = []
     leaves = iter(cotangents)
@@ -352,7 +352,7 @@ def specialized(whole: Differentiated, inputs: Sequence[Any], cotangents: Sequen
 
 # -- comparisons
 def unequal(what: str, got: Sequence[Any], want: Sequence[Any], exact: bool = False) -> Iterator[str]:
-    """Where two lists of gradients are not the same; None is zero."""
+    """The differences of two lists of gradients; None counts as zero."""
     for i, (one, other) in enumerate(zip(flattened(got), flattened(want), strict=True)):
         if one is None or other is None:
             same = not np.any(one) and not np.any(other) if one is not None or other is not None else True

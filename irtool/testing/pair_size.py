@@ -1,4 +1,4 @@
-"""How much a gradient pair holds: nodes of its two graphs, what is captured, and the memory that keeps."""
+"""The size of a gradient pair: nodes of its two graphs, captures, and the memory that they keep."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -17,19 +17,20 @@ Figures = dict[str, int]
 
 
 def pair_size(f: Graph, df: Graph, vjps: int) -> Figures:
-    """Nodes of `f` and `df`, those in blocks included; of what `df` takes, the `vjps` gradients first: `tensors` and `others`."""
+    """Nodes of `f` and `df`, those in blocks included; of the inputs of `df`, of which the first `vjps` are gradients: `tensors` and
+    `others`."""
     captured = df.inputs[vjps:]
     tensors = sum(isinstance(value.type, TensorType) for value in captured)
     return {"f": node_count(f), "df": node_count(df), "tensors": tensors, "others": len(captured) - tensors, "vjps": vjps}
 
 
 def node_count(graph: Graph) -> int:
-    """How many nodes compute something."""
+    """The number of nodes that compute something."""
     return sum(node.kind not in NOT_COUNTED for node in graph.walk())
 
 
 def saved_bytes(pair: Reverse, inputs: Sequence[Any]) -> int:
-    """Bytes that are kept between f and df in one run: each buffer once, however many views of it are captured."""
+    """The bytes kept between f and df in one run: each buffer once, however many views of it are captured."""
     from irtool.interpret import run
 
     results = run(pair.f, [each.copy() if isinstance(each, np.ndarray) else each for each in inputs])

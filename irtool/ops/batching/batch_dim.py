@@ -1,4 +1,4 @@
-"""Where the batch dimension stands on the layer below, and the rules of operators for which that is all there is to decide."""
+"""The place of the batch dimension on the layer below, and the rules of operators that need nothing else."""
 from __future__ import annotations
 
 import math
@@ -80,7 +80,7 @@ def folded(batch: Batch, value: Any, rank: int) -> Any:
 
 
 def unfolded(batch: Batch, result: Any, operand: Any, rank: int) -> Any:
-    """The way back from `folded`, of results: (B * N, ...) -> (N, ...) where `operand` has N, else (B, ...) -> (...)."""
+    """The inverse of `folded`, for results: (B * N, ...) -> (N, ...) if `operand` has N, else (B, ...) -> (...)."""
     if isinstance(result, list | tuple):
         return type(result)([unfolded(batch, each, operand, rank) for each in result])
     if not isinstance(result, Tensor):
@@ -150,13 +150,13 @@ def flat_places(size: Any, stride: Any, offset: Any) -> Any:
 
 
 def refuse_batched(batch: Batch, values: Any, what: str) -> None:
-    """Raises UnsupportedError where tensors that say how long others are (lengths, segments) are batched."""
+    """Raises UnsupportedError if tensors that determine the extents of others (lengths, segments) are batched."""
     if batch.has(values):
         raise UnsupportedError(f"{batch.kind} under vmap is not supported where {what} are batched", code="E0504")
 
 
 def numbers_of(batch: Batch, value: Any) -> Any:
-    """Numbers that sizes are made of. Raises UnsupportedError where they are batched."""
+    """Numbers on which sizes depend. Raises UnsupportedError if they are batched."""
     if batch.has(value):
         raise UnsupportedError(f"{batch.kind} under vmap is not supported where sizes are batched", code="E0504")
     return batch.numbers(value)
@@ -194,12 +194,12 @@ def element_by_element(batch: Batch, *args: Any) -> Any:
 
 
 def untouched(batch: Batch, *args: Any) -> Any:
-    """(B, ...): the operator does not mind dimensions in front."""
+    """(B, ...): the rule of operators that accept further dimensions in front."""
     return batch.box(batch.same(*[_front(batch, each) for each in args]))
 
 
 def _front(batch: Batch, value: Any) -> Any:
-    """A tensor as (B, ...), anything else as it is."""
+    """A tensor as (B, ...); any other value is unchanged."""
     return batch.front(value) if isinstance(value, Tensor) else value
 
 
@@ -213,7 +213,7 @@ def matrices(batch: Batch, *args: Any) -> Any:
     # contiguous: LAPACK's factors depend on the strides
     operands = [batch.do("aten::contiguous", batch.whole(each)) if isinstance(each, Tensor) else each for each in args]
     result = batch.same(*operands)
-    if isinstance(result, tuple):       # linalg_qr without Q gives an empty one
+    if isinstance(result, tuple):       # linalg_qr without Q returns an empty one
         return tuple([each if each.shape == [0] else batch.box(each) for each in result])
     return batch.box(result)
 

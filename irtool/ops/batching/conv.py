@@ -1,4 +1,4 @@
-"""Batching rules of convolutions. B goes into the rows N where only the input is batched, else into the channels, as groups."""
+"""Batching rules of convolutions. B is folded into the rows N if only the input is batched, else into the channels, as groups."""
 from __future__ import annotations
 
 from typing import Any
@@ -68,7 +68,7 @@ def conv(batch: Batch, x: Any, weight: Any, bias: Any, stride: Any, padding: Any
 
 @table.batch("conv1d.padding conv2d.padding conv3d.padding _convolution_mode")
 def conv_padded(batch: Batch, x: Any, weight: Any, bias: Any, stride: Any, padding: str, dilation: Any, groups: int) -> Any:
-    """padding `valid` is 0. `same` is dilation * (kernel - 1) in all, half of it on each side; an odd one more goes behind."""
+    """padding `valid` is 0. `same` is dilation * (kernel - 1) in all, half of it on each side, an odd one with more at the end."""
     count = weight.ndim - 2
     if padding == "valid":
         return conv(batch, x, weight, bias, stride, 0, dilation, groups)

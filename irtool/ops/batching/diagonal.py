@@ -10,7 +10,7 @@ from irtool.ops.kernels.diagonal import table
 
 @table.batch("select_backward slice_backward diagonal_backward trace_backward")
 def gradient_of_part(batch: Batch, grad: Any, sizes: Any, *rest: Any) -> Any:
-    """Zeros (B, *sizes) with grad in the place of the part; where the index is batched, by index_add."""
+    """Zeros (B, *sizes) with grad at the place of the part; if the index is batched, by index_add."""
     name = batch.kind.removeprefix("aten::")
     if name == "trace_backward":
         return batch.box(batch.do("aten::diagonal_backward", batch.do("aten::expand", batch.do("aten::unsqueeze", batch.front(grad), 1),

@@ -112,7 +112,7 @@ def embedding_backward(batch: Batch, grad: Any, indices: Any, count: int, paddin
 
 @table.batch("one_hot")
 def one_hot(batch: Batch, self: Any, num_classes: int) -> Any:
-    """(...) -> (..., num_classes). Raises UnsupportedError where num_classes is to be found among the elements."""
+    """(...) -> (..., num_classes). Raises UnsupportedError if num_classes depends on the elements."""
     if num_classes < 0:
         raise UnsupportedError("aten::one_hot under vmap is not supported without num_classes: how many there are depends on the values",
                                code="E0504")

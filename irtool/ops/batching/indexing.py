@@ -1,4 +1,4 @@
-"""Batching rules of indexing. Where indices are batched, the place in the batch is one more index."""
+"""Batching rules of indexing. If indices are batched, the position in the batch is one more index."""
 from __future__ import annotations
 
 from math import prod
@@ -126,7 +126,7 @@ def _lifted(batch: Batch, args: list[Any]) -> list[Any]:
 
 
 def _named(batch: Batch, rest: list[Any]) -> dict[str, Any]:
-    """The arguments that stand behind `*` in the schema, by name."""
+    """The arguments after `*` in the schema, by name."""
     arguments = batch.schema.arguments
     return {argument.name: value for argument, value in zip(arguments[2:], rest, strict=False) if argument.keyword_only}
 

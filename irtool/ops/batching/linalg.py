@@ -31,7 +31,7 @@ def solve(batch: Batch, *args: Any) -> Any:
 
 @table.batch("vander")
 def vander(batch: Batch, x: Any, N: Any, increasing: bool) -> Any:
-    """By linalg_vander, whose powers grow; flipped where they are to fall."""
+    """By linalg_vander, whose powers increase; flipped if they are to decrease."""
     powers = batch.again("aten::linalg_vander", x, N=x.shape[-1] if N is None else N)
     return powers if increasing else batch.again("aten::flip", powers, [-1])
 

@@ -30,7 +30,7 @@ def product(batch: Batch, a: Any, b: Any) -> Any:
 
 
 def ranked(batch: Batch, tensor: Any, rank: int, what: str) -> None:
-    """Raises RunError where a tensor has not `rank` dimensions."""
+    """Raises RunError if a tensor does not have `rank` dimensions."""
     if tensor.ndim != rank:
         raise RunError(f"{batch.kind.removeprefix('aten::')}: Expected {what} to be {rank}-D, but it is {tensor.ndim}-D", code="E0504")
 
@@ -86,7 +86,7 @@ def linear(batch: Batch, self: Any, weight: Any, bias: Any) -> Any:
 
 
 def combined(batch: Batch, self: Any, addend: Any, beta: Any, alpha: Any) -> Any:
-    """beta * self + alpha * addend; where beta is 0, self does not count, be it nan."""
+    """beta * self + alpha * addend; if beta is 0, self is ignored, even nan."""
     if alpha != 1:
         addend = batch.again("aten::mul", addend, alpha)
     if beta == 0:
@@ -195,7 +195,7 @@ def chain(batch: Batch, tensors: Any) -> Any:
 
 @table.batch("linear_backward")
 def linear_backward(batch: Batch, self: Any, grad_output: Any, weight: Any, mask: Any) -> Any:
-    """Gradients of self, weight and bias, each where mask asks for it."""
+    """Gradients of self, weight and bias, those that mask asks for."""
     rows = batch.again("aten::reshape", grad_output, [-1, grad_output.shape[-1]])
     x = batch.again("aten::reshape", self, [-1, self.shape[-1]])
     return (batch.again("aten::matmul", grad_output, weight) if mask[0] else None,

@@ -37,7 +37,7 @@ def batch_norm(batch: Batch, *args: Any) -> Any:
         else:
             operands.append(into_channels(batch, value))
     places = {argument.name: place for place, argument in enumerate(arguments)}
-    if writes:      # into copies, from where they are taken
+    if writes:      # into copies, from which the results are taken
         for name in ("running_mean", "running_var"):
             operands[places[name]] = batch.do("aten::clone", operands[places[name]])
     result = batch.same(*operands)
@@ -71,7 +71,7 @@ def layer_norm(batch: Batch, x: Any, shape: Any, weight: Any, *rest: Any) -> Any
 
 
 def standardized(batch: Batch, x: Any, mean: Any, rstd: Any, shape: list[int]) -> Any:
-    """(x - mean) * rstd, whose derivative takes into account that mean and rstd depend on x."""
+    """(x - mean) * rstd, with a derivative in which mean and rstd depend on x."""
     def forward(x: Any, mean: Any, rstd: Any) -> Any:
         return (x - mean) * rstd, (x, mean, rstd)
 
@@ -141,7 +141,7 @@ def group_norm_backward(batch: Batch, grad: Any, x: Any, mean: Any, rstd: Any, w
 
 @table.batch("instance_norm")
 def instance_norm(batch: Batch, x: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, *rest: Any) -> Any:
-    """x (N, C, ...) -> (B * N, C, ...) where statistics are of x, else batch_norm. Raises RunError where they would be written."""
+    """x (N, C, ...) -> (B * N, C, ...) if statistics are those of x, else batch_norm. Raises RunError if they would be written."""
     if running_mean is None and rest[0]:
         bare = unfolded(batch, batch.same(folded(batch, x, 0), None, None, None, None, *rest), x, 0)
         return affine(batch, bare, weight, bias, per_channel(x))

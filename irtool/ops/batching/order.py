@@ -1,4 +1,4 @@
-"""Batching rules of what sorted values tell: quantiles, searchsorted; unique values are refused."""
+"""Batching rules of quantiles and searchsorted; unique values are refused."""
 from __future__ import annotations
 
 from typing import Any

@@ -40,7 +40,7 @@ def random_of(batch: Batch, *args: Any) -> Any:
         raise UnsupportedError(f"{batch.kind} under vmap is not supported with randomness='same' where its operands are batched",
                                code="E0504")
     if batch.kind in ("aten::feature_dropout", "aten::feature_alpha_dropout") and batch.has(list(args)) and args[0].ndim > 1:
-        whole = batch.front(args[0])        # what is dropped are channels of samples: their first two dimensions
+        whole = batch.front(args[0])        # channels of samples, their first two dimensions, are dropped
         dropped = batch.same(batch.do("aten::flatten", whole, 0, 1), *args[1:])
         return batch.box(batch.do("aten::reshape", dropped, list(whole.shape)))
     return batch.box(batch.same(*[batch.whole(each) if isinstance(each, Tensor) else each for each in args]))

@@ -1,4 +1,4 @@
-"""Batching rules of recurrent layers. B goes into the rows; where weights are batched, layers run step by step."""
+"""Batching rules of recurrent layers. B is folded into the rows; if weights are batched, layers run step by step."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -115,7 +115,7 @@ def packed_layers(batch: Batch, data: Any, sizes: Any, hx: Any, params: Any, *re
 
 def stepwise(batch: Batch, rows: Any, sizes: list[int], hx: Any, params: Any, has_biases: bool, num_layers: int, dropout: float,
              train: bool, bidirectional: bool) -> Any:
-    """Layers of cells over rows of all times, sizes[t] of them at time t. Gives (rows, last states...)."""
+    """Layers of cells over rows of all times, sizes[t] of them at time t. Returns (rows, last states...)."""
     directions = 2 if bidirectional else 1
     count = 4 if has_biases else 2
     if len(params) != count * num_layers * directions or dropout and train:

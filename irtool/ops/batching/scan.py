@@ -43,7 +43,7 @@ def gradient_between(batch: Batch, self: Any, spacing: Any, dim: Any, edge_order
 
 @table.batch("gradient.tensorarray")
 def gradient_of_dims(batch: Batch, self: Any, spacing: Any, dim: Any, edge_order: int) -> Any:
-    """(B, ...), dims + 1, with coordinates. Raises UnsupportedError where these are batched."""
+    """(B, ...), dims + 1, with coordinates. Raises UnsupportedError if these are batched."""
     if batch.has(spacing):
         raise UnsupportedError("aten::gradient under vmap is not supported where spacing is batched", code="E0504")
     return batch.box(batch.do("aten::gradient", batch.front(self), spacing=spacing, dim=shifted(dim, self), edge_order=edge_order))

@@ -10,7 +10,7 @@ from irtool.ops.kernels.special import table
 
 @table.batch("polygamma_")
 def polygamma(batch: Batch, self: Any, n: int) -> Any:
-    """The in-place form, whose arguments are changed over: self's new value is polygamma(n, self)."""
+    """The in-place form, whose arguments are swapped: self's new value is polygamma(n, self)."""
     return batch.layer.write_into(self, batch.again("aten::polygamma", n, self), batch.name)
 
 

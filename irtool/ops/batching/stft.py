@@ -1,4 +1,4 @@
-"""Batching rules of short-time Fourier transforms: of B signals with one window, or by their parts where windows are batched."""
+"""Batching rules of short-time Fourier transforms: of B signals with one window, or step by step if windows are batched."""
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""More of torch.nn.functional: attention, pools and what undoes them, dropout of channels, resizing, losses."""
+"""More of torch.nn.functional: attention, pools and their inverses, dropout of channels, resizing, losses."""
 from __future__ import annotations
 
 import math
@@ -11,7 +11,7 @@ from irtool.ops.tensor import Tensor, torch
 
 
 def sizes_of(sizes: BroadcastingList1[int], count: int) -> List[int]:
-    """One number per dimension; in Python, one number may stand for all."""
+    """One number per dimension; in Python, a single number stands for all."""
     return [sizes] * count if isinstance(sizes, int) else sizes
 
 

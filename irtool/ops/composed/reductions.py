@@ -1,4 +1,4 @@
-"""What words and numbers for reductions mean to one another."""
+"""Words, numbers and old flags for reductions, converted into one another."""
 from typing import Optional
 
 from irtool.ops.composed.script_types import is_scripting, number_of

@@ -1,4 +1,4 @@
-"""What TorchScript knows and Python does not: types, and functions as Python has to understand them."""
+"""Types and functions that TorchScript knows and Python does not, defined for Python."""
 from typing import Any, TypeAlias, TypeVar
 
 from irtool.ir.errors import RunError, did_you_mean
@@ -6,7 +6,7 @@ from irtool.ir.errors import RunError, did_you_mean
 T = TypeVar("T")
 number: TypeAlias = int | float | complex
 BroadcastingList1: TypeAlias = T | list[T]
-"""A list of one; a number stands for it."""
+"""A list of one element, for which a number may stand."""
 BroadcastingList2: TypeAlias = T | list[T]
 BroadcastingList3: TypeAlias = T | list[T]
 

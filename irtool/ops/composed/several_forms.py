@@ -1,4 +1,4 @@
-"""Functions of torch that have several forms, and losses and samplers whose words are the operators' numbers."""
+"""Functions of torch with several forms, and losses and samplers whose words become numbers of operators."""
 from __future__ import annotations
 
 from typing import List, Optional, Tuple

@@ -10,8 +10,8 @@ from pathlib import Path
 from irtool.ops.kernels.diagonal import COPIES
 
 MODULES: tuple[str, ...] = tuple(sorted(path.stem for path in Path(__file__).parent.glob("[a-z]*.py")))
-"""The modules of this package: formulas of the operators in the family module of that name, of a theme where a family has many
-(`recurrent_nets`, `ctc`, `products`, ...), and `parts`, what they share."""
+"""The modules of this package: formulas of the operators in the family module of that name, or of a theme if a family has many
+(`recurrent_nets`, `ctc`, `products`, ...), and `parts`, functions that formulas share."""
 
 for _name in MODULES:
     import_module(f"irtool.ops.gradients.{_name}")

@@ -148,7 +148,7 @@ def rrelu_slope(self, lower, upper, result):
 @table.gradient("rrelu_with_noise")
 def rrelu_with_noise_gradient(self: Tensor, noise: Tensor, lower: number, upper: number, training: bool, generator: Generator | None):
     result = torch.rrelu_with_noise(self, noise, lower, upper, training, generator)
-    slopes = noise.clone()      # as they were drawn, whatever is written there next
+    slopes = noise.clone()      # the values at this time, whatever is written there later
 
     def backward(grad: Tensor):
         return torch.rrelu_with_noise_backward(grad, self, slopes, lower, upper, training, False), None, None, None, None, None

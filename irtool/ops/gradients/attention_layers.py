@@ -1,4 +1,4 @@
-"""Gradients of attention with its weights as a result, and of torch's fused transformer layers. What is in between is computed again."""
+"""Gradients of attention with its weights as a result, and of torch's fused transformer layers. Intermediate results are computed again."""
 from __future__ import annotations
 
 from irtool.ops.gradients.recurrent import product_back
@@ -8,7 +8,7 @@ from irtool.ops.tensor import Tensor, torch
 # ---- softmax(query @ key.T) @ value
 
 def masked(scores: Tensor, look: Tensor | None) -> Tensor:
-    """Scores with a mask: truth values say where to look, numbers are added."""
+    """Scores with a mask: bools are True where scores count, numbers are added."""
     if look is None:
         return scores
     if look.dtype == torch.bool:
@@ -17,7 +17,7 @@ def masked(scores: Tensor, look: Tensor | None) -> Tensor:
 
 
 def causal(scores: Tensor) -> Tensor:
-    """Scores of what comes later masked."""
+    """Scores in which later positions are masked."""
     look = torch.ones([scores.size(-2), scores.size(-1)], dtype=torch.bool, device=scores.device).tril()
     return torch.where(look, scores, float("-inf"))
 
@@ -37,7 +37,7 @@ def mask_back(for_scores: Tensor, mask: Tensor | None) -> Tensor | None:
 
 
 def factor_of(query: Tensor, scale: float | None) -> float:
-    """What scores are scaled by."""
+    """The factor by which scores are scaled."""
     factor = scale if scale is not None else float(query.size(-1)) ** -0.5
     return factor
 
@@ -124,7 +124,7 @@ def projected_back(grad: Tensor, x: Tensor, place: int, weight: Tensor) -> tuple
 
 
 def head_weights(query: Tensor, key: Tensor, mask: Tensor | None, mask_type: int | None) -> Tensor:
-    """Attention weights per head; a mask of truth values says where not to look, `mask_type` what its dimensions are."""
+    """Attention weights per head; a mask of bools is True where scores do not count, `mask_type` determines its dimensions."""
     scores = torch.matmul(query * (float(query.size(-1)) ** -0.5), key.transpose(-2, -1))
     if mask is not None:
         away = mask

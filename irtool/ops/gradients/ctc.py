@@ -1,12 +1,12 @@
 """Gradients of connectionist temporal classification.
 
-As in torch the gradient of the log-probabilities is the probabilities less how often each label is expected at each time: right for a
-log_softmax before it, whose own gradient takes the first part away again.
+As in torch, the gradient of the log-probabilities is the probabilities minus the expected number of each label at each time. This is right
+for a preceding log_softmax, whose own gradient subtracts the first part.
 
-Its slope needs how two expectations go together. With u what comes in for the gradient, and U the sum of u along an alignment: the slope
-of sum(u * expected) at one place is E[n * U] - E[n] * E[U], n being whether the alignment is there. E[U | state] is what is expected up to
-the state (from weights of the states before it) plus what is expected behind it. What cannot be has logarithm -1e30, not -inf, so that
-all of this has slopes again.
+The second derivative is a covariance. Let u be the incoming gradient of the gradient, and U the sum of u along an alignment. Then the
+derivative of sum(u * expected) at one position is E[n * U] - E[n] * E[U], where n is 1 if the alignment passes the position, else 0.
+E[U | state] is the expectation up to the state (from weights of the states before it) plus the expectation after it. Impossible states have
+the logarithm -1e30, not -inf, so that all of this can be differentiated again.
 """
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients of decompositions. Where a factor takes no part its gradient is None, and terms of it fall away."""
+"""Gradients of decompositions. If a factor takes no part, its gradient is None, and its terms are omitted."""
 from __future__ import annotations
 
 from irtool.ops.kernels.decomposition import table
@@ -79,7 +79,7 @@ def square_qr_back(for_q: Tensor, for_r: Tensor, q: Tensor, r: Tensor) -> Tensor
 
 
 def qr_back(grad_q: Tensor | None, grad_r: Tensor | None, A: Tensor, q: Tensor, r: Tensor) -> Tensor:
-    """Gradient of QR; a wide matrix is its square part and what is beside it."""
+    """Gradient of QR; a wide matrix consists of its square part and further columns."""
     for_q = torch.zeros_like(q) if grad_q is None else grad_q
     for_r = torch.zeros_like(r) if grad_r is None else grad_r
     rows, columns = A.size(-2), A.size(-1)
@@ -235,7 +235,7 @@ def svdvals_gradient(A: Tensor, driver: str | None):
 # ---- reflections
 
 def reflector(input: Tensor, place: int) -> Tensor:
-    """The vector of one reflection as a column: zeros, 1, and what stands below the diagonal."""
+    """The vector of one reflection as a column: zeros, 1, and the elements below the diagonal."""
     rows = torch.arange(input.size(-2))
     column = input.select(-1, place)
     return torch.where(rows > place, column, (rows == place).to(input.dtype)).unsqueeze(-1)
@@ -279,7 +279,7 @@ def householder_product_gradient(input: Tensor, tau: Tensor):
 def reflect_back(grad: Tensor, reflectors: Tensor, tau: Tensor, x: Tensor, reverse: bool) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of a product of reflections times x, for reflectors, tau and x. `reverse`: of the adjoint of the product."""
     count = tau.size(-1)
-    states: list[Tensor] = []       # what each reflection is applied to, in order
+    states: list[Tensor] = []       # the operands of the reflections, in order
     state = x
     for step in range(count):
         states.append(state)

@@ -1,4 +1,4 @@
-"""Gradients of triangles, diagonals, and of what undoes views."""
+"""Gradients of triangles, diagonals, and of operators that reverse views."""
 from irtool.ops.kernels.diagonal import table
 from irtool.ops.tensor import torch
 
@@ -44,6 +44,6 @@ table.derivative("diagonal_backward", lambda grad, offset, dim1, dim2: grad.diag
 
 @table.derivative("as_strided_scatter")
 def as_strided_scatter_gradient(grad, self, src, size, stride, storage_offset):
-    # torch's: self gets the gradient where src was written, not (as the slope would be) everywhere else
+    # as torch: self gets the gradient where src was written, not (as would be its derivative) everywhere else
     part = torch.as_strided_copy(grad.contiguous(), size, stride, storage_offset)
     return torch.as_strided_scatter(torch.zeros_like(self), part, size, stride, storage_offset), part

@@ -25,7 +25,7 @@ def ends(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
 
 
 def both(grad: Tensor, dim: int) -> Tensor:
-    """What goes to each place when neighbours are added."""
+    """The sum that each position gets when neighbours are added."""
     extent = grad.size(dim) + 1
     return placed(grad, dim, 0, extent) + placed(grad, dim, 1, extent)
 

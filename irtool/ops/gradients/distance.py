@@ -8,7 +8,8 @@ CONJUGATED = True      # conj() is spelt out, as in torch
 
 
 def norm_slope(x: Tensor, norm: Tensor, p: float) -> Tensor:
-    """Slope of the p-norm along the last dimension, which `norm` has kept; 0 where the norm is; places of a maximum share."""
+    """Slope of the p-norm along the last dimension, whose result `norm` has that dimension with size 1; 0 where the norm is 0; positions
+    of a maximum share."""
     if p == 0.0:
         return torch.zeros_like(x)
     if p == 1.0:

@@ -1,4 +1,4 @@
-"""Gradients of rows of a table by index, and of bags of them. They are dense, also where torch would give a sparse one."""
+"""Gradients of rows of a table by index, and of bags of them. They are dense, even if torch's would be sparse."""
 from __future__ import annotations
 
 from irtool.ops.kernels.embedding import table

@@ -37,7 +37,8 @@ def chosen_dims(rank: int, s: list[int] | None, dim: list[int] | None) -> list[i
 
 
 def both_halves(spectrum: Tensor, dim: int, whole: int) -> Tensor:
-    """Twice what stands for two places of a whole spectrum; the first place stands for itself, and the last of an even number."""
+    """Twice the elements that represent two positions of a whole spectrum; the first represents only itself, as does the last of an even
+    number."""
     shape = [1] * spectrum.dim()
     shape[dim] = spectrum.size(dim)
     places = torch.arange(spectrum.size(dim))
@@ -46,7 +47,7 @@ def both_halves(spectrum: Tensor, dim: int, whole: int) -> Tensor:
 
 
 def real_back(grad: Tensor, sizes: list[int], dims: list[int], whole: int, norm: str) -> Tensor:
-    """Gradient of rfftn for a tensor of `sizes`, whose last transformed dimension became `whole` long."""
+    """Gradient of rfftn for a tensor of `sizes`, whose last transformed dimension was used with extent `whole`."""
     spectrum = along(grad, dims[-1], whole)
     return fitted(torch.real(torch.fft_ifftn(spectrum, None, dims, norm)), sizes)
 

@@ -34,7 +34,7 @@ def cubic(distance: Tensor, near: bool) -> Tensor:
 
 
 def taps(place: Tensor, size: int, mode: int, padding_mode: int, align_corners: bool) -> tuple[list[Tensor], list[Tensor]]:
-    """Elements that take part along one axis (as numbers that may lie outside), and their weights."""
+    """Positions of the elements that take part along one axis (as numbers, which may be outside), and their weights."""
     if mode == 2:
         first = place.detach().floor()
         part = place - first

@@ -95,7 +95,7 @@ table.derivative("dsplit.int", lambda grad, self_size: joined(grad, self_size, 2
 
 
 def joined_at(parts: list[Tensor], indices: list[int], size: list[int], dim: int) -> Tensor:
-    """The sum of the parts that begin at these indices, in their places: they overlap where the indices go down."""
+    """The sum of parts at the positions with these begins; parts overlap where the begins decrease."""
     whole = size[dim]
     result = parts[0].new_zeros(size)
     for place in range(len(parts)):
@@ -176,7 +176,7 @@ table.derivative("rot90", lambda grad, k, dims: grad.rot90(-k, dims))
 
 
 def meshed_back(grad: Tensor, dim: int, size: list[int]) -> Tensor:
-    """The gradient of what was repeated along all dimensions but `dim`."""
+    """The gradient, summed over the repeats of all dimensions but `dim`."""
     shape = [1 for _ in range(grad.dim())]
     shape[dim] = grad.size(dim)
     return grad.sum_to_size(shape).reshape(size)

@@ -21,7 +21,7 @@ def inv_ex_gradient(grad, inverse):
 
 
 def det_slope(A: Tensor, det: Tensor) -> Tensor:
-    """The matrix of cofactors: by the inverse, or by singular values where there is none."""
+    """The matrix of cofactors: from the inverse, or from singular values if there is no inverse."""
     if A.size(-1) == 0:
         return torch.zeros_like(A)
     if bool((det == 0).any()):

@@ -1,6 +1,6 @@
 """Gradients through lists of tensors: a list's gradient is the list of its elements' gradients. Elements that take no part get zeros.
 
-Lists that are put together and taken apart in plain sight never come here: differentiation hands on their gradients element by element.
+Lists that are put together and taken apart in plain sight never come here: differentiation passes their gradients on element by element.
 No list is written into, so that the gradients have gradients.
 """
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Gradients of losses. `each` divides by the number of elements where the loss is a mean (reduction 1)."""
+"""Gradients of losses. `each` divides by the number of elements if the loss is a mean (reduction 1)."""
 from __future__ import annotations
 
 from irtool.ops.gradients.distance import norm_slope
@@ -7,7 +7,7 @@ from irtool.ops.tensor import Tensor, torch
 
 
 def each(grad: Tensor, count: int, reduction: int) -> Tensor:
-    """What the slope of each element is multiplied by."""
+    """The factor of each element's slope."""
     return grad / count if reduction == 1 else grad
 
 
@@ -90,7 +90,7 @@ def kl_div_gradient(self: Tensor, target: Tensor, reduction: int, log_target: bo
         if log_target:
             chance = target.exp()
             return ((-(share * chance)).sum_to_size(self_size), (share * chance * (target - self + 1)).sum_to_size(target_size), None, None)
-        # target / target: nan where the target is 0, as torch has it
+        # target / target: nan where the target is 0, as in torch
         return ((-(share * target)).sum_to_size(self_size), (share * (target.log() + target / target - self)).sum_to_size(target_size),
                 None, None)
 

@@ -97,7 +97,7 @@ def tensordot_gradient(grad, self, other, dims_self, dims_other, self_size, othe
     mine = [dim % len(self_size) for dim in dims_self]
     theirs = [dim % len(other_size) for dim in dims_other]
     summed, other_summed = self, other
-    for place in range(len(mine)):      # a dimension of 1 stands beside any: the other side is summed
+    for place in range(len(mine)):      # a dimension of size 1 is compatible with any: the other side is summed
         if self_size[mine[place]] != other_size[theirs[place]]:
             if self_size[mine[place]] == 1:
                 other_summed = other_summed.sum([theirs[place]], True)
@@ -131,7 +131,7 @@ def tensordot_gradient(grad, self, other, dims_self, dims_other, self_size, othe
 
 
 def result_term(plain: str) -> str:
-    """What an einsum equation without spaces gives; without an arrow, the letters that come up once, in order."""
+    """The result's letters for an einsum equation without spaces; without an arrow, the letters that occur once, in order."""
     if plain.find("->") >= 0:
         return plain.split("->")[1]
     term = "..." if plain.find("...") >= 0 else ""
@@ -142,7 +142,7 @@ def result_term(plain: str) -> str:
 
 
 def widened(part: Tensor, target: list[int], size: list[int], front: int) -> Tensor:
-    """A gradient summed to `target` and repeated to `size`; dots that stand for nothing elsewhere are put in at `front`."""
+    """A gradient summed to `target` and repeated to `size`; dimensions of dots that no other term has are inserted at `front`."""
     for _missing in range(len(size) - part.dim()):
         part = part.unsqueeze(front)
     for dim in range(len(size)):

@@ -1,4 +1,4 @@
-"""Gradients of norms of matrices; where singular values or sums tie, the largest ones share."""
+"""Gradients of norms of matrices; equal largest singular values or sums share the gradient."""
 from __future__ import annotations
 
 from irtool.ops.kernels import statistics
@@ -43,7 +43,7 @@ def matrices(self: Tensor, dim: list[int]) -> Tensor:
 
 
 def put_back(slope: Tensor, grad: Tensor, dim: list[int], keepdim: bool) -> Tensor:
-    """Slopes of matrices times the gradient of their norms, dimensions where they were."""
+    """Slopes of matrices times the gradient of their norms, with the original order of dimensions."""
     real = torch.real(grad)
     each = real.movedim(dim, [-2, -1]) if keepdim else real.unsqueeze(-1).unsqueeze(-1)
     return (slope * each).movedim([-2, -1], dim)

@@ -13,8 +13,8 @@ CONJUGATED = ("rms_norm_gradient", "fused_rms_norm_gradient")      # conj() is s
 
 
 def standardized(rows: Tensor, inverse: Tensor) -> tuple[Tensor, Tensor]:
-    """Rows to mean 0 and variance 1, and the inverse standard deviation, as functions of the rows: what is added to the variance is
-    found from `inverse` and counts as constant."""
+    """Rows with mean 0 and variance 1, and the inverse standard deviation, as functions of the rows: the number added to the variance
+    follows from `inverse`, and counts as constant."""
     centred = rows - rows.mean([1], True)
     variance = (centred * centred).mean([1], True)
     extra = (1 / (inverse * inverse) - variance).detach()
@@ -158,7 +158,7 @@ def native_layer_norm_backward_gradient(grad_input, grad_weight, grad_bias, grad
 def rms_backward(grad: Tensor, input: Tensor, weight: Tensor | None, inner: int, eps: float) -> tuple[Tensor, Tensor | None]:
     """Gradients of rms_norm over the last `inner` dimensions, for input and weight."""
     axes = list(range(-inner, 0))
-    inverse = ((input * input).mean(axes, True) + eps).rsqrt().conj()       # input * input also where it is complex, as torch has it
+    inverse = ((input * input).mean(axes, True) + eps).rsqrt().conj()       # input * input also for complex numbers, as in torch
     normalized = input.conj() * inverse
     scaled = grad if weight is None else grad * weight.conj()
     for_input = inverse * (scaled - normalized * (scaled * normalized).mean(axes, True))
@@ -167,7 +167,7 @@ def rms_backward(grad: Tensor, input: Tensor, weight: Tensor | None, inner: int,
 
 
 def rms_epsilon(input: Tensor, eps: float | None) -> float:
-    """What torch takes where `eps` is None: of the dtype."""
+    """torch's default for `eps`, which depends on the dtype."""
     least = 2.220446049250313e-16 if input.dtype == torch.float64 or input.dtype == torch.complex128 else 1.1920928955078125e-07
     return least if eps is None else eps
 

@@ -1,4 +1,4 @@
-"""Gradients of quantiles; what searches and what finds repetitions has none."""
+"""Gradients of quantiles; operators that search, and that find repetitions, have none."""
 from __future__ import annotations
 
 from irtool.ops.kernels.order import table
@@ -7,7 +7,7 @@ from irtool.ops.tensor import Tensor, torch
 
 def quantile_back(grad: Tensor, self: Tensor, q: Tensor, dim: int | None, keepdim: bool, interpolation: str,
                   skip_nan: bool) -> tuple[Tensor, Tensor]:
-    """Gradients for the elements, and for q where neighbours are interpolated."""
+    """Gradients for the elements, and for q if neighbours are interpolated."""
     along = 0
     x = self.reshape([-1])
     if dim is not None:

@@ -1,4 +1,4 @@
-"""Gradients of borders: what was copied is added up again."""
+"""Gradients of borders: gradients of copies are added."""
 from __future__ import annotations
 
 from irtool.ops.kernels.padding import table
@@ -13,7 +13,7 @@ def circular_back(grad: Tensor, pad: list[int], sizes: list[int]) -> Tensor:
         dim = len(sizes) - 1 - place
         whole = grad.size()
         left, right = pad[2 * place], pad[2 * place + 1]
-        first = -left if left < 0 else 0        # a negative border takes away, and what is left goes round
+        first = -left if left < 0 else 0        # a negative border removes elements, and the remaining ones are repeated
         last = -right if right < 0 else 0
         sources = (torch.arange(whole[dim]) - (left if left > 0 else 0)).remainder(sizes[dim] - first - last) + first
         whole[dim] = sizes[dim]

@@ -1,4 +1,4 @@
-"""What formulas share: functions of TorchScript, compiled with the formulas that call them."""
+"""Functions that formulas share: TorchScript, compiled with the formulas that call them."""
 from __future__ import annotations
 
 from irtool.ops.tensor import Tensor
@@ -18,7 +18,7 @@ def with_ones(reduced: Tensor, dims: list[int] | None, keepdim: bool, sizes: lis
 
 
 def along(reduced: Tensor, dim: int, keepdim: bool, sizes: list[int]) -> Tensor:
-    """A reduction's result with the one reduced dimension put back as 1."""
+    """A reduction's result, with the reduced dimension as one of size 1."""
     if keepdim or len(sizes) == 0:
         return reduced
     return reduced.unsqueeze(dim)

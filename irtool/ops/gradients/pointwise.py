@@ -54,7 +54,7 @@ table.derivative("ceil floor trunc fix round round.decimals special_round sign",
 @table.derivative("sgn")
 def sgn_gradient(grad, self, result):
     slope = torch.zeros_like(grad)
-    if self.is_complex():       # only what is across the direction turns it
+    if self.is_complex():       # only the part across the direction rotates it
         length, along = self.abs(), torch.real(grad * result)
         slope = ((grad - along * result.conj()) / length).masked_fill(length == 0, 0)
     return slope

@@ -233,7 +233,7 @@ table.pointwise("complex", lambda grad: (torch.real(grad), -torch.imag(grad)))
 
 @table.pointwise("polar")
 def polar_gradient(grad, result):
-    turned = torch.real(grad * torch.sgn(result))      # nothing where it is 0, as torch has it
+    turned = torch.real(grad * torch.sgn(result))      # 0 where the result is 0, as in torch
     return turned, -torch.imag(grad * result)
 
 

@@ -6,7 +6,7 @@ from irtool.ops.tensor import Tensor, torch
 
 
 def at_places(grad: Tensor, indices: Tensor, inner: int) -> Tensor:
-    """What a gradient holds at places of the plane that the last `inner` dimensions make."""
+    """The elements of a gradient at positions of the plane that the last `inner` dimensions make."""
     return grad.flatten(-inner).gather(-1, indices.flatten(-inner)).reshape(indices.size())
 
 

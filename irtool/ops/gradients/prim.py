@@ -1,5 +1,5 @@
-"""Operators on numbers, strings, lists and dicts have no gradient where they give no tensor. What gives its operand unchanged hands the
-gradient on; containers other than lists keep it from going on."""
+"""Operators on numbers, strings, lists and dicts have no gradient if no result is a tensor. Operators that return their operand
+unchanged pass the gradient on; no gradient passes containers other than lists."""
 from __future__ import annotations
 
 from irtool.ops.kernels import dict, list, prim, scalar, string
@@ -8,7 +8,7 @@ from irtool.ops.tensor import Tensor, torch
 
 
 def declare(table: OpTable) -> None:
-    """State it for every overload none of whose results is, or may hold, a tensor."""
+    """State this for every overload none of whose results is, or may contain, a tensor."""
     for op in table:
         for text, name in zip(op.schemas, op.names, strict=True):
             results = text.rpartition("->")[2].replace("(", " ").replace(")", " ").replace(",", " ").split()

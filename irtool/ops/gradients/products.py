@@ -7,7 +7,7 @@ from irtool.ops.tensor import Tensor, torch
 # ---- chains
 
 def factors_back(grad: Tensor, factors: list[Tensor]) -> list[Tensor]:
-    """Gradient of a product of matrices for each of them: what stands left and right of it, transposed, around the gradient."""
+    """Gradient of a product of matrices for each of them: the factors on its left and right, transposed, around the gradient."""
     count = len(factors)
     behind = [factors[count - 1]]       # products from the last factor back
     for back in range(count - 2):
@@ -47,7 +47,7 @@ def grown(x: Tensor, dims: list[int], rank: int) -> Tensor:
 
 
 def shrunk(whole: Tensor, size: list[int], dims: list[int]) -> Tensor:
-    """A gradient summed over the dimensions put in, and where the tensor was broadcast."""
+    """A gradient summed over inserted and broadcast dimensions."""
     if len(dims) > 0:
         whole = whole.sum(dims)
     return whole.sum_to_size(size)

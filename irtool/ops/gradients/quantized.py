@@ -1,4 +1,4 @@
-"""Quantized tensors have no gradients: torch gives none through them, either."""
+"""Quantized tensors have no gradients, as in torch."""
 from irtool.ops.kernels import quantized, quantized_packed, quantized_pointwise, quantized_recurrent
 
 for _family in (quantized, quantized_packed, quantized_pointwise, quantized_recurrent):

@@ -72,7 +72,7 @@ def alpha_dropout_gradient(grad, p, train, result):
 def feature_alpha_dropout_gradient(input: Tensor, p: float, train: bool):
     slope = torch.ones_like(input)
     if train and p > 0.0:
-        marks = torch.feature_alpha_dropout(slope, p, train)        # what is dropped is the same for ones
+        marks = torch.feature_alpha_dropout(slope, p, train)        # the mask is the same for ones
         saturation = 1.7580993408473766
         scale = 1.0 / ((saturation * saturation * p + 1.0) * (1.0 - p)) ** 0.5 if p < 1.0 else 0.0
         dropped = (marks - (saturation * scale * p - saturation * scale)).abs() <= 1e-6

@@ -1,11 +1,11 @@
 """Gradients of layered recurrent nets over time.
 
-A layer's outputs are its states, so what happened at each time is known again from one product for all times; only an LSTM's cells are
-followed from time to time once more. Then the gradient of the state goes back through time, and weights get theirs from all times at
-once. A layer gives gradients for its input, its first states and its parameters.
+A layer's outputs are its states, so the gates of all times are recomputed by one product; only the cells of an LSTM are recomputed step by
+step. Then the gradient of the state is propagated back through time, and the gradients of weights are computed for all times at once. A
+layer has gradients of its input, its first states and its parameters.
 
-Everything is laid out in the order in which a direction runs: (time, batch, ...). Packed sequences are padded, and `active` says which
-rows there are at each time; where a sequence has ended (or not begun) the state stays as it is.
+Tensors have the order in which a direction runs: (time, batch, ...). Packed sequences are padded, and `active` marks the rows that exist at
+each time; where a sequence has ended (or not begun), the state does not change.
 """
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def states_before(first: Tensor, after: Tensor, active: Tensor | None) -> Tensor
 
 
 def totals(for_out: Tensor, for_last: Tensor, slopes: Tensor, weight: Tensor, stays: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The gradient of the state at each time, with what comes from later times, and that of the first state.
+    """The gradient of the state at each time, including that from later times, and the gradient of the first state.
 
-    A step goes back by slopes (as many times the state's width as there are gates) and then the hidden weight; `stays` of the state
-    goes past that.
+    One step back multiplies by slopes (as many times the state's width as there are gates) and then by the hidden weight; the part
+    `stays` of the state's gradient is passed on unchanged.
     """
     gates = weight.size(0) // weight.size(1)
     state = for_last
@@ -46,7 +46,7 @@ def totals(for_out: Tensor, for_last: Tensor, slopes: Tensor, weight: Tensor, st
 
 
 def gates_of(x: Tensor, before: Tensor, params: list[Tensor], has_biases: bool) -> tuple[Tensor, Tensor]:
-    """What input and state give to the gates."""
+    """The sums of products of input and state that the gates take."""
     from_input, from_state = torch.matmul(x, params[0].t()), torch.matmul(before, params[1].t())
     if has_biases:
         from_input, from_state = from_input + params[2], from_state + params[3]
@@ -203,7 +203,7 @@ def layer_of(kind: str, x: Tensor, first: list[Tensor], params: list[Tensor], ha
 
 
 def thinned(x: Tensor, masks: list[Tensor], layer: int, dropout: float) -> Tensor:
-    """What dropout left of a layer's outputs, or of their gradient."""
+    """A layer's outputs, or their gradient, after dropout."""
     if layer < len(masks):
         return torch.native_dropout_backward(x, masks[layer], 1 / (1 - dropout) if dropout < 1 else 0.0)
     return x
@@ -246,7 +246,7 @@ def padded(x: Tensor, batch_sizes: Tensor | None) -> Tensor:
 def net_back(kind: str, for_out: Tensor, for_last: list[Tensor], x: Tensor, out: Tensor, first: list[Tensor], params: list[Tensor],
              has_biases: bool, num_layers: int, bidirectional: bool, batch_sizes: Tensor | None, lower: list[Tensor], masks: list[Tensor],
              dropout: float) -> tuple[Tensor, list[Tensor], list[Tensor]]:
-    """Gradients of all layers, from the last one back; `out` is what the last one gave, `lower` what those before it gave."""
+    """Gradients of all layers, from the last one back; `out` is the output of the last one, `lower` has the outputs of those before it."""
     directions = 2 if bidirectional else 1
     each = len(params) // (num_layers * directions)
     active: Tensor | None = None

@@ -1,4 +1,4 @@
-"""Gradients of reductions. Equal extremes share a gradient equally; an extreme along one dimension gives all to the first."""
+"""Gradients of reductions. Equal extremes share a gradient equally; with an extreme along one dimension, the first has all of it."""
 from __future__ import annotations
 
 from irtool.ops.gradients.parts import along, shares, with_ones
@@ -72,7 +72,7 @@ def max_dim_gradient(grad, dim, keepdim, indices, self_size):
 
 def extremes_back(self: Tensor, low: Tensor, high: Tensor, low_grad: Tensor | None, high_grad: Tensor | None, dims: list[int],
                   keepdim: bool) -> Tensor:
-    """Gradient of the smallest and the largest element; where several are equal they share."""
+    """Gradient of the smallest and the largest element; equal ones share it."""
     size = self.size()
     for_self = torch.zeros_like(self)
     if low_grad is not None:

@@ -23,7 +23,7 @@ def cumprod_gradient(self: Tensor, dim: int, dtype: int | None):
         if self.dim() == 0:
             return grad * torch.ones_like(self), None, None
         if bool((self == 0).any()):
-            # before the place: all factors; behind it: the products from there on, each with its gradient
+            # before the position: all factors; after it: the products from there on, each with its gradient
             x = self.transpose(dim, -1)
             extent = x.size(-1)
             before = torch.cat([torch.ones_like(x[..., :1]), x[..., :-1]], -1).cumprod(-1).conj()
@@ -47,7 +47,7 @@ def logcumsumexp_gradient(self: Tensor, dim: int):
             behind = (grad.conj().log() - result).flip([dim]).logcumsumexp(dim).flip([dim])
             return (behind + self).exp().conj(), None
         # positive and negative gradients apart, in logarithms
-        least = torch.full_like(grad, -1e30)     # not -inf, whose differences are no numbers at higher orders
+        least = torch.full_like(grad, -1e30)     # not -inf, since differences of infinities are nan at higher orders
         logs = torch.where(grad == 0, torch.ones_like(grad), grad.abs()).log()
         up = (torch.where(grad > 0, logs, least) - result).flip([dim]).logcumsumexp(dim).flip([dim])
         down = (torch.where(grad < 0, logs, least) - result).flip([dim]).logcumsumexp(dim).flip([dim])
@@ -102,7 +102,7 @@ def diff_gradient(grad, self, n, dim, prepend, append):
 
 
 def steps_of(x: Tensor, dim: int, rank: int) -> Tensor:
-    """Differences of places; a vector lies along `dim` of `rank` dimensions."""
+    """Differences of positions; a vector extends along `dim` of `rank` dimensions."""
     if x.dim() == 1:
         shape = [1] * rank
         shape[dim] = x.size(0) - 1

@@ -53,7 +53,7 @@ def combinations_gradient(grad, r, with_replacement, self_size):
 
 @table.derivative("tensor_split.tensor_indices_or_sections")
 def tensor_split_by_gradient(grad, self, tensor_indices_or_sections, dim, self_size):
-    # places may run backwards or overlap: each part goes where it came from
+    # positions may decrease or overlap: each part is added where it came from
     places = torch.arange(self_size[dim], device=self.device)
     parts = torch.tensor_split(places, tensor_indices_or_sections, 0)
     return self.new_zeros(self_size).index_add(dim, torch.cat(parts), torch.cat(grad, dim)), None

@@ -1,4 +1,4 @@
-"""Gradients of sorting and of what is chosen by order: they go to the place the value came from."""
+"""Gradients of sorting, and of choice by order: they are added at the position of the chosen value."""
 from __future__ import annotations
 
 from irtool.ops.kernels.sort import table

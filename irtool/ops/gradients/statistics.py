@@ -21,7 +21,7 @@ def std_slope(self: Tensor, grad: Tensor, result: Tensor, dim: list[int] | None,
 
 
 def known(correction: number | None) -> number:
-    """One degree of freedom less, unless told."""
+    """The correction of the degrees of freedom, by default 1."""
     if correction is None:
         return 1
     return correction
@@ -162,7 +162,7 @@ table.derivative("norm.Scalar native_norm", lambda grad, self, p, result: norm_s
 
 
 def order_of(p: number | None) -> float:
-    """2, unless told."""
+    """The order of a norm, by default 2."""
     if p is None:
         return 2.0
     return float(p)

@@ -11,7 +11,7 @@ table = OpTable("activation")
 
 
 def _float_only(name, kinds="f"):
-    """Decorator: refuses other dtypes under torch's kernel name, computes float16 in float32, gives back the input's dtype."""
+    """Decorator: refuses other dtypes under the name of torch's kernel, computes float16 in float32, returns the input's dtype."""
     def wrap(kernel):
         def checked(xp, self, *args):
             only(name, kinds, self)

@@ -10,7 +10,7 @@ table = OpTable("adaptive_pooling")
 
 
 def _bounds(extent, count):
-    """Where each of `count` windows over `extent` places begins and ends."""
+    """The begin and the end of each of `count` windows over `extent` positions."""
     return [(place * extent // count, -(-(place + 1) * extent // count)) for place in range(count)]
 
 

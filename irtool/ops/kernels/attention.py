@@ -11,7 +11,7 @@ from irtool.ops.op import OpTable
 table = OpTable("attention")
 
 SCORES = 1 << 17
-"""Scores that are computed at once, where more are not needed."""
+"""The number of scores that are computed at once, unless more are needed."""
 SRC_MASK, KEY_PADDING_MASK, MERGED_MASK = 0, 1, 2
 
 
@@ -61,7 +61,7 @@ def _softmax_or_zero(xp, scores):
 @table.op("aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., "
           "bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor")
 def scaled_dot_product_attention(xp, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa):
-    """softmax(query @ key.T * scale + mask) @ value; a bool mask says where to look."""
+    """softmax(query @ key.T * scale + mask) @ value; a bool mask is True where scores count."""
     if query.ndim == key.ndim == value.ndim == 4 and query.shape[:2] == key.shape[:2] == value.shape[:2] and not dropout_p:
         heads, scores = query.shape[1], query.shape[2] * key.shape[2]
         if query.shape[0] * heads * scores > SCORES:
@@ -70,7 +70,7 @@ def scaled_dot_product_attention(xp, query, key, value, attn_mask, dropout_p, is
 
 
 def _by_heads(xp, query, key, value, mask, is_causal, scale, few):
-    """attention for a few heads at a time: scores of all of them would take more memory than everything else."""
+    """attention for a few heads at a time, since the scores of all would take more memory than everything else."""
     count, heads = query.shape[:2]
     result = xp.empty((*query.shape[:3], value.shape[3]), query.dtype)
     if mask is not None:
@@ -116,7 +116,7 @@ def _heads(x, heads):
 
 
 def _mask_for(xp, mask, mask_type, scores_shape):
-    """True where to look, from torch's masks, which are True where not to."""
+    """A mask that is True where scores count, from torch's masks, which are True where they do not."""
     if mask is None:
         return None
     if mask_type == SRC_MASK and mask.ndim == 2:

@@ -1,4 +1,4 @@
-"""Conversions and copies: `to` and its relatives, clone, copy_, fill_, detach. `to` gives its argument itself when nothing changes."""
+"""Conversions and copies: `to` and its relatives, clone, copy_, fill_, detach. `to` returns its argument itself if nothing changes."""
 import math
 import warnings
 
@@ -15,13 +15,13 @@ CONTIGUOUS, PRESERVE, CHANNELS_LAST, CHANNELS_LAST_3D = range(4)
 
 
 def check_device(device):
-    """There is only the CPU here; in a run on CuPy arrays, only the GPU they are on, and "cpu" means that too."""
+    """Raises RunError for a device other than the CPU; in a run on CuPy arrays, other than their GPU, for which "cpu" stands too."""
     if device is not None and not str(device).startswith(("cpu",) if current_namespace().__name__ == "numpy" else ("cpu", "cuda")):
         raise UnsupportedError(f"device {device} is not supported")
 
 
 def in_format(xp, x, memory_format):
-    """A copy of `x` with the strides of a memory format (None: those of `x`, where it has no gaps)."""
+    """A copy of `x` with the strides of a memory format (None: those of `x`, if it has no gaps)."""
     if memory_format in (None, PRESERVE):
         return x.copy(order="K")
     if memory_format == CONTIGUOUS:
@@ -64,7 +64,7 @@ def to_device(xp, self, device, dtype, non_blocking, copy, memory_format):
 @table.op("aten::to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
           "bool? pin_memory=None, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)")
 def to_dtype_layout(xp, self, dtype, layout, device, pin_memory, non_blocking, copy, memory_format):
-    """The tensor in another dtype, what is None unchanged."""
+    """The tensor in another dtype; options that are None change nothing."""
     check_layout(layout)
     return _converted(xp, self, dtype, copy, memory_format, device)
 
@@ -172,13 +172,13 @@ def lift_fresh(xp, self):
 
 @table.op("aten::cpu(Tensor(a) self) -> Tensor(b|a)")
 def cpu(xp, self):
-    """The tensor itself: it is on the CPU."""
+    """The tensor itself, since it is on the CPU."""
     return self
 
 
 @table.op("aten::to_dense(Tensor self, ScalarType? dtype=None, *, bool? masked_grad=None) -> Tensor")
 def to_dense(xp, self, dtype, masked_grad):
-    """The tensor in another dtype unless that is None: it is dense."""
+    """The tensor in another dtype, unless that is None; every tensor is dense."""
     return _converted(xp, self, dtype, False, None)
 
 
@@ -248,13 +248,13 @@ def zero(xp, self):
 
 
 def _resized(self, size):
-    """`self` with another shape of as many elements: NumPy cannot give memory to a tensor that others hold."""
+    """`self` with another shape of as many elements; NumPy cannot give new memory to a tensor to which others refer."""
     if self.shape == tuple(size):
         return self
     if self.size != math.prod(size) or not self.flags.c_contiguous:
         raise UnsupportedError(f"resizing a tensor of shape {list(self.shape)} in place to {list(size)} is not supported")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)      # NumPy would rather have a new view, but others hold this one
+        warnings.simplefilter("ignore", DeprecationWarning)      # NumPy prefers a new view, but other values refer to this one
         self.shape = tuple(size)
     return self
 
@@ -279,11 +279,11 @@ table.define("aten::_no_grad_zero_(Tensor(a!) tensor) -> Tensor(a!)", lambda xp,
              doc="0 written into every element.")
 
 
-# ---- what a tensor here never is, and what it is made of
+# ---- properties that no tensor here has, and the parts of a tensor
 
 @table.op("aten::is_conj(Tensor self) -> bool")
 def is_conj(xp, self):
-    """Is it a conjugated view of a complex tensor, as `conj` gives it?"""
+    """Is it a conjugated view of a complex tensor, as made by `conj`?"""
     return self.dtype.kind == "c" and origin(self)[1]
 
 

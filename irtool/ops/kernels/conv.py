@@ -14,7 +14,7 @@ from irtool.ops.op import OpTable
 table = OpTable("conv")
 
 SMALL, LARGE, LARGEST = 1 << 15, 1 << 17, 1 << 18
-"""Elements of columns: what may be made at once however small the arrays are, what is enough for a fast product, and what is for long
+"""Numbers of elements of columns: as many may be made at once for small arrays; as many suffice for a fast product; the same for long
 columns."""
 ENOUGH = 256
 """Positions that make a product of long columns fast."""
@@ -61,7 +61,7 @@ def _slabs(xp, x, kernel, stride, before, after, dilation, counts, limit):
 
 
 def _depthwise(xp, x, weight, stride, before, after, dilation, counts, groups):
-    """Each channel with filters of its own: a sum over the places of the kernel, for some channels at a time."""
+    """Each channel has its own filters: a sum over the positions of the kernel, for some channels at a time."""
     each, count = weight.shape[0] // groups, x.shape[0]
     result = xp.zeros((count, groups, each, *counts), x.dtype)
     kernel = weight.shape[2:]
@@ -317,7 +317,7 @@ def convolution_backward(xp, grad_output, input, weight, bias_sizes, stride, pad
                          output_mask):
     """Gradients of convolution for input, weight and bias, those that `output_mask` asks for."""
     rank = weight.ndim - 2
-    if input.ndim < weight.ndim:        # in torch there is always a batch here; formulas of gradients do without
+    if input.ndim < weight.ndim:        # torch always has a batch dimension here; formulas of gradients do without
         for_input, *others = convolution_backward.kernel(xp, grad_output[None], input[None], weight, bias_sizes, stride, padding, dilation,
                                                          transposed, output_padding, groups, output_mask)
         return (None if for_input is None else for_input[0], *others)
@@ -338,7 +338,7 @@ def convolution_backward(xp, grad_output, input, weight, bias_sizes, stride, pad
 
 
 def input_gradient(xp, grad, weight, extents, stride, padding, dilation, groups):
-    """Gradient of `forward` for its input: the transposed convolution that gives back the input's extents."""
+    """Gradient of `forward` for its input: the transposed convolution whose result has the input's extents."""
     kernel = weight.shape[2:]
     extra = [n - ((m - 1) * s - 2 * p + d * (k - 1) + 1)
              for n, m, s, p, d, k in zip(extents, grad.shape[2:], stride, padding, dilation, kernel, strict=True)]
@@ -370,7 +370,7 @@ def im2col(xp, self, kernel_size, dilation, padding, stride):
 
 @table.op("aten::col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor")
 def col2im(xp, self, output_size, kernel_size, dilation, padding, stride):
-    """Columns added up in an image where windows overlap."""
+    """An image from columns, which are added where windows overlap."""
     columns = self if self.ndim == 3 else self[None]
     counts = _column_sizes(output_size, kernel_size, dilation, padding, stride)
     places = math.prod(kernel_size)

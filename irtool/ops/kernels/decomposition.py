@@ -61,7 +61,7 @@ def linalg_lu(xp, A, pivot):
 @table.op("aten::lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> (Tensor P, Tensor L, "
           "Tensor U)")
 def lu_unpack(xp, LU_data, LU_pivots, unpack_data, unpack_pivots):
-    """P, L and U from packed LU and row swaps; what is not asked for is empty."""
+    """P, L and U from packed LU and row swaps; parts that are not wanted are empty."""
     if unpack_pivots and LU_pivots.dtype != xp.int32:
         raise RunError("torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.")
     nothing = xp.empty(0, LU_data.dtype)
@@ -98,7 +98,7 @@ def _ldl(xp, A, hermitian):
 @table.op("aten::linalg_ldl_factor_ex(Tensor self, *, bool hermitian=False, bool check_errors=False) -> (Tensor LD, Tensor pivots, "
           "Tensor info)")
 def linalg_ldl_factor_ex(xp, self, hermitian, check_errors):
-    """Packed L and D of a symmetric matrix, pivots and a report, as LAPACK's sytrf gives them."""
+    """Packed L and D of a symmetric matrix, pivots and a status, as LAPACK's sytrf returns them."""
     return _ldl(xp, self, hermitian)
 
 

@@ -91,13 +91,13 @@ COPIES = {_copy_of(_op): _op for _op in (
     views.as_strided, views.diagonal, views.expand, views.narrow, views.permute, views.select, views.slice_dim, views.squeeze,
     views.squeeze_dim, views.squeeze_several, views.transpose_matrix, views.transpose, views.unfold, views.unsqueeze, views.view,
     views.view_dtype, views.view_as_complex, views.view_as_real)}
-"""Copies of views, and the views, whose gradients, batching rules and samples are theirs, too."""
+"""Copies of views -> the views, whose gradients, batching rules and samples they share."""
 
 
 # ---- a view of a copy overwritten
 
 def _with_view(name, op, takes):
-    """Copy of `self` with `src` written into the view that `op` gives of it."""
+    """Copy of `self` with `src` written into the view that `op` makes of it."""
     def kernel(xp, self, src, *args):
         result = self.copy()
         part = op.kernel(xp, result, *args)
@@ -120,7 +120,7 @@ for _name, _arguments, _op, _takes in (
 
 @table.op("aten::as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor")
 def as_strided_scatter(xp, self, src, size, stride, storage_offset):
-    """A copy with the elements that as_strided would give overwritten."""
+    """A copy in which the elements of the view that as_strided makes are overwritten."""
     result = self.copy()
     views.as_strided.kernel(xp, result, size, stride, storage_offset)[...] = src
     return result

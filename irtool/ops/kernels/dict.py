@@ -28,7 +28,7 @@ class TensorKey:
 
 
 def as_key(value: Any) -> Any:
-    """What stands in the dict for a key."""
+    """The value for a key of the dict."""
     return TensorKey(value) if is_array(value) else value
 
 

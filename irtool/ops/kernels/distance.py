@@ -97,7 +97,7 @@ def between(xp, x1, x2, p, compute_mode):
 
 
 def _euclidean(xp, x1, x2):
-    """sqrt(|a|^2 - 2 a.b + |b|^2), the way torch goes for many rows."""
+    """sqrt(|a|^2 - 2 a.b + |b|^2), which torch computes for many rows."""
     first = (x1 * x1).sum(-1, keepdims=True, dtype=x1.dtype)
     second = (x2 * x2).sum(-1, keepdims=True, dtype=x2.dtype)
     ones = xp.ones_like

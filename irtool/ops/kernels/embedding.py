@@ -57,7 +57,7 @@ def embedding_renorm(xp, self, indices, max_norm, norm_type):
 
 
 def _bag_bounds(xp, indices, offsets, include_last_offset):
-    """(flat indices, where each bag starts, where it ends)."""
+    """(flat indices, the start of each bag, its end)."""
     flat = indices.reshape(-1)
     if indices.ndim == 2:
         starts = xp.arange(indices.shape[0]) * indices.shape[1]
@@ -114,7 +114,7 @@ def _embedding_bag(xp, weight, indices, offsets, scale_grad_by_freq, mode, spars
     if padding_idx is not None and padding < 0:
         padding += weight.shape[0]
     result, bag_of, sizes, best = bags(xp, weight, indices, offsets, mode, per_sample_weights, include_last_offset, padding)
-    # torch leaves what a mode does not need empty, or not
+    # torch leaves results empty that a mode does not need, or not
     fast = mode == SUM and padding < 0 and weight.dtype in ("float32", "float16")
     offset2bag = xp.empty(0, indices.dtype) if fast else bag_of.astype(indices.dtype)
     sizes = xp.zeros(offsets.shape if indices.ndim == 1 else sizes.shape, offsets.dtype) if mode == SUM else sizes.astype(offsets.dtype)
@@ -142,7 +142,7 @@ table.define([f"aten::{name}({_BAG}, int padding_idx=-1){_FOUR}" for name in ("_
 
 @table.op("aten::one_hot(Tensor self, int num_classes=-1) -> Tensor")
 def one_hot(xp, self, num_classes):
-    """int64 vectors with a 1 at the class; as many classes as the largest needs unless told."""
+    """int64 vectors with a 1 at the class; by default as many classes as the largest needs."""
     if self.dtype != xp.int64:
         raise RunError("one_hot is only applicable to index tensor of type LongTensor.")
     if not self.size:

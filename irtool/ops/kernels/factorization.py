@@ -96,7 +96,7 @@ def lower_upper(xp, LU):
 # ---- triangles
 
 def substitute(xp, A, B, upper, unit=False):
-    """X with A @ X = B for triangular A (the other triangle is not looked at); zeros on the diagonal give inf and nan."""
+    """X with A @ X = B for triangular A (the other triangle is not read); zeros on the diagonal result in inf and nan."""
     size = A.shape[-1]
     lead = xp.broadcast_shapes(A.shape[:-2], B.shape[:-2])
     X = xp.array(xp.broadcast_to(B, lead + B.shape[-2:]), order="C")

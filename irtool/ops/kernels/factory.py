@@ -10,7 +10,7 @@ from irtool.ops.op import OpTable
 table = OpTable("factory")
 
 OPTIONS = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
-"""What every factory takes last."""
+"""The last arguments of every factory."""
 
 LARGEST = 1 << 40
 """More bytes than this are refused before NumPy is asked: a text must not be able to ask for everything."""
@@ -64,7 +64,7 @@ def _like_kernel(number):
 
 
 def like(xp, self, number, dtype, memory_format=None):
-    """A tensor of one number with self's shape, and its strides where they have no gaps."""
+    """A tensor of one number with self's shape, and its strides if it has no gaps."""
     if memory_format is not None and memory_format >= CHANNELS_LAST:
         return xp.moveaxis(filled(xp, (self.shape[0], *self.shape[2:], self.shape[1]), number, dtype), -1, 1)
     return xp.full_like(self, number_of(number, dtype), dtype=dtype, order="K" if memory_format in (None, 1) else "C")
@@ -106,7 +106,7 @@ def new_empty_strided(xp, self, size, stride, dtype, layout, device, pin_memory)
 
 @table.op(f"aten::empty_permuted(SymInt[] size, int[] physical_layout, {OPTIONS}) -> Tensor")
 def empty_permuted(xp, size, physical_layout, dtype, layout, device, pin_memory):
-    """Zeros whose dimensions lie in memory in a given order."""
+    """Zeros whose dimensions have a given order in memory."""
     stored = filled(xp, [size[dim] for dim in physical_layout], 0, options(dtype, layout, device))
     return xp.moveaxis(stored, range(len(size)), physical_layout)
 

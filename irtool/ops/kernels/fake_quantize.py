@@ -1,4 +1,4 @@
-"""Quantization that stays in floats: numbers rounded to those that integers would stand for, as training and observers use it."""
+"""Quantization of floats that remain floats: numbers are rounded to those that integers would represent, as training and observers do."""
 from irtool.ir.errors import RunError
 from irtool.ops.array_library import np
 from irtool.ops.checks import only
@@ -8,7 +8,7 @@ table = OpTable("fake_quantize")
 
 
 def steps_of(xp, x, scale, zero_point):
-    """The integers that stand for numbers, as floats, before they are cut to the range of the dtype."""
+    """The integers that represent numbers, as floats, before they are clipped to the range of the dtype."""
     inverse = np.float32(1) / xp.asarray(scale, np.float32)
     zero_point = xp.asarray(zero_point)
     if zero_point.dtype.kind == "f":
@@ -17,7 +17,7 @@ def steps_of(xp, x, scale, zero_point):
 
 
 def fake(xp, x, scale, zero_point, low, high):
-    """The numbers that the integers stand for, and which of them were in the range."""
+    """The numbers that the integers represent, and which of them were in the range."""
     only("fake_quantize", "f", x)
     if low > high:
         raise RunError("`quant_min` should be less than or equal to `quant_max`.")
@@ -40,7 +40,7 @@ def along(xp, x, values, axis):
           "aten::fake_quantize_per_tensor_affine.tensor_qparams(Tensor self, Tensor scale, Tensor zero_point, int quant_min, int "
           "quant_max) -> Tensor")
 def fake_quantize_per_tensor_affine(xp, self, scale, zero_point, quant_min, quant_max):
-    """The numbers that integers of a range would stand for."""
+    """The numbers that integers of a range would represent."""
     return fake(xp, self, scale, zero_point, quant_min, quant_max)[0]
 
 
@@ -54,7 +54,7 @@ def fake_quantize_per_tensor_affine_cachemask(xp, self, scale, zero_point, quant
 @table.op("aten::fake_quantize_per_channel_affine(Tensor self, Tensor scale, Tensor zero_point, int axis, int quant_min, int quant_max) "
           "-> Tensor")
 def fake_quantize_per_channel_affine(xp, self, scale, zero_point, axis, quant_min, quant_max):
-    """The numbers that integers of a range would stand for, with a scale for each slice."""
+    """The numbers that integers of a range would represent, with a scale for each slice."""
     return fake(xp, self, along(xp, self, scale, axis), along(xp, self, zero_point, axis), quant_min, quant_max)[0]
 
 

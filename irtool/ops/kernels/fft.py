@@ -13,7 +13,7 @@ NORMS = (None, "backward", "forward", "ortho")
 
 
 def _input(xp, name, x, norm, real=False):
-    """x as float or complex. Raises for what torch refuses."""
+    """x as float or complex. Raises torch's error for other dtypes."""
     if norm not in NORMS:
         raise RunError(f'Invalid normalization mode: "{norm}"')
     if real and x.dtype.kind == "c":
@@ -49,7 +49,7 @@ def _one(name, real_input=False, halved=None):
 
 
 def _not_empty(xp, x, axes):
-    """Nothing along an axis counts as one zero: NumPy (2.4) reads memory that is not its own there."""
+    """An empty axis counts as one zero: NumPy (2.4) reads foreign memory there."""
     if all(x.shape[axis] for axis in axes):
         return x
     return xp.zeros([1 if axis in axes and size == 0 else size for axis, size in enumerate(x.shape)], x.dtype)
@@ -62,7 +62,8 @@ def _rounded(xp, result, x):
 
 
 def _laid_out(xp, result, x, axes, last=None, is_padded=False):
-    """As torch: what is no axis in the order in which it lies in x (padded, if torch pads it), then the axes, too, and the last one."""
+    """The order of dimensions in torch's result: those that are no axes as in x (padded, if torch pads it), then the axes, with the last
+    one at the end."""
     order = channels_last(x) if is_padded else by_strides(x, range(x.ndim))
     return in_memory_order(xp, result, sorted(order, key=lambda place: (place in axes) + (place == last)))
 
@@ -179,7 +180,7 @@ def fft_c2c(xp, self, dim, normalization, forward):
 
 @table.op("aten::_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor")
 def fft_r2c(xp, self, dim, normalization, onesided):
-    """Real to complex along dimensions; `onesided` leaves out what symmetry gives in the last."""
+    """Real to complex along dimensions; `onesided` omits the half of the last dimension that follows by symmetry."""
     axes = wrap_dims(dim, self.ndim)
     result = (xp.fft.rfftn if onesided else xp.fft.fftn)(self, None, axes)
     return _rounded(xp, _normalized(result, normalization, math.prod(self.shape[axis] for axis in axes)), self)

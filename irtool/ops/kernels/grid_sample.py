@@ -13,7 +13,7 @@ ZEROS, BORDER, REFLECTION = 0, 1, 2
 
 
 def _unnormalized(xp, coordinate, extent, align_corners):
-    """[-1, 1] to places: the centres of the first and last pixel with align_corners, else their outer edges."""
+    """[-1, 1] as positions: the centres of the first and last pixel with align_corners, else their outer edges."""
     if align_corners:
         return (coordinate + 1) / 2 * (extent - 1)
     return ((coordinate + 1) * extent - 1) / 2
@@ -31,7 +31,7 @@ def _reflected(xp, x, low2, high2):
 
 
 def _inside(xp, x, extent, padding_mode, align_corners):
-    """A place moved into the image as the padding mode says; with zeros it stays where it is."""
+    """A position moved into the image according to the padding mode; unchanged for zeros."""
     if padding_mode == ZEROS:
         return x
     if padding_mode == REFLECTION:
@@ -50,7 +50,7 @@ def _read(xp, image, places):
 
 
 def _integer(xp, x):
-    """Whole floats as int64; what no image can hold becomes -1, outside."""
+    """Integral floats as int64; those that no image can contain become -1, outside."""
     return xp.where(xp.isfinite(x) & (xp.abs(x) < 2**31), x, -1).astype(xp.int64)
 
 
@@ -131,7 +131,7 @@ table.define([f"aten::{name}{_ARGUMENTS}" for name in ("grid_sampler", "grid_sam
 
 @table.op("aten::affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor")
 def affine_grid_generator(xp, theta, size, align_corners):
-    """The grid whose points are the images of an even grid under affine maps theta (n, rank, rank + 1)."""
+    """The grid of the images of the points of an even grid under affine maps theta (n, rank, rank + 1)."""
     if len(size) not in (4, 5):
         raise RunError("AffineGridGenerator needs 4d (spatial) or 5d (volumetric) inputs.")
     extents = size[2:]

@@ -43,7 +43,7 @@ def _span(xp, name, x, low, high):
 
 @table.op("aten::histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", fits="min max")
 def histc(xp, self, bins, min, max):
-    """Counts, as floats, in equal bins over [min, max] (the data's own range when those are equal); what lies outside is left out."""
+    """Counts, as floats, in equal bins over [min, max] (the range of the data if those are equal); elements outside are ignored."""
     if bins <= 0:
         raise RunError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
     only("histogram_cpu", "f", self)

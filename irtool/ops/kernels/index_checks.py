@@ -1,4 +1,4 @@
-"""What torch refuses of a tensor that is written at the places of an index vector: index_add, index_copy, index_fill, index_reduce."""
+"""torch's errors for tensors that are written at the positions of an index vector: index_add, index_copy, index_fill, index_reduce."""
 import math
 
 from irtool.ir.errors import RunError
@@ -6,7 +6,7 @@ from irtool.ops.arrays import title, wrap_dim
 
 
 def check_added(name, self, dim, index, source):
-    """The checks of index_add and index_reduce; gives the wrapped dimension. Numbers do not count from the end."""
+    """The checks of index_add and index_reduce; returns the wrapped dimension. Indices do not count from the end."""
     dim = wrap_dim(dim, self.ndim)
     if index.ndim > 1:
         raise RunError(f"{name}(): Index is supposed to be a vector, but got dim: {index.ndim}")
@@ -32,7 +32,7 @@ def check_added(name, self, dim, index, source):
 
 
 def check_copied(self, dim, index, source):
-    """The checks of index_copy; gives the wrapped dimension. Numbers do not count from the end."""
+    """The checks of index_copy; returns the wrapped dimension. Indices do not count from the end."""
     dim = wrap_dim(dim, self.ndim)
     if index.ndim > 1:
         raise RunError(f"index_copy_(): Index should have dimension 1 or 0 (got {index.ndim})")
@@ -59,7 +59,7 @@ def check_copied(self, dim, index, source):
 
 
 def slices_have_elements(self, dim):
-    """Is there anything to write at a place of a dimension? torch looks at no index where there is nothing."""
+    """Is there an element at any position of a dimension? Otherwise torch reads no index."""
     return math.prod(rest(self, dim)) > 0
 
 

@@ -40,7 +40,7 @@ def index_tuple(xp, x, indices):
     if x.size and all(isinstance(index, slice) for index in result):
         raise RunError("indexing by nothing that has dimensions: torch ends in an internal error")
     indexed_places = [place for place, index in enumerate(result) if not isinstance(index, slice)]
-    if not x.size and all(x.shape[place] for place in indexed_places):      # torch looks at no index where there is nothing
+    if not x.size and all(x.shape[place] for place in indexed_places):      # torch reads no index if there are no elements
         for place in indexed_places:
             result[place] = xp.zeros_like(result[place])
     for place in indexed_places:
@@ -111,7 +111,7 @@ def put_at(xp, target, indices, values, accumulate):
 
 
 def _put_where(xp, target, indices, mask, values):
-    """One number where a single mask is true, as torch does it: of any dtype, and by a mask without dimensions too."""
+    """Write one number where a single mask is true, as torch does: of any dtype, and also for a mask without dimensions."""
     before = next(place for place, index in enumerate(indices) if index is not None)
     if len(indices) > target.ndim:
         raise RunError(f"too many indices for tensor of dimension {target.ndim} (got {len(indices)})")
@@ -142,7 +142,7 @@ for _name, _tail in (("index_put", "bool accumulate=False"), ("_index_put_impl",
                    "aten::_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
                    "aten::_unsafe_index_put.hacked_twin(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor"]
     table.define(_plain, _index_put, doc="A copy with values written, or added, at the places that index tensors name.")
-    # Of its own, not derived: copying a large tensor to write one row would make a loop of writes quadratic.
+    # Not derived from the plain form: copying a large tensor to write one row would make a loop of writes quadratic.
     table.define(_in_place, _index_put_in_place, doc="Values written, or added, at the places that index tensors name.")
 
 
@@ -233,7 +233,7 @@ def index_copy(xp, self, dim, index, source):
 
 
 def _fitting(value, dtype):
-    """A number, or the element of a 0-d array, in a dtype that can hold it."""
+    """A number, or the element of a 0-d array, in a dtype that can represent it."""
     return value if is_array(value) and value.dtype == dtype else as_array(fit(to_number(value), dtype), dtype)
 
 
@@ -443,7 +443,7 @@ def masked_scatter_backward(xp, grad_output, mask, sizes):
     return result
 
 
-# ---- places of what is not zero
+# ---- positions of elements that are not zero
 
 def _places(xp, self):
     return xp.stack(self.reshape(-1).nonzero() if not self.ndim else self.nonzero(), 1)[:, :self.ndim].astype(xp.int64)

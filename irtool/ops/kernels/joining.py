@@ -1,4 +1,4 @@
-"""Tensors joined, cut apart, repeated and rearranged. What cuts gives views; what joins or rearranges gives new, contiguous tensors."""
+"""Tensors joined, split, repeated and rearranged. Splitting returns views; joining and rearranging return new, contiguous tensors."""
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import astype, broadcast_view, wrap_dim
 from irtool.ops.checks import by_strides, in_memory_order, row_major
@@ -60,7 +60,8 @@ def stack(xp, tensors, dim):
 
 
 def _at_least(rank):
-    """A tensor with at least `rank` dimensions: 1 in front; of three, a vector lies in the middle and a matrix in front."""
+    """A tensor with at least `rank` dimensions: new ones of size 1 are in front; of three, a vector is the middle one and a matrix the
+    first two."""
     def kernel(xp, self):
         if self.ndim >= rank:
             return self
@@ -347,7 +348,7 @@ def repeat(xp, self, repeats):
     if min(shape, default=0) < 0:
         raise RunError(f"Trying to create tensor with negative dimension {next(size for size in shape if size < 0)}: {shape}")
     tiled = xp.tile(self, [max(count, 0) for count in repeats])
-    return tiled if repeats and self.size else tiled.copy()       # NumPy gives a view, which may be read-only,
+    return tiled if repeats and self.size else tiled.copy()       # NumPy returns a view, which may be read-only
 
 
 @table.op("aten::tile(Tensor self, SymInt[] dims) -> Tensor")
@@ -460,7 +461,7 @@ def rot90(xp, self, k, dims):
         raise RunError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
     turned = xp.rot90(self, k, (a, b))
     order = by_strides(self, range(self.ndim))
-    if k % 2:       # torch swaps the dimensions of what it has turned over
+    if k % 2:       # torch swaps the dimensions of the flipped tensor
         order = [b if place == a else a if place == b else place for place in order]
     return in_memory_order(xp, turned, order)
 
@@ -535,7 +536,7 @@ def reshape_copy(xp, self, size):
 
 @table.op("aten::unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor")
 def unfold_backward(xp, grad_in, input_sizes, dim, size, step):
-    """Gradient of unfold: windows added up where they overlap."""
+    """Gradient of unfold: windows are added where they overlap."""
     dim = wrap_dim(dim, len(input_sizes))
     result = xp.zeros(input_sizes, grad_in.dtype)
     if not result.ndim:

@@ -247,7 +247,7 @@ def logdet(xp, self):
 
 
 def pseudo_inverse(xp, A, atol, rtol, hermitian):
-    """Inverse on what singular values above max(atol, rtol * largest) span."""
+    """The inverse on the space of singular values above max(atol, rtol * largest)."""
     float_or_complex("linalg.pinv", A)
     matrices("linalg.pinv", A)
     if not A.size:
@@ -333,7 +333,7 @@ for _schema, _kernel in _RANK:
 @table.op("aten::linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor solution, Tensor residuals, "
           "Tensor rank, Tensor singular_values)")
 def linalg_lstsq(xp, self, b, rcond, driver):
-    """X that makes |A @ X - b| smallest; residuals, rank and singular values where the driver gives them."""
+    """X that makes |A @ X - b| smallest; residuals, rank and singular values if the driver computes them."""
     float_or_complex("torch.linalg.lstsq", self)
     driver = driver or "gelsy"
     if driver not in ("gels", "gelsy", "gelsd", "gelss"):

@@ -36,14 +36,14 @@ def getitem(xp, list, idx):
 
 @table.op("aten::_set_item.t(t[](a!) l, int idx, t(b -> *) el) -> t[](a!)")
 def set_item(xp, self, idx, el):
-    """self[idx] = el; gives the list."""
+    """self[idx] = el; returns the list."""
     self[place_in(self, idx)] = el
     return self
 
 
 @table.op("aten::append.t(t[](a!) self, t(c -> *) el) -> t[](a!)")
 def append(xp, self, el):
-    """self.append(el); gives the list."""
+    """self.append(el); returns the list."""
     self.append(el)
     return self
 
@@ -119,7 +119,7 @@ def concatenate(xp, a, b):
 
 @table.op("aten::add_.t(t[](a!) self, t[] b) -> t[]")
 def concatenate_in_place(xp, self, b):
-    """self += b; gives self."""
+    """self += b; returns self."""
     self.extend(list(b))
     return self
 
@@ -138,7 +138,7 @@ def repeat_right(xp, n, items):
 
 @table.op("aten::mul_.t(t[](a!) l, int n) -> t[](a!)")
 def repeat_in_place(xp, items, n):
-    """items *= n; gives the list."""
+    """items *= n; returns the list."""
     items *= n
     return items
 

@@ -33,7 +33,7 @@ def _both(xp, self, target, to_float=False):
 
 
 def _scale(xp, grad, like, reduction):
-    """What each element's slope is multiplied by."""
+    """The factor of each element's slope."""
     return grad / like.dtype.type(like.size) if reduction == MEAN else grad
 
 

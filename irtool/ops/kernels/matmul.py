@@ -26,7 +26,7 @@ def product(xp, a, b):
     """a @ b of one dtype, float16 through float32. Raises torch's errors for dtypes."""
     if a.dtype != b.dtype:
         raise RunError(f"expected m1 and m2 to have the same dtype, but got: {c_name(a.dtype)} != {c_name(b.dtype)}", code="E0409")
-    if a.dtype.kind == "b" and a.size and b.size:       # torch looks for a kernel only where there is something to multiply
+    if a.dtype.kind == "b" and a.size and b.size:       # torch looks for a kernel only if there is something to multiply
         refuse("addmm_impl_cpu_", a)
     if a.dtype == xp.float16:
         return xp.matmul(a.astype(xp.float32), b.astype(xp.float32)).astype(xp.float16)
@@ -339,7 +339,7 @@ def einsum(xp, equation, tensors, path):
 
 
 def _result_term(equation):
-    """The letters of the result: what the equation says, or all that are there once, in their order."""
+    """The letters of the result: those in the equation, or all that occur once, in their order."""
     operands, arrow, output = equation.partition("->")
     return output if arrow else "".join(sorted(c for c in set(operands) - {","} if operands.count(c) == 1))
 
@@ -476,7 +476,7 @@ def multi_dot(xp, tensors):
 
 @table.op("aten::_grouped_mm(Tensor self, Tensor mat2, Tensor? offs=None, Tensor? bias=None, ScalarType? out_dtype=None) -> Tensor")
 def grouped_mm(xp, self, mat2, offs, bias, out_dtype):
-    """Products of groups of rows (or columns) with a matrix each; `offs` holds where groups end."""
+    """Products of groups of rows (or columns) with a matrix each; `offs` has the ends of the groups."""
     if bias is not None:
         raise RunError("Bias not supported yet")
     ends = [] if offs is None else offs.tolist()

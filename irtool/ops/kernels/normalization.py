@@ -64,13 +64,13 @@ def batch_normalized(xp, x, weight, bias, running_mean, running_var, training, m
 
 
 def _statistics(xp, x, mean, inverse):
-    """Saved statistics as torch gives them: empty outside training."""
+    """Saved statistics as torch returns them: empty outside training."""
     dtype = xp.float32 if x.dtype == xp.float16 else x.dtype
     return (xp.empty(0, dtype), xp.empty(0, dtype)) if mean is None else (mean, inverse)
 
 
 def _narrowed(xp, statistics, x, *parameters):
-    """Statistics in half precision where all that came in is; in single precision where weights, or running statistics, are."""
+    """The dtype of statistics: half precision if all operands have it; single precision if weights, or running statistics, have that."""
     if x.dtype != xp.float16 or any(each is not None and each.dtype != xp.float16 for each in parameters):
         return statistics
     return [each.astype(xp.float16, copy=False) for each in statistics]
@@ -119,7 +119,7 @@ def batch_norm_inference(xp, input, weight, bias, running_mean, running_var, mom
 @table.op("aten::_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, "
           "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)")
 def batch_norm_functional(xp, input, weight, bias, running_mean, running_var, training, momentum, eps):
-    """batch_norm that gives new running statistics instead of writing them."""
+    """batch_norm that returns new running statistics instead of writing them."""
     mean, variance = running_mean.copy(), running_var.copy()
     return (*_native_batch_norm(xp, input, weight, bias, mean, variance, training, momentum, eps), mean, variance)
 
@@ -135,7 +135,7 @@ table.define("aten::_batch_norm_with_update(Tensor input, Tensor? weight, Tensor
 @table.op("aten::_batch_norm_with_update_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, "
           "float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)")
 def batch_norm_with_update_functional(xp, input, weight, bias, running_mean, running_var, momentum, eps):
-    """batch_norm in training that gives new running statistics."""
+    """batch_norm in training that returns new running statistics."""
     mean, variance = running_mean.copy(), running_var.copy()
     return (*_with_update(xp, input, weight, bias, mean, variance, momentum, eps), mean, variance)
 
@@ -151,7 +151,7 @@ def batch_norm_no_update(xp, input, weight, bias, running_mean, running_var, mom
 @table.op(f"aten::_batch_norm_impl_index(Tensor input, Tensor? weight, Tensor? bias, {_STATS}, bool training, float momentum, float eps, "
           "bool cudnn_enabled) -> (Tensor, Tensor, Tensor, Tensor, int)")
 def batch_norm_impl_index(xp, input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
-    """batch_norm with what its gradient needs and the number of the implementation (0: native)."""
+    """batch_norm with the values that its gradient needs, and the number of the implementation (0: native)."""
     return (*_native_batch_norm(xp, input, weight, bias, running_mean, running_var, training, momentum, eps), xp.empty(0, xp.uint8), 0)
 
 

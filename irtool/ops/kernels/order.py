@@ -78,7 +78,7 @@ for _name in ("quantile", "nanquantile"):
 # ---- distinct values; nan is equal to nothing, so each stays
 
 def _runs(xp, differs):
-    """(first places, inverse, counts) of the runs that begin where `differs` (the first place always begins one)."""
+    """(first positions, inverse, counts) of the runs that begin where `differs` (the first position always begins one)."""
     begins = xp.concatenate([xp.ones(1, bool), differs])
     first = xp.flatnonzero(begins)
     counts = xp.diff(xp.concatenate([first, xp.asarray([len(begins)])]))
@@ -119,7 +119,7 @@ table.define("aten::_unique(Tensor self, bool sorted=True, bool return_inverse=F
 @table.op("aten::unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None)"
           " -> (Tensor, Tensor, Tensor)")
 def unique_consecutive(xp, self, return_inverse, return_counts, dim):
-    """One of each run of equal elements (of equal slices along `dim`), inverse and counts; what is not asked for is empty."""
+    """One of each run of equal elements (of equal slices along `dim`), inverse and counts; parts that are not wanted are empty."""
     if dim is not None and (dim, self.ndim) != (0, 1):
         return _unique_slices(xp, self, dim, False)
     if self.dtype.kind == "c":
@@ -169,7 +169,8 @@ table.define("aten::unique_dim_consecutive(Tensor self, int dim, bool return_inv
 # ---- search
 
 def _search(xp, edges, values, right):
-    """Places where `values` go into the sorted last dimension of `edges`, by torch's own bisection (it decides where nan goes)."""
+    """Positions at which `values` belong in the sorted last dimension of `edges`, by torch's own bisection (which determines the place
+    of nan)."""
     low = xp.zeros(values.shape, xp.int64)
     high = xp.full(values.shape, edges.shape[-1], xp.int64)
     for _ in range(max(edges.shape[-1], 1).bit_length()):
@@ -217,13 +218,13 @@ SEARCH = "*, bool out_int32=False, bool right=False, str? side=None, Tensor? sor
 
 @table.op(f"aten::searchsorted.Tensor(Tensor sorted_sequence, Tensor self, {SEARCH}")
 def searchsorted(xp, sorted_sequence, self, out_int32, right, side, sorter):
-    """Where each value goes into the sorted last dimension: before equal ones, after them with `right`."""
+    """The position of each value in the sorted last dimension: before equal ones, after them with `right`."""
     return _search_sorted(xp, sorted_sequence, self, out_int32, right, side, sorter)
 
 
 @table.op(f"aten::searchsorted.Scalar(Tensor sorted_sequence, Scalar self, {SEARCH}")
 def searchsorted_number(xp, sorted_sequence, self, out_int32, right, side, sorter):
-    """Where a number goes into a sorted 1-D sequence; 0-dim."""
+    """The position of a number in a sorted 1-D sequence; 0-dim."""
     dtype = result_type([sorted_sequence, self])
     return _search_sorted(xp, astype(sorted_sequence, dtype), as_array(self, dtype), out_int32, right, side, sorter)
 

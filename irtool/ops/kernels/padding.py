@@ -120,7 +120,7 @@ def pad_circular(xp, self, pad):
 
 
 def unpadded(xp, grad, shape, pad, mode):
-    """Gradient of `padded`: what the borders got goes to the places they repeat."""
+    """Gradient of `padded`: that of the borders is added at the positions that they repeat."""
     order = channels_last(grad)
     for place in range(len(pad) // 2):
         axis = grad.ndim - 1 - place

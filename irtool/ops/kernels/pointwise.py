@@ -1,4 +1,4 @@
-"""Pointwise operators of one tensor. Integers become float32 where the result is not whole; complex follows NumPy's branch cuts."""
+"""Pointwise operators of one tensor. Integers become float32 if the result is not integral; complex follows NumPy's branch cuts."""
 import math
 
 from irtool.ir.errors import RunError

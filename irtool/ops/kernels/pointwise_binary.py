@@ -398,7 +398,7 @@ def where(xp, condition, self, other):
 
 
 def _wide(xp, dtype):
-    """What a number beside a tensor of this dtype is computed in."""
+    """The dtype in which a number beside a tensor of this dtype is computed."""
     return xp.float32 if dtype == xp.float16 else dtype
 
 

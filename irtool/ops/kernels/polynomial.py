@@ -1,7 +1,7 @@
-"""Orthogonal polynomials by their recurrences. torch truncates the degree to a whole number and gives 0 for a negative one.
+"""Orthogonal polynomials by their recurrences. torch truncates the degree to an integer, and returns 0 for a negative one.
 
-Where torch has a closed form (Chebyshev at |x| = 1, and cosines for high degrees inside) so have we: far outside [-1, 1] and for
-high degrees the recurrence itself is what torch computes, overflow included.
+Closed forms are used where torch has them (Chebyshev at |x| = 1, and cosines for high degrees inside): far outside [-1, 1] and for high
+degrees torch computes the recurrence itself, including its overflow.
 """
 from irtool.ir.errors import UnsupportedError
 from irtool.ops.checks import only, refuse

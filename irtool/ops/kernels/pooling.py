@@ -15,7 +15,7 @@ table = OpTable("pooling")
 
 
 class Geometry:
-    """Sizes of one pooling: kernel, stride, padding and dilation per dimension, counts of positions, and what hangs over behind."""
+    """Sizes of one pooling: kernel, stride, padding and dilation per dimension, numbers of positions, and the excess at the end."""
 
     __slots__ = ("kernel", "stride", "padding", "dilation", "counts", "behind", "extents")
 
@@ -103,16 +103,16 @@ def _max_windows(xp, x, geometry, with_indices):
     firsts, insides = _first_places(xp, geometry)
     shape = x.shape[:-len(geometry.kernel)] + tuple(geometry.counts)
     best = xp.full(shape, _least(xp, x.dtype), x.dtype)
-    which = xp.zeros(shape, xp.uint8 if math.prod(geometry.kernel) < 256 else xp.int32)     # 0: none larger yet, else place + 1
+    which = xp.zeros(shape, xp.uint8 if math.prod(geometry.kernel) < 256 else xp.int32)     # 0: none larger yet, else position + 1
     distances = [0]
     for number, (place, part) in enumerate(geometry.parts(padded), 1):
         better = part > best
         if x.dtype.kind == "f":
             better |= part != part
-        if x.dtype == xp.float16:       # whose maximum of 0 and -0 is another
+        if x.dtype == xp.float16:       # its maximum of 0 and -0 is another one
             xp.copyto(best, part, where=better)
         else:
-            xp.maximum(part, best, out=best)        # without a branch at each element, as `where` has
+            xp.maximum(part, best, out=best)        # without the branch of `where` at each element
         xp.maximum(which, better * which.dtype.type(number), out=which)
         distances.append(_flat([k * d for k, d in zip(place, geometry.dilation, strict=True)], geometry.extents))
     indices = xp.array(distances, xp.int64)[which] + _flat(firsts, geometry.extents)
@@ -130,7 +130,7 @@ def _max_pool(rank, with_indices):
 
 
 def spread_to_indices(xp, grad, like, indices, rank):
-    """Gradient of a maximum over windows: every element goes to the place its index names."""
+    """Gradient of a maximum over windows: that of every element is added at the position of its index."""
     plane, count = math.prod(like.shape[-rank:]), math.prod(indices.shape[-rank:])
     lead = math.prod(like.shape[:-rank])
     result = xp.zeros((lead, plane), grad.dtype)
@@ -183,7 +183,7 @@ def sum_windows(xp, x, geometry):
 
 
 def divisors(xp, geometry, count_include_pad, divisor_override, dtype):
-    """What each window's sum is divided by: a number, or an array over the positions."""
+    """The divisor of each window's sum: a number, or an array over the positions."""
     if divisor_override is not None:
         if divisor_override == 0:
             raise RunError("divisor must be not zero")

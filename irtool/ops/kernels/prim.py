@@ -259,7 +259,7 @@ def _shown(value: Any) -> str:
 
 @table.op("prim::RaiseException(str msg, str? cls=None) -> ()")
 def raise_exception(xp, msg, cls):
-    """Raises RunError with the message, behind the class's name where there is one."""
+    """Raises RunError with the message, after the name of the class if there is one."""
     raise RunError(f"{cls.rpartition('.')[2]}: {msg}" if cls else msg, code="E0410")
 
 

@@ -35,7 +35,7 @@ def refuse_outside(low, high, zero_points, name):
 @table.op("aten::quantize_per_tensor(Tensor self, float scale, int zero_point, ScalarType dtype) -> Tensor",
           "aten::quantize_per_tensor.tensor_qparams(Tensor self, Tensor scale, Tensor zero_point, ScalarType dtype) -> Tensor")
 def quantize_per_tensor(xp, self, scale, zero_point, dtype):
-    """Integers that stand for the numbers, with one scale and zero point."""
+    """Integers that represent the numbers, with one scale and zero point."""
     name = name_of(dtype)
     refuse_outside(*limits(name), int(zero_point), "quantize_tensor_per_tensor_affine")
     return quantized(floats(self, "quantize_per_tensor"), float(scale), int(zero_point), name)
@@ -49,7 +49,7 @@ def quantize_tensors(xp, tensors, scales, zero_points, dtype):
 
 @table.op("aten::quantize_per_channel(Tensor self, Tensor scales, Tensor zero_points, int axis, ScalarType dtype) -> Tensor")
 def quantize_per_channel(xp, self, scales, zero_points, axis, dtype):
-    """Integers that stand for the numbers, with a scale and zero point for each slice along a dimension."""
+    """Integers that represent the numbers, with a scale and zero point for each slice along a dimension."""
     name = name_of(dtype)
     x = floats(self, "quantize_per_channel")
     if not 0 <= axis < x.ndim:
@@ -64,7 +64,7 @@ def quantize_per_channel(xp, self, scales, zero_points, axis, dtype):
 
 @table.op("aten::quantize_per_tensor_dynamic(Tensor self, ScalarType dtype, bool reduce_range) -> Tensor")
 def quantize_per_tensor_dynamic(xp, self, dtype, reduce_range):
-    """Integers that stand for the numbers, with a scale and zero point that suit the least and the largest."""
+    """Integers that represent the numbers, with a scale and zero point that fit the least and the largest."""
     name = name_of(dtype)
     if name == "qint32":
         raise RunError("dtype qint32 is not supported by quantize_per_tensor_dynamic", code="E0409")
@@ -74,7 +74,7 @@ def quantize_per_tensor_dynamic(xp, self, dtype, reduce_range):
 
 @table.op("aten::dequantize.self(Tensor self) -> Tensor", "aten::dequantize.tensor(Tensor qtensor) -> Tensor")
 def dequantize(xp, self):
-    """The numbers, as float32; a plain tensor as float32, itself where it is."""
+    """The numbers, as float32; a plain tensor as float32, itself if it is so."""
     return self.dequantize() if isinstance(self, Quantized) else self.astype(np.float32, copy=False)
 
 

@@ -20,9 +20,9 @@ LINEAR_TYPE = parse_type(LINEAR)
 CONV_TYPES = {2: parse_type(CONV2D), 3: parse_type(CONV3D)}
 
 
-# ---- what both share
+# ---- shared by linear layers and convolutions
 def factors(input_scale, weight):
-    """Per output channel, the number that one step of the sums of products stands for, as float32."""
+    """Per output channel, the number that a step of 1 in the sums of products represents, as float32."""
     return np.float32(input_scale) * np.asarray(weight.scale, np.float32)
 
 
@@ -36,12 +36,12 @@ def requantized(sums, factor, bias, scale, zero_point, name, has_relu):
 
 
 def relued(x, has_relu):
-    """The larger of each number and 0, where there is a relu."""
+    """The larger of each number and 0, if there is a relu."""
     return np.maximum(x, np.float32(0)) if has_relu else x
 
 
 def dynamic_input(x, reduce_range, name):
-    """Floats as quint8, by a scale and zero point that suit all of them; with 7 bits where `reduce_range`."""
+    """Floats as quint8, by a scale and zero point that fit all of them; with 7 bits if `reduce_range`."""
     x = floats(x, name)
     return quantized(x, *chosen(x, 0, 127 if reduce_range else 255), "quint8")
 
@@ -71,7 +71,7 @@ def sums_of(x, weight):
 
 
 def weight_of(packed, is_half=False):
-    """The weight that was packed. Raises RunError where it is of the other kind."""
+    """The weight that was packed. Raises RunError if it is of the other kind."""
     weight = packed.parts["weight"]
     if isinstance(weight, Quantized) is is_half:
         raise RunError(f"expected packed weights of {'float16' if is_half else 'qint8'}")
@@ -208,7 +208,7 @@ def _conv(rank, has_relu):
 
 def _conv_with_places(has_relu):
     def kernel(xp, x, packed, stride, padding, dilation, groups, scale, zero_point):
-        return conv_of(x, packed, scale, zero_point, has_relu)      # torch takes the places from what was packed, too
+        return conv_of(x, packed, scale, zero_point, has_relu)      # as in torch, these come from the packed parameters, too
     return kernel
 
 

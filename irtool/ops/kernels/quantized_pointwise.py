@@ -23,19 +23,19 @@ def pair(a, b):
 
 
 def relued(numbers, has_relu):
-    """The larger of each number and 0, where there is a relu."""
+    """The larger of each number and 0, if there is a relu."""
     return np.maximum(numbers, np.float32(0)) if has_relu else numbers
 
 
 def mapped(x, function, scale=None, zero_point=None):
-    """A quantized tensor of function(number), with another scale and zero point where they are given."""
+    """A quantized tensor of function(number), with another scale and zero point if they are given."""
     x = whole(x)
     scale, zero_point = (x.scale, x.zero_point) if scale is None else (scale, zero_point)
     return quantized(function(x.dequantize()), scale, zero_point, x.name)
 
 
 def cut(x, low, high):
-    """A quantized tensor without what is below `low` or above `high` (numbers, or None), its scale as it is."""
+    """A quantized tensor clipped to `low` and `high` (numbers, or None), with the same scale."""
     x = whole(x)
     low, high = [None if bound is None else int(quantized(np.float32(bound), x.scale, x.zero_point, x.name).ints) for bound in (low, high)]
     ints = x.ints if low is None else np.maximum(x.ints, x.ints.dtype.type(low))
@@ -77,7 +77,7 @@ def matmul(xp, qa, qb, scale, zero_point):
 
 # ---- a tensor and a number
 def added_number(x, number, has_relu):
-    """A tensor plus a number: another zero point, and another scale where there is no room for it."""
+    """A tensor plus a number: another zero point, and another scale if the integers' range is too small."""
     x = whole(x)
     low, high = limits(x.name)
     step = int(np.rint(float(number) / x.scale))

@@ -15,7 +15,7 @@ CELL_TYPE, EMBEDDING_TYPE = parse_type(CELL), parse_type(EMBEDDING)
 
 
 def pack_cell(w_ih, w_hh, reduce_range=None):
-    """The two linear layers of a cell; reduce_range: None where their weights are of float16."""
+    """The two linear layers of a cell; reduce_range: None if their weights are of float16."""
     return Packed(CELL_TYPE, w_ih=w_ih, w_hh=w_hh, reduce_range=reduce_range)
 
 
@@ -25,18 +25,18 @@ def linear(x, packed, reduce_range):
 
 
 def of_input(cell, x):
-    """What the linear layer of the input gives: of a whole sequence at once, which has one scale then."""
+    """The result of the linear layer of the input: for a whole sequence at once, which then has one scale."""
     return linear(x, cell.parts["w_ih"], cell.parts["reduce_range"])
 
 
 def of_state(cell, h):
-    """What the linear layer of the state gives."""
+    """The result of the linear layer of the state."""
     return linear(h, cell.parts["w_hh"], cell.parts["reduce_range"])
 
 
 # ---- one step
 def lstm_step(cell, row, h, c):
-    """One step of an LSTM, `row` being what `of_input` gave: the new state."""
+    """One step of an LSTM, with `row` from `of_input`: the new state."""
     i, f, g, o = np.split(row + of_state(cell, h), 4, axis=-1)
     c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
     return sigmoid(o) * np.tanh(c), c
@@ -89,9 +89,9 @@ table.define(f"quantized::make_quantized_cell_params_fp16({LINEAR} w_ih, {LINEAR
 
 # ---- sequences
 def layered(x, states, cells, step, num_layers, bidirectional):
-    """Runs cells over x (steps, batch, features), layer by layer; `step(cell, x, state)` gives a tuple, its first element the output.
+    """Runs cells over x (steps, batch, features), layer by layer; `step(cell, x, state)` returns a tuple, its first element the output.
 
-    states: per cell a tuple. Gives the outputs and the last states, per cell.
+    states: per cell a tuple. Returns the outputs and the last states, per cell.
     """
     directions = 2 if bidirectional else 1
     if len(cells) != num_layers * directions:

@@ -1,4 +1,4 @@
-"""Random numbers: torch's distributions from NumPy's generator, so that a seed repeats a run but gives other numbers than torch.
+"""Random numbers: torch's distributions from NumPy's generator, so that a seed makes a run repeatable, but with other numbers than torch's.
 
 Dropout outside training is exact: the input itself.
 """
@@ -119,7 +119,7 @@ table.define(f"aten::randperm.generator(SymInt n, {LONG_GENERATOR}) -> Tensor",
              doc="0 ... n - 1 in random order.")
 
 
-# ---- a tensor like self drawn anew: the in-place forms follow from these
+# ---- new random tensors like self, from which the in-place forms are derived
 
 def _anew(schema, kernel, doc):
     table.define(f"aten::{schema}, {DRAW}", kernel, doc=doc)
@@ -256,7 +256,7 @@ def _coins(xp, shape, p, draw):
 
 @table.op("aten::bernoulli(Tensor self, *, Generator? generator=None) -> Tensor")
 def bernoulli(xp, self, generator):
-    """1 with the probability each element states, else 0."""
+    """1 with the probability in each element, else 0."""
     only("bernoulli_tensor_cpu_p_", "f", self)
     return astype(_coins(xp, self.shape, self, generator), self.dtype)
 
@@ -337,7 +337,7 @@ def _check_share(p):
 
 
 def kept_by_dropout(xp, shape, p):
-    """Truth values, False with probability p. Whoever drops out draws them here, so that taken apart it drops the same."""
+    """Random bools, False with probability p. Every form of dropout draws them here, so that all forms drop the same elements."""
     return _coins(xp, shape, 1 - p, None)
 
 
@@ -377,7 +377,7 @@ for _name, _how, _by_feature in (("dropout", _dropped, False), ("feature_dropout
 
 @table.op("aten::native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)")
 def native_dropout(xp, input, p, train):
-    """Dropout and the bool mask of what is kept; outside training a copy and all True."""
+    """Dropout, and the bool mask of the elements that remain; outside training a copy, and all True."""
     if train is False or input.size == 0:
         return input.copy(), xp.ones(input.shape, bool)
     if p == 1:
@@ -405,13 +405,13 @@ table.laid_out("KK", "native_dropout")
 
 @table.op("aten::Generator(*, Device? device=None, int? seed=None) -> Generator")
 def new_generator(xp, device, seed):
-    """A random generator of its own; 67280421310721 is torch's seed where none is asked for."""
+    """A new random generator; 67280421310721 is torch's seed if none is given."""
     return fresh_generator(67280421310721 if seed is None else seed)
 
 
 @table.op("aten::manual_seed.generator(Generator(a!) self, int seed) -> Generator(a!)")
 def seed_generator(xp, self, seed):
-    """The generator, which draws what a fresh one with this seed draws."""
+    """The generator, which then draws the numbers of a new one with this seed."""
     self.bit_generator.state = fresh_generator(seed).bit_generator.state
     return self
 

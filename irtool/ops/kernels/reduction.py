@@ -1,6 +1,6 @@
-"""Reductions: sums, products, extremes, truth. `dim` None or [] means all dimensions; a 0-dim tensor takes dim 0 and -1.
+"""Reductions: sums, products, extremes, truth. `dim` None or [] means all dimensions; a 0-dim tensor accepts dim 0 and -1.
 
-float16 is summed in float32; float32 across many rows in float64, where NumPy would add one by one. Integers are summed in int64.
+float16 is summed in float32; float32 across many rows in float64, since NumPy would add one by one. Integers are summed in int64.
 """
 import math
 
@@ -16,7 +16,7 @@ DTYPE = "*, ScalarType? dtype=None"
 
 
 def add_up(xp, x, axes, keepdim=False):
-    """Sum over `axes` in the dtype of x, accumulated where it is exact enough."""
+    """Sum over `axes` in the dtype of x, accumulated in a dtype that is exact enough."""
     if x.dtype.kind in "fc" and x.size:
         wide = _accumulator(xp, x, axes)
         if wide is not None:
@@ -25,7 +25,7 @@ def add_up(xp, x, axes, keepdim=False):
 
 
 def _accumulator(xp, x, axes):
-    """Wider dtype for a sum; None where NumPy adds pairwise (the innermost axis of a row-major array) or there is little to add."""
+    """The wider dtype for a sum; None if NumPy adds pairwise (the innermost axis of a row-major array) or there are few elements."""
     if x.dtype == xp.float16:
         return xp.float32
     if x.dtype not in (xp.float32, xp.complex64):
@@ -36,7 +36,7 @@ def _accumulator(xp, x, axes):
 
 
 def as_summed(x, dtype, xp):
-    """x in the dtype it is summed in: the one asked for, else int64 for whole numbers and bool."""
+    """x in the dtype of its sum: the given one, else int64 for integers and bool."""
     if dtype is not None:
         return convert(x, dtype)
     return astype(x, xp.int64) if x.dtype.kind in "biu" else x
@@ -64,7 +64,7 @@ def count(shape, axes):
 
 
 def average(xp, x, axes, keepdim):
-    """Mean of a float or complex array; nan where there is nothing to average."""
+    """Mean of a float or complex array; nan if it is empty."""
     wide = x.astype(xp.float32) if x.dtype == xp.float16 else x
     total = xp.asarray(add_up(xp, wide, axes, keepdim))
     return astype(total / total.dtype.type(count(x.shape, axes)), x.dtype)
@@ -81,7 +81,7 @@ def _mean(xp, self, dim, keepdim, dtype):
 
 @table.op(f"aten::mean(Tensor self, {DTYPE}) -> Tensor")
 def mean_all(xp, self, dtype):
-    """Mean of all elements, 0-dim; nan when there are none. Whole numbers are refused."""
+    """Mean of all elements, 0-dim; nan if there are none. Integers are refused."""
     return _mean(xp, self, None, False, dtype)
 
 
@@ -105,7 +105,7 @@ def nansum(xp, self, dim, keepdim, dtype):
 
 @table.op(f"aten::nanmean({NAN_DIMS}, {DTYPE}) -> Tensor")
 def nanmean(xp, self, dim, keepdim, dtype):
-    """Mean over dimensions of what is not nan."""
+    """Mean over dimensions of the elements that are not nan."""
     if self.dtype.kind not in "fc":
         raise RunError(f"nanmean(): expected input to have floating point or complex dtype but got {title(self.dtype)}")
     total = xp.asarray(nansum.kernel(xp, self, dim, keepdim, dtype))

@@ -1,7 +1,7 @@
 """Images resized: nearest, linear, cubic, with antialiasing, in 1 to 3 dimensions; and the gradients.
 
-Every mode is a linear map per dimension: output place i is a weighted sum of a few input places. `taps` gives places and weights,
-computed in the input's own precision as torch does, because where a place falls decides the result.
+Every mode is a linear map per dimension: an output element is a weighted sum of a few input elements. `taps` computes their positions and
+weights, in the input's own precision as torch does, since the rounding of a position decides the result.
 """
 import math
 
@@ -98,9 +98,9 @@ def _antialiased(xp, extent, size, step, kind, mode):
 
 
 def taps(xp, mode, extent, size, align_corners, scale, kind, antialias=False, rank=2):
-    """(places, weights), both (size, taps): what each output place is made of. Weights are None for nearest.
+    """(positions, weights), both (size, taps): the input elements of each output element. Weights are None for nearest.
 
-    torch's two-dimensional nearest ignores the scale where the size stays or doubles; its other ranks do not.
+    torch's two-dimensional nearest ignores the scale if the size stays or doubles; its other ranks do not.
     """
     if mode in ("nearest", "exact"):
         return _nearest(xp, extent, size, scale, mode == "exact", xp.float32 if rank == 2 else kind, rank == 2)[:, None], None
@@ -167,7 +167,7 @@ def resized(xp, x, mode, sizes, align_corners, scales, antialias=False):
     for axis in reversed(range(rank)):
         extent = x.shape[2 + axis]
         if extent == sizes[axis] and (antialias or mode == "linear"):
-            continue        # torch leaves such a dimension alone, whatever the scale
+            continue        # torch does not resize such a dimension, whatever the scale
         maps.append((2 + axis, *taps(xp, mode, extent, sizes[axis], align_corners, scales[axis], kind, antialias, rank)))
     some = pieces((*x.shape[:2], *[max(pair) for pair in zip(x.shape[2:], sizes, strict=True)]), rank)
     if len(some) > 1 and any(weights is not None for *_, weights in maps):

@@ -20,7 +20,7 @@ ZERO_DIVISION = "ZeroDivisionError: integer division or modulo by zero"
 
 
 def wrap(value: int) -> int:
-    """An int as a 64-bit register holds it."""
+    """An int wrapped to 64 bits."""
     if -BIAS <= value < BIAS:
         return value
     return ((value + BIAS) & MASK) - BIAS
@@ -63,7 +63,7 @@ UNARY_COMPLEX = ("Scalar: Scalar -> Scalar", "complex: complex -> complex", "flo
 UNARY_REAL = ("Scalar: Scalar -> Scalar", "float: float -> float", "int: int -> float")
 
 
-# -- what two numbers give
+# -- operators of two numbers
 def _add(xp: Any, a: Any, b: Any) -> Any:
     return wrapped(a + b)
 
@@ -252,9 +252,9 @@ def round_to_zero_floordiv(xp, a, b):
     return wrap(quotient_size if (a < 0) == (b < 0) else -quotient_size)
 
 
-# -- what one number gives
+# -- operators of one number
 def c_double(function: Callable[[float], float], at_edge: Callable[[float], float]) -> Callable[[Any, Any], Any]:
-    """A `math` function on doubles; where Python raises, `at_edge` says what C gives."""
+    """A `math` function on doubles; where Python raises, `at_edge` has C's result."""
     def kernel(xp: Any, a: Any) -> float:
         try:
             return function(a)
@@ -396,7 +396,7 @@ table.define(forms("aten::isfinite", "a", *TESTS), lambda xp, a: cmath.isfinite(
 
 # -- conversions
 def c_int(a: float) -> int:
-    """A double cast to int64 as x86 does it: towards zero; what does not fit becomes the smallest int."""
+    """A double cast to int64 as x86 does it: towards zero; numbers out of range become the smallest int."""
     return int(a) if math.isfinite(a) and -9.223372036854776e18 <= a < 9.223372036854776e18 else -BIAS
 
 

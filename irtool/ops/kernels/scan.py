@@ -21,7 +21,7 @@ def _running(name, function, doc):
             raise RunError(f"Bad in-place call: input tensor dtype {c_name(self.dtype)} and output tensor dtype {c_name(dtype_of(dtype))} "
                            "should match")
         axis = wrap_dim(dim, self.ndim)
-        if self.ndim and self.size:     # of one bool too: there is nothing to add
+        if self.ndim and self.size:     # even for one bool, since there is nothing to add
             only(f"{name}_out_cpu", "iufc", self)
             refuse_overlap(self)
             self[...] = _run(xp, function, self, axis)
@@ -41,7 +41,7 @@ _running("cumprod", "cumprod", "Running product along a dimension; whole numbers
 
 
 def _running_extreme(name, function, beats):
-    """Values and the index each was last reached at. A nan wins from there on, the latest nan giving the index."""
+    """Running extremes, and the index at which each was last reached. From a nan on, all are nan, with the index of the latest nan."""
     def kernel(xp, self, dim):
         axis = wrap_dim(dim, self.ndim)
         if self.ndim == 0 or self.size == 0:

@@ -84,7 +84,7 @@ REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 
 
 def _neutral(xp, dtype, reduce):
-    """What a reduction starts from."""
+    """The initial value of a reduction."""
     if reduce in ("sum", "mean"):
         return dtype.type(0)
     if reduce == "prod":

@@ -1,6 +1,6 @@
-"""Shape questions and views of one tensor: real NumPy views wherever torch gives a view, so that writing through them works.
+"""Questions about shapes, and views of one tensor: NumPy views wherever torch returns a view, so that writes through them work.
 
-Sizes and strides count elements. What copies an array of another layout (`reshape`, `contiguous`, `flatten`) copies only when it must.
+Sizes and strides count elements. Operators that may copy (`reshape`, `contiguous`, `flatten`) copy only if they must.
 """
 import math
 
@@ -20,7 +20,7 @@ CHANNELS_LAST, CHANNELS_LAST_3D = 2, 3
 
 @table.op("aten::size(Tensor self) -> int[]", "aten::sym_size(Tensor self) -> SymInt[]")
 def size(xp, self):
-    """Sizes of all dimensions, a list. Of an undefined gradient, whose size nobody reads: `[0]`."""
+    """Sizes of all dimensions, a list. Of an undefined gradient, whose size is never read: `[0]`."""
     return [0] if self is None else list(self.shape)
 
 
@@ -59,7 +59,7 @@ def shape_as_tensor(xp, self):
 
 
 def strides_of(x):
-    """Strides in elements as torch would have them: a dimension that nothing tells about gets the stride of a contiguous array."""
+    """Strides in elements as torch would have them: a dimension whose stride does not matter gets that of a contiguous array."""
     if is_contiguous(x):
         return contiguous_strides(x.shape)
     return element_strides(x)
@@ -83,7 +83,7 @@ def _storage(x):
     """The array that owns the memory `x` looks into."""
     root, base = x, x.base
     while base is not None:
-        if hasattr(base, "flags"):      # an array of ours: one made by another library may lie under it
+        if hasattr(base, "flags"):      # an array of NumPy: below it may be one of another library
             root = base
         base = getattr(base, "base", None)
     return root
@@ -132,7 +132,7 @@ def contiguous_layout_in(xp, self, memory_format):
 
 @table.op("aten::is_non_overlapping_and_dense(Tensor self) -> bool")
 def non_overlapping_and_dense(xp, self):
-    """Does every place of a gapless piece of memory hold one element?"""
+    """Has every place in a gapless memory exactly one element?"""
     step = 1
     for distance, extent in sorted((s, n) for s, n in zip(strides_of(self), self.shape, strict=True) if n != 1):
         if distance != step:
@@ -173,7 +173,7 @@ def infer_shape(shape, count):
 
 
 def view_as_shape(xp, x, shape):
-    """`x` in another shape, never a copy. Raises RunError where only a copy could have that shape."""
+    """`x` in another shape, never a copy. Raises RunError if only a copy can have that shape."""
     shape = infer_shape(shape, x.size)
     result = x.reshape(shape)
     if x.size and not x.flags.c_contiguous and not xp.may_share_memory(result, x):
@@ -216,13 +216,13 @@ table.define("aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", _resh
 
 @table.op("aten::reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)")
 def reshape_as(xp, self, other):
-    """`other`'s shape, a view where the layout allows."""
+    """`other`'s shape, a view if the strides allow it."""
     return _reshape(xp, self, other.shape)
 
 
 @table.op("aten::_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)")
 def reshape_alias(xp, self, size, stride):
-    """The same memory in a shape whose strides the caller worked out."""
+    """The same memory in a shape with the given strides."""
     return view_as_shape(xp, self, size)
 
 
@@ -234,7 +234,7 @@ def reshape_from_tensor(xp, self, shape):
 
 @table.op("aten::ravel(Tensor(a) self) -> Tensor(a)")
 def ravel(xp, self):
-    """One dimension, a view where the layout allows."""
+    """One dimension, a view if the strides allow it."""
     return self.reshape(-1)
 
 
@@ -268,7 +268,7 @@ def unflatten(xp, self, dim, sizes):
 
 @table.op("aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=0) -> Tensor(a)")
 def contiguous(xp, self, memory_format):
-    """The tensor itself when it lies in memory in this order, else a copy that does."""
+    """The tensor itself if it has this order in memory, else a copy that has."""
     order = _ordered_for(self, memory_format)
     return row_major(xp, self) if order is None else in_memory_order(xp, self, order)
 
@@ -396,7 +396,7 @@ def unsqueeze(xp, self, dim):
 
 @table.op("aten::expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)")
 def expand(xp, self, size, implicit):
-    """Dimensions of size 1 repeated without copying; -1 keeps a size; new dimensions stand in front."""
+    """Dimensions of size 1 repeated without copying; -1 keeps a size; new dimensions are in front."""
     if len(size) < self.ndim:
         raise RunError(f"expand(torch.{title(self.dtype)}Tensor{{{list(self.shape)}}}, size={list(size)}): the number of sizes provided "
                        f"({len(size)}) must be greater or equal to the number of dimensions in the tensor ({self.ndim})")
@@ -419,14 +419,14 @@ def broadcast_to(xp, self, size):
 
 @table.op("aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)")
 def select(xp, self, dim, index):
-    """One place of a dimension, which goes away; a view."""
+    """One position of a dimension, which is removed; a view."""
     if not self.ndim:
         raise RunError("select() cannot be applied to a 0-dim tensor.")
     dim = wrap_dim(dim, self.ndim)
     extent = self.shape[dim]
     if not -extent <= index < extent:
         raise RunError(f"select(): index {index} out of range for tensor of size {list(self.shape)} at dimension {dim}", code="E0408")
-    place = int(index) % extent         # with the ellipsis NumPy gives a 0-dim view where the index alone would give a number
+    place = int(index) % extent         # with the ellipsis, NumPy returns a 0-dim view where the index alone would return a number
     return self[(slice(None),) * dim + (place, ...)]
 
 
@@ -490,7 +490,7 @@ def diagonal(xp, self, offset, dim1, dim2):
 
 @table.op("aten::linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)")
 def linalg_diagonal(xp, A, offset, dim1, dim2):
-    """As diagonal, of the last two dimensions unless told."""
+    """As diagonal, by default of the last two dimensions."""
     return diagonal_view(xp, A, offset, dim1, dim2)
 
 

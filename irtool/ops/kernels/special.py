@@ -1,4 +1,4 @@
-"""Special functions, by SciPy (CuPy's copy of it on a GPU), with torch's values at the corners where SciPy has others."""
+"""Special functions, by SciPy (CuPy's copy of it on a GPU), with torch's values at edges where SciPy has others."""
 import math
 from importlib import import_module
 
@@ -27,7 +27,7 @@ NOT_FLOAT16 = frozenset("""erfcx_cpu bessel_j0_cpu bessel_j1_cpu bessel_y0_cpu b
 
 
 def _floats(kernel_name, x):
-    """Refuses what torch's kernel of that name does not serve."""
+    """Raises torch's error for dtypes that its kernel of that name does not support."""
     only(kernel_name, "f", x)
     if kernel_name in NOT_FLOAT16 and x.dtype == "float16":
         refuse(kernel_name, x)

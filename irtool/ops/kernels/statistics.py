@@ -12,7 +12,7 @@ table = OpTable("statistics")
 
 
 def variance(xp, x, axes, correction, keepdim):
-    """(variance, mean) over `axes`, both computed in at least float32; n - correction is what the squares are divided by."""
+    """(variance, mean) over `axes`, both computed in at least float32; the squares are divided by n - correction."""
     wide = x.astype(xp.float32) if x.dtype == xp.float16 else x
     mean = average(xp, wide, axes, True)
     away = wide - mean
@@ -59,7 +59,7 @@ _spread("var_mean", False, True)
 # ---- norms
 
 def vector_norm(xp, x, order, dims, keepdim, dtype=None):
-    """(sum |x| ** order) ** (1 / order) over `dims`, real. order 0 counts what is not 0; inf and -inf are extremes of |x|."""
+    """(sum |x| ** order) ** (1 / order) over `dims`, real. order 0 counts the elements that are not 0; inf and -inf are extremes of |x|."""
     if x.dtype.kind not in "fc":
         raise RunError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {title(x.dtype)}")
     if dtype is not None:

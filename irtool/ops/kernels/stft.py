@@ -83,7 +83,7 @@ def stft_center(xp, self, n_fft, hop_length, win_length, window, center, pad_mod
 @table.op("aten::istft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, "
           "bool normalized=False, bool? onesided=None, int? length=None, bool return_complex=False) -> Tensor")
 def istft(xp, self, n_fft, hop_length, win_length, window, center, normalized, onesided, length, return_complex):
-    """The signal whose short-time spectra these are: overlapping inverse transforms added and divided by the added squared windows."""
+    """The signal with these short-time spectra: overlapping inverse transforms are added and divided by the added squared windows."""
     if self.dtype.kind != "c":
         raise RunError("istft requires a complex-valued input tensor matching the output from stft with return_complex=True.")
     hop, win = n_fft // 4 if hop_length is None else hop_length, n_fft if win_length is None else win_length

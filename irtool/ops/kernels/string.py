@@ -60,7 +60,7 @@ def value_text(value: Any) -> str:
 
 
 def text_hash(data: bytes) -> int:
-    """What libstdc++'s `std::hash` gives for these bytes (MurmurHash64A), as torch shows it: signed."""
+    """The result of libstdc++'s `std::hash` for these bytes (MurmurHash64A), signed, as torch shows it."""
     factor, mask, whole = 0xC6A4A7935BD1E995, (1 << 64) - 1, len(data) & ~7
     state = 0xC70F6907 ^ (len(data) * factor & mask)
     for at in range(0, whole, 8):
@@ -74,7 +74,7 @@ def text_hash(data: bytes) -> int:
 
 @table.op("aten::hash.generic(t value) -> int")
 def hash_of(xp, value):
-    """The number that torch gives for a number, a string or None. Raises UnsupportedError for other values."""
+    """torch's hash of a number, a string or None. Raises UnsupportedError for other values."""
     if value is None or isinstance(value, int):
         return int(value or 0)
     if isinstance(value, str):
@@ -248,7 +248,7 @@ table.define("aten::rindex" + SEARCH, lambda xp, self, substr, start, end: _inde
 
 @table.op("aten::count(str self, str substr, int start=0, int end=-1) -> int")
 def count(xp, self, substr, start, end):
-    """How often `substr` stands in it, without overlaps."""
+    """How often `substr` occurs in it, without overlaps."""
     data = raw(self)
     low, high = _bounds(data, min(start, len(data)), end)
     return data.count(raw(substr), low, high)
@@ -273,7 +273,7 @@ def endswith(xp, self, substr, start, end):
 # -- taking apart and putting together
 @table.op("aten::split.str(str self, str? separator=None, int max=-1) -> str[]")
 def split(xp, self, separator, max):
-    """Pieces between separators; without one, words (all of them, whatever `max` says)."""
+    """Parts between separators; without a separator, words (all of them, whatever `max` is)."""
     if separator is None:
         return [text_of(piece) for piece in raw(self).split()]
     if not separator:
@@ -291,7 +291,7 @@ def rsplit(xp, self, separator, max):
 
 @table.op("aten::splitlines(str self, bool keepends=False) -> str[]")
 def splitlines(xp, self, keepends):
-    """Lines; each of torch's line ends counts alone, and `keepends` gives them as lines of their own."""
+    """Lines; each of torch's line ends counts as one, and with `keepends` each is a line of its own."""
     lines, start, data = [], 0, raw(self)
     for place, byte in enumerate(data):
         if byte in LINE_ENDS:

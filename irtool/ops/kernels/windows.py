@@ -5,7 +5,7 @@ from irtool.ir.errors import RunError
 
 
 def per_dim(values, rank, name="stride", default=None):
-    """A number per spatial dimension: one value stands for all, none for `default`."""
+    """A number per spatial dimension: one value is used for all; without values, `default`."""
     values = [values] if isinstance(values, int) else list(values)
     if not values:
         return list(default)
@@ -18,7 +18,7 @@ def per_dim(values, rank, name="stride", default=None):
 
 
 def padded_zeros(xp, x, before, after, value=0):
-    """`x` with borders of `value` around its last dimensions; itself when there are none."""
+    """`x` with borders of `value` around its last dimensions; itself if there are none."""
     if not any(before) and not any(after):
         return x
     rank = len(before)
@@ -69,7 +69,7 @@ def positions(kernel):
 
 
 def place_slices(place, stride, dilation, counts):
-    """Where the elements at one place of every window lie: a slice per dimension."""
+    """The elements at one position of every window: a slice per dimension."""
     return tuple(slice(k * d, k * d + (n - 1) * s + 1, s) for k, s, d, n in zip(place, stride, dilation, counts, strict=True))
 
 
@@ -86,7 +86,7 @@ def spread(xp, columns, kernel, stride, dilation, extents):
 
 
 PIECE = 1 << 17
-"""Elements of images that are worked on at once, where the work takes memory of its own."""
+"""The number of elements of images that are processed at once, if that needs extra memory."""
 
 
 def pieces(shape, rank):

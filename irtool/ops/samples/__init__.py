@@ -1,4 +1,4 @@
-"""Sample calls, a module per family of operators: what is tried on an operator is tried on these (see `irtool.ops.samples.draw`).
+"""Sample calls, a module per family of operators: every check of operators runs on these (see `irtool.ops.samples.draw`).
 
 Importing the package loads them all; `Op.samples` does that on first use.
 """
@@ -10,7 +10,8 @@ from pathlib import Path
 from irtool.ops.kernels.diagonal import COPIES
 
 MODULES: tuple[str, ...] = tuple(sorted(path.stem for path in Path(__file__).parent.glob("[a-z]*.py")))
-"""The modules of this package: samples of the operators in the family module of that name, and `draw`, what they are written in."""
+"""The modules of this package: samples of the operators in the family module of that name, and `draw`, the functions with which they are
+written."""
 
 for _name in MODULES:
     import_module(f"irtool.ops.samples.{_name}")

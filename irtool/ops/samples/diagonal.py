@@ -1,4 +1,4 @@
-"""Samples of diagonals, and of what undoes views."""
+"""Samples of diagonals, and of operators that reverse views."""
 from irtool.ops.kernels.diagonal import table
 from irtool.ops.samples.draw import call, complexes, real
 

@@ -55,7 +55,7 @@ class Draw:
         return np.tril(array) if self.form == "triangle" else array
 
     def direction(self, value: Array, step: Array) -> Array:
-        """Where `value` may move: the part of a random direction that keeps its form."""
+        """The directions in which `value` may move: the part of a random direction that keeps its form."""
         if self.form == "logs":
             step = step - (np.exp(value) * step).sum(-1, keepdims=True)
         if self.is_hermitian:
@@ -146,17 +146,17 @@ class Call:
         self.args = args
         self.named = named
         self.results: tuple[int, ...] | None = None
-        """The results whose slope is defined, where not all are."""
+        """The results whose slope is defined, if not all are."""
         self.why_rough = ""
-        """Why differences of the results say nothing about slopes, where they do not."""
+        """Why differences of the results do not approximate slopes; empty if they do."""
 
     def taking(self, *results: int) -> Call:
-        """The call, of whose results only these have a slope: eigenvectors are known up to a factor."""
+        """The call, with a slope for these results only: eigenvectors are defined up to a factor."""
         self.results = results
         return self
 
     def rough(self, reason: str) -> Call:
-        """The call, marked as one whose slopes finite differences do not tell."""
+        """The call, marked as one whose slopes finite differences do not approximate."""
         self.why_rough = reason
         return self
 

@@ -32,7 +32,7 @@ MOVING = "saved statistics count as functions of the input: at order 2 of the fo
 
 
 def statistics(numbers: np.ndarray, axes: tuple[int, ...], sizes: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """What is saved for them: mean, and one by the deviation."""
+    """The saved values: the mean, and 1 over the standard deviation."""
     return numbers.mean(axes).reshape(sizes), (numbers.var(axes) + EPS).reshape(sizes) ** -0.5
 
 

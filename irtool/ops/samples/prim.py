@@ -1,4 +1,4 @@
-"""Samples of what hands its operand on."""
+"""Samples of operators that return their operand."""
 from irtool.ops.kernels.prim import table
 from irtool.ops.samples.draw import call, real
 
