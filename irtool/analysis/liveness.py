@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _KEEP, _LOOK = object(), object()
 ROUNDS = 4
-"""Writes into what only dead containers held are dead when these are gone; so often, at most, the graph is looked at again."""
+"""The largest number of walks over the graph: writes into containers that only dead nodes read are dead in the next walk."""
 
 
 def remove_dead_nodes(graph: Graph, allow_side_effects: bool = False) -> bool:

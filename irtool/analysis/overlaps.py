@@ -1,6 +1,7 @@
 """Writes whose operands overlap: `x[1:].add_(x[:-1])`, which torch refuses.
 
-If the graph does not prove that the operands are apart, passes leave the write alone, and the operator compares the operands in the run.
+If the graph does not prove that the operands share no memory, passes leave the write alone, and the operator compares the operands in the
+run.
 """
 from __future__ import annotations
 

@@ -12,17 +12,18 @@ if TYPE_CHECKING:
 
 Facts = dict["Value", int]
 Outcomes = tuple[Facts, Facts]
-"""What is known where a condition holds, and where it does not."""
+"""The facts that a condition implies if it is true, and if it is false."""
 NOTHING: Outcomes = ({}, {})
 
 
 class Refinements:
-    """A walk over a graph that calls `visit(node)` for each node, and for the return node of each block, with `known` as it is there."""
+    """A walk over a graph that calls `visit(node)` for each node, and for the return node of each block, with the facts at that place in
+    `known`."""
 
     def __init__(self, graph: Graph, subject: Callable[[Value], Value | None], visit: Callable[[Node], None]) -> None:
         self.graph = graph
         self.subject = subject
-        """What a comparison of this integer tells about: the integer itself, a list of that length, or nothing (None)."""
+        """The subject of a comparison of this integer: the integer itself, a list of that length, or nothing (None)."""
         self.visit = visit
         self.known: Facts = {}
         self.outcomes: dict[Value, Outcomes] = {}
@@ -63,7 +64,7 @@ class Refinements:
         return raises
 
     def _compare(self, node: Node) -> None:
-        """Note what a comparison with a constant, or the negation of one, tells."""
+        """Record the facts that a comparison with a constant, or its negation, implies."""
         if node.kind == "aten::__not__":
             holds, fails = self.outcomes.get(node.inputs[0], NOTHING)
             self.outcomes[node.output] = fails, holds
@@ -76,7 +77,7 @@ class Refinements:
                     self.outcomes[node.output] = ({subject: number}, {}) if node.kind == "aten::eq" else ({}, {subject: number})
 
     def _join(self, node: Node, holds: Facts, fails: Facts) -> None:
-        """`a and b` and `a or b` are branches that give one of two conditions: one of them a constant."""
+        """Record the facts of `a and b` and `a or b`: branches whose results are one of two conditions, one of them constant."""
         for value, *alternatives in zip(node.outputs, *[block.outputs for block in node.blocks], strict=True):
             for taken, chosen, other in ((holds, *alternatives), (fails, *reversed(alternatives))):
                 sides = self.outcomes.get(chosen, NOTHING)

@@ -23,7 +23,7 @@ from irtool.partial.items import NONE, Item, Items, Known, elements, item_of
 
 
 def reverse_operator(grads: Gradients, node: Node) -> Sequence[Node]:
-    """Differentiate an operator: hand the gradients of its results to its operands.
+    """Differentiate an operator: pass the gradients of its results on to its operands.
 
     Returns the nodes by which f replaces the operator, if its formula is composed of other operators: those are differentiated next.
     """

@@ -31,7 +31,7 @@ def without_writes(graph: Graph, wanted: Iterable[Node] | None = None) -> None:
 
 
 def replace_writes(graph: Graph, nodes: Sequence[Node]) -> None:
-    """As `without_writes` for the rewritable nodes `nodes`, where containers stay in their places."""
+    """As `without_writes` for the rewritable nodes `nodes`; constructions of containers are not moved."""
     without_writes_in_order(graph, nodes)
     aliases, is_exact = Aliases(graph), True
     for node in nodes:
@@ -57,8 +57,8 @@ def containers_late(block: Block) -> None:
 
 
 def without_writes_in_order(graph: Graph, nodes: Sequence[Node]) -> None:
-    """The same for tensors whose only aliases are the results of writes into them, all in the block that computes the tensor. All writes
-    into one tensor are replaced in one walk, so that the time is linear in their number."""
+    """As `without_writes`, for tensors whose only aliases are the results of writes into them, all in the block that computes the
+    tensor. All writes into one tensor are replaced in one walk, so that the time is linear in their number."""
     aliases, allowed = Aliases(graph), set(nodes)
     done: set[Value] = set()
     for node in nodes:

@@ -241,7 +241,7 @@ def unpack(grads: Gradients, gradients: Value, values: Sequence[Value]) -> list[
 
 
 READ: Handlers[Callable[[Gradients, Lists, Node, Item], None]] = Handlers()
-"""Kind of a node that takes lists -> a function that hands the gradient of the result to the operands."""
+"""Kind of a node that takes lists -> a function that passes the gradient of the result on to the operands."""
 
 
 def reverse_list(grads: Gradients, node: Node) -> Sequence[Node]:

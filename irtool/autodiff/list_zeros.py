@@ -47,7 +47,7 @@ def filled_pieces(grads: Gradients, gradients: Sequence[Item], values: Sequence[
 
 
 def pieces_of(grads: Gradients, value: Value, count: int) -> Sequence[Value]:
-    """The elements of a list of f; adds a `ListUnpack` to f if there is none."""
+    """The elements of a list of f, as results of a `ListUnpack`, which is added to f if there is none."""
     for user, _ in value.uses:
         if user.kind == "prim::ListUnpack" and len(user.outputs) == count and user.owner is value.node.owner:
             return user.outputs

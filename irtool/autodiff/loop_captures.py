@@ -28,7 +28,7 @@ class Round:
 
     @property
     def top(self) -> Node:
-        """The node after which the next read of a saved value goes."""
+        """The node after which the next read of a saved value is inserted."""
         return self.last if self.last.owner is not None else self.index.node
 
     def fetch(self, kind: str, whole: Value, type: Type) -> Value:

@@ -20,7 +20,7 @@ from irtool.ir.types import NamedTupleType, TupleType
 
 
 def reverse_loop(sweep: Sweep, node: Node) -> None:
-    """Differentiate a loop: hand the gradients of its results to its initial values, and to the outer values that its body reads."""
+    """Differentiate a loop: pass the gradients of its results on to its initial values, and to the outer values that its body reads."""
     grads = sweep.grads
     captures, build = grads.captures, grads.build
     refuse_old_text(grads, node)

@@ -45,7 +45,7 @@ def ask_in_rounds(captures: Captures) -> None:
 
 
 def ask_in_branches(captures: Captures, kind: str, size: Value, whole: Value) -> None:
-    """Compute the size of a value exported from a branch in those branches of df that read the size: there the value is defined."""
+    """For a value exported from a branch: compute its size in those branches of df that read the size, where the value is defined."""
     answers: dict[Block, Value] = {}
     for user, slot in size.uses:
         block = user.owner_block

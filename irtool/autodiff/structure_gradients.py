@@ -14,7 +14,7 @@ from irtool.partial.items import NONE, Item, Items, elements
 
 
 def reverse_construct(grads: Gradients, node: Node) -> None:
-    """Differentiate the construction of a list or tuple: hand the elements of its gradient to the elements."""
+    """Differentiate the construction of a list or tuple: pass the elements of its gradient on to the elements."""
     whole = grads.current[node.output]
     parts: Sequence[Item] | None = elements(whole)
     if parts is None:

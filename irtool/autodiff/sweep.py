@@ -45,7 +45,7 @@ class Sweep:
                 self.visit(node)
 
     def visit(self, node: Node) -> None:
-        """Hand the gradients of a node's results, and of the lists that it changes, to its operands. Raises errors at the node's line.
+        """Pass the gradients of a node's results, and of the lists that it changes, on to its operands. Raises errors at the node's line.
 
         New nodes of df have the node's line, scope and source comment; those for a node that replaces another, the other's.
         """
@@ -74,8 +74,8 @@ class Sweep:
 
 
 def origin(node: Node) -> str:
-    """The scope of a node, and a comment with its name and the place of its source: `, scope: A # from %3, model.py:1:2`. No line of the
-    text: it is another after each pass."""
+    """The scope of a node, and a comment with its name and the place of its source: `, scope: A # from %3, model.py:1:2`. Without its
+    line in the text, which every pass changes."""
     scope, _, source = node.tail.partition(" # ")
     name = f"%{node.outputs[0].name}" if node.outputs else node.kind
     return f"{scope} # from {name}{', ' if source else ''}{source}"

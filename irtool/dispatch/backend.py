@@ -81,7 +81,7 @@ class Backend(Layer):
         return state
 
     def custom_vjp(self, forward: Callable[..., Any], backward: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, Any]:
-        """Run `forward`; nobody differentiates here."""
+        """Run `forward`; no layer differentiates here."""
         with pushed(self):
             output, saved = forward(*args)
         return output, saved

@@ -120,12 +120,12 @@ class Batched(Layer):
                                 f"being vmapped over in a vmap. Please try to use out-of-place operators instead of {kind}.")
 
     def write_into(self, target: Any, result: Any, name: str) -> Any:
-        """Give a tensor that was written into its new value. Raises DispatchError for one from outside that is not batched."""
+        """Store the new value of a tensor that was written into. Raises DispatchError for a tensor from outside that is not batched."""
         self.check_target(target, name)
         return write(self, name, target, result)
 
     def laid_out(self, tensor: Any, other: Any) -> Any:
-        """A tensor as the layer below sees it, with the hidden dimension where `other` has it."""
+        """A tensor of the layer below, with the hidden dimension at the position that it has in `other`."""
         whole = self.whole(tensor)
         return whole if other.data == 0 else self.below.call("aten::movedim", (whole, 0, other.data), {})
 

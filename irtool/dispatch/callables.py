@@ -51,7 +51,7 @@ def graph_of(where: str, function: Any) -> Graph | None:
 
 
 def loses_gradient(tensor: Tensor) -> str:
-    """The name, for messages, of the tensor's layer under which gradients that nodes have of their own would be lost; else empty."""
+    """For messages: the name of the layer under which the tensor would lose the gradients that nodes define themselves; else empty."""
     from irtool.dispatch.autograd import Autograd
     from irtool.dispatch.tracer import Tracer
 

@@ -135,7 +135,7 @@ def another(tensor: Tensor) -> Tensor:
 
 
 def become(target: Tensor, other: Tensor) -> None:
-    """Give a handle the value, and boxes, of another handle."""
+    """Set the value and the boxes of a handle to those of another."""
     target.__class__ = other.__class__
     if isinstance(other, Boxed):
         boxed: Any = target
@@ -243,7 +243,7 @@ def take_in(layer: Layer, tensor: Tensor) -> None:
 
 # -- arguments
 class Lent:
-    """Arguments for which a transformed function gets new handles; `hand_back` copies what it wrote into the caller's tensors."""
+    """New handles for the arguments of a transformed function; `hand_back` copies the values that it wrote into the caller's tensors."""
 
     def __init__(self) -> None:
         self.pairs: list[tuple[Tensor, Tensor, int | None]] = []
@@ -325,7 +325,7 @@ def reshapes(layer: Layer, name: str, args: list[Any]) -> bool:
 
 
 def write(layer: Layer, name: str, target: Tensor, result: Any) -> Any:
-    """Give `target`, which was made inside the function, the value `result`; its aliases get new values too.
+    """Set the value of `target`, which was made inside the function, to `result`, and update its aliases.
 
     Raises RunError for a result of another shape or kind of dtype, UnsupportedError for a view whose elements cannot be put back.
     """

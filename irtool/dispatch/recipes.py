@@ -291,7 +291,7 @@ def added(a: Any, b: Any, apply: Apply) -> Any:
 
 
 WITHOUT_LAYERS = ("prim", "irtool")
-"""Name spaces of what the interpreter does by itself; the other operators go through the layers."""
+"""Namespaces of kinds that the interpreter runs itself; the other operators go through the layers."""
 PYTHON = frozenset(("list", "dict", "scalar", "string"))
 """Families of operators on Python values, which forward tensors in containers."""
 

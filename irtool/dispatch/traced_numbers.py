@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from irtool.dispatch.follower import Follower
 
 Source = Earlier | Value
-"""What computes a number in later runs: a step from the arguments' numbers, or a value of the graph."""
+"""The source of a number in later runs: a step from the arguments' numbers, or a value of the graph."""
 
 
 class Number:
@@ -154,7 +154,7 @@ for _each in COMPARISONS:
     setattr(Number, _each.method, _binary(_each.function, question=f"{{}} {_each.sign} {{}}"))
 
 
-# -- what a graph does with numbers
+# -- operations of graphs on numbers
 KINDS: dict[Any, tuple[str, Type | None]] = {
     **{each.function: (each.kind, FLOAT if each.sign == "/" else None) for each in ARITHMETIC if each.sign != "**"},
     **{each.function: (each.kind, BOOL) for each in COMPARISONS}, operator.neg: ("aten::neg", None), math.sqrt: ("aten::sqrt", FLOAT)}

@@ -216,7 +216,8 @@ def vjp(func: Function, *primals: Any, has_aux: bool = False, unused: str = "zer
 
 
 def pulled_back(func: Function, primals: Sequence[Any], has_aux: bool = False, unused: str = "zeros") -> tuple[Any, Function, Any]:
-    """The same for a function whose results may also be integers, which have no gradient; the third result is None without has_aux."""
+    """As `grad_and_value`, for a function whose results may also be integers, which have no gradient; the third result is None without
+    has_aux."""
     places = [place for place, primal in enumerate(primals) if may_vary(func, place, primal)]
     recorded = Recorded(func, primals, places, where="vjp")
     result, aux = with_aux(recorded.result, has_aux, "vjp")
