@@ -278,6 +278,15 @@ def test_diff_and_compare_on_the_command_line(tmp_path: Path) -> None:
     assert irtool_("compare", a, c)[0] == 0
     code, out, _ = irtool_("compare", a, b)
     assert code == 1 and "aten::sigmoid(%1)" in out and "aten::mul(%x, %y)" in out
+    one = tmp_path / "one.ir"
+    one.write_text("graph(%x : Tensor):\n  return (%x)\n")
+    code, _, err = irtool_("compare", str(one), b)
+    assert code == 1 and f"error: {one} takes 1 input (%x : Tensor), {b} 2 (" in err
+
+
+def test_a_wrong_transformation_is_reported_before_missing_inputs() -> None:
+    code, _, err = irtool_("transform", "-", "grd(0)", text="graph(%x : Tensor):\n  return (%x)\n")
+    assert code == 2 and "there is no transformation 'grd' (did you mean 'grad'?)" in err
 
 
 def test_reduce_by_a_command(tmp_path: Path) -> None:

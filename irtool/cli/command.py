@@ -2,7 +2,7 @@
 
     @command("fmt", epilog="...")
     @argument("files", nargs=-1, metavar="FILE", help="IR text")
-    @option("-o", "--output", metavar="FILE", default="-", help="where the result goes")
+    @option("-o", "--output", metavar="FILE", default="-", help="the file for the result")
     @option("--check", is_flag=True, help="change nothing")
     @option("--time-passes", metavar="FORM", type=Choice("text", "json"), bare="text", help="...")   # --time-passes or --time-passes=json
     def fmt(arguments: Arguments, console: Console) -> int: ...                                      # returns the exit code
@@ -68,7 +68,7 @@ class Option(click.Option):
         return self.shown, (self.help or "") + choices
 
     def to_info_dict(self) -> dict[str, Any]:
-        """What completion scripts and man pages are made from."""
+        """The facts from which completion scripts and man pages are generated."""
         return {**super().to_info_dict(), "group": self.group, "bare": self.bare, "metavar": self.metavar, "shown": self.shown}
 
     def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
@@ -95,7 +95,7 @@ class Argument(click.Argument):
         return [self.shown]
 
     def to_info_dict(self) -> dict[str, Any]:
-        """What completion scripts and man pages are made from."""
+        """The facts from which completion scripts and man pages are generated."""
         return {**super().to_info_dict(), "help": self.help, "metavar": self.metavar, "shown": self.shown}
 
 
@@ -215,7 +215,7 @@ class Command(Program):
                 yield name
             elif option.bare is not None:
                 yield f"{name}={option.bare}"
-            else:                           # the next word is the value, whatever it looks like
+            else:                           # the next word is the value, even if it looks like an option
                 following = next(queue, None)
                 yield name if following is None else f"{name}={following}"
 

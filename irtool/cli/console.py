@@ -54,7 +54,7 @@ class Console:
         self.color = False
         """Are messages in colours?"""
         self.paints = False
-        """Is the result in colours? Never if it goes to a file or a pipe."""
+        """Is the result coloured? Never if it goes to a file or a pipe."""
         self.json = False
         self.max_errors = 20
         self.types = "full"
@@ -114,7 +114,7 @@ class Console:
         return read_archive(self.stdin_name if path == "-" else path, "", data) if is_archive(data) else self.text_of(data, path)
 
     def text_of(self, data: bytes, path: str) -> SourceFile:
-        """What was read of a file, as text. Raises ParseError."""
+        """The text of a file that was read as bytes. Raises ParseError."""
         name = self.stdin_name if path == "-" else path
         source = decode(data, name, self.stdin_line if path == "-" else 1)
         self.sources.append(source)

@@ -77,7 +77,7 @@ def convert(arguments: Arguments, console: Console) -> None:
 
 
 def may_be_weights(first: bytes) -> bool:
-    """Could a file that begins so hold an archive, or arrays?"""
+    """May a file with this beginning be an archive, or contain arrays?"""
     return first[:2] == b"PK" or are_weights(first)
 
 

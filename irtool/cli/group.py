@@ -65,7 +65,7 @@ class Commands(Program, click.Group):
 @click.group(cls=Commands, invoke_without_command=True, context_settings={"help_option_names": list(HELP_NAMES)},
              help="Read, rewrite and run PyTorch-JIT IR text.")
 @option("--version", is_flag=True, help="print the version (--version --json: of everything it uses)")
-@option("--json", is_flag=True, help="with --version: a JSON object")
+@option("--json", is_flag=True, help="with --version: print a JSON object")
 @click.pass_context
 def cli(ctx: click.Context, version: bool, json: bool) -> int:
     """Without a subcommand, print the version."""

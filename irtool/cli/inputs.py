@@ -56,8 +56,8 @@ NEEDED = "unless the only output is one number, gradients need vjp0, vjp1, ... a
 def read_module(arguments: Arguments, console: Console, is_needed: bool = True) -> Module:
     """The file's graphs, with the constants in the file beside it. For commands that have `input_options`.
 
-    is_needed: without the arrays of constants, refuse. Raises VerifyError where what is run, the graph of `--graph` or all, violates an
-    invariant.
+    is_needed: refuse a text without the arrays of its constants. Raises VerifyError if the graphs to run (that of `--graph`, or all)
+    violate an invariant.
     """
     from irtool.cli.source_places import parse_source
 

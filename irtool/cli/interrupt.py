@@ -61,7 +61,7 @@ def _unraisable(what: sys.UnraisableHookArgs) -> None:
 
 @contextmanager
 def interruptible(is_own_process: bool) -> Iterator[None]:
-    """A context in which Ctrl-C ends the process, with exit code 130, even in C code, to whose end Python would wait.
+    """A context in which Ctrl-C ends the process at once, with exit code 130, also during C code, whose end Python would wait for.
 
     Does nothing in a process that is not irtool's. No file is left incomplete, since files are written after the context.
     """

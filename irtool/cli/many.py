@@ -24,7 +24,7 @@ many_options = together(
            help="end a case that takes longer, and go on (300)"),
     option("--scheduler", metavar="ADDRESS", group=MANY, help="run the cases on a Dask cluster: tcp://HOST:8786"),
     option("--junit", metavar="FILE", group=MANY, help="write how each case ended to this file, as JUnit's XML"),
-    option("--resume", metavar="FILE", group=MANY, help="note in FILE which cases have ended; do not run those that it names"),
+    option("--resume", metavar="FILE", group=MANY, help="record finished cases in FILE, and skip those recorded there"),
 )
 FLAGS = ("jobs", "timeout", "scheduler", "junit", "resume")
 HERE = {"--jobs", "--timeout", "--scheduler", "--junit", "--resume", "--json", "--output", "--color"}
@@ -34,7 +34,7 @@ WRITING = ("write_reproducer", "run_reproducer", "dump_dir", "save_intermediates
 
 
 def is_asked(words: Iterable[str], arguments: Arguments) -> bool:
-    """Are there many files, or options that only they have?"""
+    """Do the words name several files, or are there options for many files?"""
     from irtool.corpora.selection import is_many
 
     return any(flag in arguments.given for flag in (*FLAGS, "json")) or is_many(words)
@@ -51,9 +51,9 @@ def is_folder(arguments: Arguments) -> bool:
 
 
 def each_file(command: str, files: tuple[str, ...], arguments: Arguments, console: Console, writes: bool = True) -> int:
-    """A command that rewrites graphs, on each file; the results go to the folder of `--output`. Raises UsageError.
+    """Run a command that rewrites graphs on each file; the results go to the folder of `--output`. Raises UsageError.
 
-    writes: False where the command writes back, or nothing.
+    writes: False if the command writes into the files themselves, or nothing.
     """
     from irtool.corpora.selection import Case
 
@@ -97,7 +97,7 @@ def each_case(command: str, folder: str, arguments: Arguments, console: Console)
 
 
 def listed(words: Iterable[str], results: str | None) -> list[tuple[str, str]]:
-    """`graph_files`; what the words do not name is a mistake of the command line. Raises UsageError."""
+    """As `graph_files`, but words that name nothing are wrong usage. Raises UsageError."""
     from irtool.corpora.selection import graph_files
 
     if "-" in (words := list(words)):
@@ -117,7 +117,7 @@ def options(arguments: Arguments) -> list[str]:
 
 
 def run_cases(command: str, cases: list[Case], arguments: Arguments, console: Console) -> int:
-    """Run the cases, show what went wrong at once, and all in one line at the end; 1 if one is not well. Raises UsageError."""
+    """Run the cases; print failures at once, and a summary line at the end. Returns 1 if a case failed. Raises UsageError."""
     from contextlib import ExitStack
     from shlex import join
     from time import perf_counter
@@ -204,7 +204,8 @@ def show(row: Row, console: Console) -> None:
 
 
 def in_process(words: tuple[str, ...]) -> tuple[int, str]:
-    """Run a command line in this process; its exit code, and what it wrote to standard error. The result is written by `--output` alone."""
+    """Run a command line in this process. Returns its exit code, and its text on standard error. The result is written by `--output`
+    only."""
     import io
     import warnings
     from contextlib import redirect_stderr, redirect_stdout
@@ -216,7 +217,8 @@ def in_process(words: tuple[str, ...]) -> tuple[int, str]:
         warnings.simplefilter("always")
         warnings.showwarning = lambda message, *place: print(f"warning: {message}", file=messages)
         code = main(words, io.BytesIO(), result, messages)
-    return code, messages.getvalue() + (result.getvalue() if code else "")      # what differs is a result
+    # a difference that `--check` or `--expect` shows is a result
+    return code, messages.getvalue() + (result.getvalue() if code else "")
 
 
 def cores() -> int:

@@ -1,5 +1,5 @@
-"""FILE arguments may name other files than IR text: a TorchScript archive, `model.pt` or `model.pt:method`, which its first bytes tell;
-TorchScript source, `model.py` or `model.py:function`, which its name tells."""
+"""FILE arguments that are no IR text: TorchScript archives, `model.pt` or `model.pt:method`, recognised by their first bytes;
+TorchScript source, `model.py` or `model.py:function`, recognised by its name."""
 from __future__ import annotations
 
 import os
@@ -36,7 +36,7 @@ def is_archive_name(path: str) -> bool:
 
 
 def is_archive(start: bytes) -> bool:
-    """Does a file that begins so hold no text, but an archive?"""
+    """Is a file with this beginning an archive, not text?"""
     return start.startswith(NO_TEXT) or start[7:9] == b"\0{"
 
 
@@ -57,7 +57,7 @@ def archive_at(path: str) -> tuple[str, str] | None:
             start = stream.read(9)
         if is_archive(start):
             return file, method
-        if is_archive_name(file):       # bytes may stand in front of a zip
+        if is_archive_name(file):       # other bytes may precede a zip
             from zipfile import is_zipfile
 
             return (file, method) if is_zipfile(file) else None

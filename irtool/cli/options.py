@@ -23,13 +23,13 @@ text_argument = argument("file", metavar="FILE", default="-", help="IR text (-: 
 cases_argument = argument("file", metavar="GRAPH.ir", default="-",
                           help="IR text (-: standard input, the default), or a folder of cases: NAME.ir, NAME.npz, NAME.expected.npz")
 graph_argument = argument("file", metavar="GRAPH.ir", default="-", help="IR text (-: standard input, the default)")
-output_option = option("-o", "--output", metavar="FILE", default="-", group=OUTPUT, help="where the result goes (-: standard output)")
+output_option = option("-o", "--output", metavar="FILE", default="-", group=OUTPUT, help="the file for the result (-: standard output)")
 syntax_option = option("--syntax", metavar="DIALECT", type=Converted(converters.dialect_name), group=OUTPUT,
                        help="print in this dialect (G, F1, D, C2, C1, ... or 2.13, 2020-04, 2019-02, 2018-06)")
 types_option = option("--types", metavar="FORM", type=Choice("short", "full", "none"), default="full", group=OUTPUT,
-                      help="types in printed IR: f32[4,8] (short), as they can be read again (full, the default), or none")
+                      help="types in printed IR: f32[4,8] (short), in a form that can be parsed again (full, the default), or none")
 
-# -- what graphs are run on
+# -- inputs of graphs
 inputs_argument = argument("inputs", metavar="INPUTS.npz", required=False,
                            help="arrays by input name, or input0, input1, ...; or 0, 1, ...; or arr_0, arr_1, ...")
 input_option = option("-i", "--input", metavar="NAME=VALUE", multiple=True, group=INPUTS,
@@ -85,7 +85,7 @@ run_options = together(
     option("--time", is_flag=True, group=EXECUTION, help="print the time of the runs to standard error"),
 )
 
-# -- what comes out
+# -- outputs
 result_options = together(
     option("-o", "--output", metavar="FILE.npz", default="-", group=OUTPUT, help="store output0, ..., grad0, ... instead of showing them"),
     option("--json", is_flag=True, group=OUTPUT, help="print JSON"),
@@ -97,5 +97,5 @@ result_options = together(
 traced_options = together(
     types_option,
     option("--save-constants", metavar="FILE.npz", group=OUTPUT, help="the file for arrays that are constants of the graph"),
-    option("-o", "--output", metavar="FILE", default="-", group=OUTPUT, help="where the graph goes (-: standard output)"),
+    option("-o", "--output", metavar="FILE", default="-", group=OUTPUT, help="the file for the graph (-: standard output)"),
 )

@@ -1,12 +1,12 @@
-"""A command of the user's that says whether a file is bad: 0 is good, 125 cannot tell, any other status is bad."""
+"""A user's command that decides whether a file is bad: exit status 0 means good, 125 unknown, any other bad."""
 from __future__ import annotations
 
 CANNOT_TELL = 125
 
 
 def verdict(command: str, text: str) -> str:
-    """What a command says of a text, whose file's name is put behind it: "good", "bad" or "cannot tell". Raises UsageError where there is
-    no such command."""
+    """The verdict of a command about a text, which is written to a file whose name is the last argument: "good", "bad" or "cannot tell".
+    Raises UsageError if the command does not exist."""
     import os
     import shlex
     import subprocess

@@ -1,4 +1,4 @@
-"""`--validate` and its kin: which inputs graphs are run on, and what is said when it is over. `opt`, `bisect` and `reduce` have them."""
+"""`--validate` and related options of `opt`, `bisect` and `reduce`: the inputs on which graphs run, and the final messages."""
 from __future__ import annotations
 
 from irtool.cli import converters
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 VALIDATION = "Validation"
 MADE = "made"
-"""What `--validate` alone means: inputs made from the types."""
+"""The value of `--validate` alone: inputs are made from the types."""
 
 tolerance_options = together(
     option("--rtol", metavar="X", type=Converted(converters.tolerance), group=VALIDATION, help="relative tolerance (default: by dtype)"),
@@ -26,11 +26,11 @@ tolerance_options = together(
     option("--seed", metavar="N", type=Converted(converters.seed), default=0, group=VALIDATION,
            help="seed of inputs that are made, and of random operators (0)"),
 )
-gradients_option = option("--validate-gradients", is_flag=True, group=VALIDATION, help="gradients of pairs, too")
+gradients_option = option("--validate-gradients", is_flag=True, group=VALIDATION, help="also compare the gradients of gradient pairs")
 
 
 def validation(arguments: Arguments, console: Console, inputs: str | None) -> Validation:
-    """What the options ask for. inputs: an .npz; None: inputs made from the types."""
+    """The Validation for the options. inputs: an .npz; None: inputs made from the types."""
     from irtool.checking.validation import Validation
 
     return Validation(None if inputs is None else bound(inputs, console), rtol=arguments.rtol, atol=arguments.atol, seed=arguments.seed,
@@ -38,7 +38,7 @@ def validation(arguments: Arguments, console: Console, inputs: str | None) -> Va
 
 
 def bound(path: str, console: Console) -> Callable[[Graph], Sequence[Any]]:
-    """What binds the arrays of a file to the inputs of a graph."""
+    """A function that binds the arrays of a file to the inputs of a graph."""
     from irtool.interop.binding import bind
 
     archive = console.read_archive(path)
@@ -52,7 +52,7 @@ def say_what_was_not_run(checked: Validation, console: Console) -> None:
 
 
 def read_verified(path: str, console: Console) -> tuple[SourceFile, Module]:
-    """A file's graphs, with the constants beside it. Raises Error where they are wrong."""
+    """A file's graphs, with the constants beside it. Raises Error if they are invalid."""
     from irtool.cli.constants_file import take
     from irtool.cli.inputs import verify
     from irtool.cli.source_places import parse_source

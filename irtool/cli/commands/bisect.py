@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 @command("bisect", epilog="""
-Without --test the graphs are run before and after each pass (as opt --validate does). With --test, CMD is run with a file name behind it:
-0 is good, 125 cannot tell, any other status is bad; the first pass after which the file is bad is named. Of the lines that it changed, the
-fewest are shown that make the file bad. Exit code 0: a pass was named or none is wrong, 1: not reproduced (the input is bad already, or
-cannot be told).
+Without --test, the graphs are run before and after each pass (as opt --validate does). With --test, CMD is run with the name of a file as
+last argument: exit status 0 means good, 125 unknown, any other bad. bisect names the first pass after which the file is bad, and shows the
+fewest of its changes that make the file bad. Exit code 0: a pass was named, or none is wrong; 1: not reproduced, since the input is bad
+already, or its status is unknown.
 
   irtool bisect --passes=O1 graph.ir
   irtool bisect --passes=O1 --test ./check.sh graph.ir
@@ -31,7 +31,7 @@ cannot be told).
 @gradients_option
 @tolerance_options
 @types_option
-@option("--json", is_flag=True, help="a JSON object")
+@option("--json", is_flag=True, help="print a JSON object")
 def bisect(arguments: Arguments, console: Console) -> int:
     """Name the first pass that is wrong, and the fewest of its changes that are."""
     from irtool.checking.changes import Changes, Snapshot
@@ -104,7 +104,7 @@ def is_wrong(reason: str, test: str | None, checked: Validation) -> Callable[[Mo
 
 
 def by_results(checked: Validation, manager: object, module: Module) -> str:
-    """Why a pass is wrong, by what the graphs compute; empty where it is not."""
+    """Why a pass is wrong, according to the results of the graphs; empty if it is right."""
     from irtool.checking.validation import ValidationError
     from irtool.ir.errors import VerifyError
     from irtool.passmanager import PassManager

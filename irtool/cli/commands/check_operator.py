@@ -10,16 +10,16 @@ if TYPE_CHECKING:
 
 
 @command("check-operator", epilog="""
-On each sample that an operator states: it writes into no argument, the interpreter and plans agree, the result of its gradient formula is
-that of its function, gradients are slopes (to order 2), and a batch under vmap is its slices.
+Checks on each sample of an operator: it writes into no argument; interpreter and plans agree; its gradient formula returns the result of
+its function; gradients agree with finite differences (to order 2); a batch under vmap has the results of its slices.
 
   irtool check-operator my.py
   irtool check-operator my::gelu --load my.py
 """)
 @argument("what", metavar="FILE.py", help="all operators that a file defines; or the name of one, my::gelu")
-@option("--json", is_flag=True, help="a JSON object")
+@option("--json", is_flag=True, help="print a JSON object")
 def check_operator(arguments: Arguments, console: Console) -> int:
-    """Try operators on their samples; 1 where something is wrong."""
+    """Check operators on their samples. Returns 1 if something is wrong."""
     from irtool.cli.loading import load_files
     from irtool.cli.show.progress import Progress
     from irtool.ir.errors import did_you_mean

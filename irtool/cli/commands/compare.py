@@ -4,6 +4,7 @@ from __future__ import annotations
 from irtool.cli.command import Arguments, Converted, argument, command, option
 from irtool.cli.converters import seed, tolerance
 from irtool.cli.options import types_option
+from irtool.ir.errors import Error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,26 +13,31 @@ if TYPE_CHECKING:
 
 
 @command("compare", epilog="""
-Nodes are aligned by what they do. Exit code 0: all values that stand for one another agree, 1: one does not.
+Nodes are aligned by kind and attributes. Exit code 0: all corresponding values agree, 1: one pair does not.
 
   irtool compare before.ir after.ir inputs.npz
 """)
-@argument("a", metavar="A.ir", help="the graph that is right")
-@argument("b", metavar="B.ir", help="the graph that is compared with it")
+@argument("a", metavar="A.ir", help="the correct graph")
+@argument("b", metavar="B.ir", help="the graph to compare with it")
 @argument("inputs", metavar="INPUTS.npz", required=False, help="arrays by input name or position; without them inputs are made from types")
 @option("--rtol", metavar="X", type=Converted(tolerance), help="relative tolerance (default: by dtype)")
 @option("--atol", metavar="X", type=Converted(tolerance), help="absolute tolerance")
 @option("--seed", metavar="N", type=Converted(seed), default=0, help="seed of inputs that are made, and of random operators (0)")
 @types_option
-@option("--json", is_flag=True, help="a JSON object")
+@option("--json", is_flag=True, help="print a JSON object")
 def compare(arguments: Arguments, console: Console) -> int:
-    """Run both, name the first value that diverges, with what it is computed from."""
+    """Run both graphs, and name the first value that differs, with the nodes that compute it."""
     from irtool.checking.divergence import diverging
     from irtool.cli.validating import bound, read_verified
+    from irtool.ir.arguments import signature
+    from irtool.ir.graph import counted
     from irtool.ops.made_inputs import input_sets
 
     (_, first), (_, second) = (read_verified(path, console) for path in (arguments.a, arguments.b))
     a, b = first.graph(), second.graph()
+    if len(a.inputs) != len(b.inputs):
+        raise Error(f"{arguments.a} takes {counted(len(a.inputs), 'input')} ({signature(a)}), "
+                    f"{arguments.b} {len(b.inputs)} ({signature(b)})", code="E0402")
     sets = [list(bound(arguments.inputs, console)(a))] if arguments.inputs else list(input_sets(a, arguments.seed))[:3]
     compared = 0
     for inputs in sets:
@@ -52,7 +58,8 @@ def compare(arguments: Arguments, console: Console) -> int:
         console.out(f"{compared} values agree\n")
     else:
         console.out(f"%{divergence.other.name} of {arguments.b} is not %{divergence.value.name} of {arguments.a}: {divergence.reason}\n")
-        console.out("computed there by\n" + history([divergence.other.node]) + "computed here from\n" + history(divergence.history), "ir")
+        console.out(f"in {arguments.b}, it is computed by\n" + history([divergence.other.node])
+                    + f"in {arguments.a}, it is computed from\n" + history(divergence.history), "ir")
     return int(divergence is not None)
 
 

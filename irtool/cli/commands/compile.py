@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @argument("file", metavar="MODEL.py[:FUNCTION]", default="-",
           help="Python source, and after a colon one function of it (-: standard input)")
 @option("--literal-constants", is_flag=True, help="let functions read literals defined at the top level of the file (torch refuses)")
-@option("--locations/--no-locations", help="comments with the source line of each node", default=True)
+@option("--locations/--no-locations", help="add comments with the source line of each node", default=True)
 @option("--pair", is_flag=True,
         help="compile each function that returns (results..., backward) to a forward and a backward graph")
 @types_option

@@ -1,4 +1,4 @@
-"""`irtool convert`: conversion between archives, text and weights; the extension of the output says what to write."""
+"""`irtool convert`: conversion between archives, text and weights. The extension of the output chooses the format."""
 from __future__ import annotations
 
 from irtool.cli.command import Arguments, argument, command

@@ -1,4 +1,4 @@
-"""`irtool diff`: what differs between two graphs, whatever their values are called."""
+"""`irtool diff`: the difference of two graphs, apart from the names of values."""
 from __future__ import annotations
 
 from irtool.cli.command import Arguments, argument, command, option
@@ -12,17 +12,18 @@ if TYPE_CHECKING:
 
 
 @command("diff", epilog="""
-Names of values, and comments about sources, do not count. Graphs of several are compared by name. Exit code 0: they are equal, 1: not.
+Names of values, and comments about sources, are ignored. Of files with several graphs, those with equal names are compared. Exit code 0:
+the graphs are equal, 1: they differ.
 
   irtool diff before.ir after.ir
   irtool diff expected/ results/
 """)
 @argument("a", metavar="A", help="IR text, an archive, or a folder of them")
-@argument("b", metavar="B", help="the same; of two folders files of one name are compared")
-@option("--full", is_flag=True, help="all lines, not only those around changes")
-@option("-q", "--quiet", is_flag=True, help="the exit code alone")
+@argument("b", metavar="B", help="the same; of two folders, files with equal names are compared")
+@option("--full", is_flag=True, help="show all lines, not only those around changes")
+@option("-q", "--quiet", is_flag=True, help="print nothing; the exit code is the answer")
 @types_option
-@option("--json", is_flag=True, help="a JSON object")
+@option("--json", is_flag=True, help="print a JSON object")
 def diff(arguments: Arguments, console: Console) -> int:
     """Compare two files, or two folders file by file."""
     from os.path import isdir
@@ -54,7 +55,7 @@ def diff(arguments: Arguments, console: Console) -> int:
 
 
 def in_folders(a: str, b: str, console: Console) -> list[tuple[str, str]]:
-    """The files of two folders by name; a `?` in front of one that the other folder lacks. Raises UsageError where there are none."""
+    """The files of two folders by name; a `?` precedes one that the other folder lacks. Raises UsageError if there are none."""
     from pathlib import Path
 
     names = sorted({path.name for folder in (a, b) for path in Path(folder).iterdir() if path.suffix in (".ir", ".pt")})

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
   irtool explain E0103
   irtool explain
 """)
-@argument("code", metavar="CODE", required=False, help="the code at the end of a message: E0103; without it all are listed")
-@option("--json", is_flag=True, help="a JSON object")
+@argument("code", metavar="CODE", required=False, help="the code at the end of a message: E0103; without it, all codes are listed")
+@option("--json", is_flag=True, help="print a JSON object")
 def explain(arguments: Arguments, console: Console) -> int:
     """List all codes, or explain one."""
     from irtool.cli.error_codes import GROUPS, read_entries

@@ -19,8 +19,8 @@ CHECKING = "Checking"
 
 
 @command("gradcheck", epilog="""
-Compared are the gradients of `differentiate` with differences of the outputs, and with those of a tape. Everything is computed in double
-precision, whatever the types say. A comparison at a kink, where the graph is not smooth, is left out.
+The gradients of `differentiate` are compared with finite differences of the outputs, and with the gradients of a tape. Everything is
+computed in double precision, whatever the types say. A comparison at a kink, where the graph is not smooth, is left out.
 
   irtool gradcheck graph.ir inputs.npz
   irtool gradcheck graph.ir --input x=2x3xf64=randn --seed 7 --order 1
@@ -29,10 +29,10 @@ precision, whatever the types say. A comparison at a kink, where the graph is no
 @inputs_argument
 @input_options
 @wrt_option
-@option("--order", metavar="N", type=Converted(at_least(1)), default=2, group=CHECKING, help="up to which derivative (2)")
+@option("--order", metavar="N", type=Converted(at_least(1)), default=2, group=CHECKING, help="the highest order of derivatives (2)")
 @option("--directions", metavar="N", type=Converted(at_least(1)), default=2, group=CHECKING, help="random directions of each input (2)")
 @option("--rtol", metavar="X", type=Converted(tolerance), default=1e-6, group=CHECKING, help="relative tolerance (1e-6)")
-@option("--json", is_flag=True, group=CHECKING, help="as JSON: every comparison")
+@option("--json", is_flag=True, group=CHECKING, help="print every comparison, as a JSON object")
 @many_options
 def gradcheck(arguments: Arguments, console: Console) -> int:
     """Compare gradients with finite differences; the exit code is 1 if they differ, or if an order could not be checked."""

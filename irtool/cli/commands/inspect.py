@@ -17,7 +17,7 @@ if TYPE_CHECKING:
   irtool inspect model.pt --json
 """)
 @argument("file", metavar="FILE", help="a TorchScript archive, or weights")
-@option("--json", is_flag=True, help="a JSON object")
+@option("--json", is_flag=True, help="print a JSON object")
 def inspect(arguments: Arguments, console: Console) -> int:
     """Show the content of an archive: compiles its methods, and runs none."""
     from irtool.archives.inspection import inspected, inspected_weights
@@ -33,7 +33,7 @@ def inspect(arguments: Arguments, console: Console) -> int:
     else:
         place = archive_at(name)
         if place is None:
-            console.read_bytes(name, lambda first: True)        # says so if there is no such file
+            console.read_bytes(name, lambda first: True)        # raises an error if there is no such file
         elif place[1]:
             raise UsageError(f"inspect is of whole archives, not of the method '{place[1]}'")
         name = name if place is None else place[0]

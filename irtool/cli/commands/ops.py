@@ -20,13 +20,13 @@ FACETS = (      # (heading, attribute of Op)
 
 
 @command("ops")
-@argument("name", metavar="NAME", required=False, help="an operator: aten::add, aten::add.Tensor or add; without it all are listed")
+@argument("name", metavar="NAME", required=False, help="an operator: aten::add, aten::add.Tensor or add; without it, all are listed")
 @option("--matrix", is_flag=True, help="the table of operators and facets (the default without NAME)")
 @option("--family", metavar="FAMILY", help="only the operators of this family")
 @option("--missing", metavar="FACET", type=Choice(*(heading for heading, _ in FACETS)),
         help="only operators that lack this facet, except those declared to have none")
 @option("--not-batched", is_flag=True, help="the operators that vmap does not support, and why")
-@option("--json", is_flag=True, help="a JSON object")
+@option("--json", is_flag=True, help="print a JSON object")
 def ops(arguments: Arguments, console: Console) -> int:
     """Show the table of operators and facets, or one operator."""
     from irtool.ir.extensions import import_operator
@@ -91,7 +91,7 @@ def called(name: str, ops: dict[str, Op]) -> dict[str, Op]:
 
 
 def unknown(name: str, ops: dict[str, Op]) -> str:
-    """The message that there is no such operator."""
+    """The message for an unknown operator."""
     from irtool.ir.effects import is_known_prim
 
     if is_known_prim(name):

@@ -41,7 +41,7 @@ The graphs are printed to standard output, everything about passes to standard e
 @option("-p", "--passes", metavar="PIPELINE", multiple=True, group=PASSES,
         help="passes in order, or a preset (O1, O2, training); @FILE reads a pipeline from a file; repeat to add passes")
 @option("--graph", metavar="NAME", group=PASSES, help="read only this graph")
-@option("--split-input-file", is_flag=True, group=PASSES, help=f"the file holds independent inputs, separated by lines '{SPLIT}'")
+@option("--split-input-file", is_flag=True, group=PASSES, help=f"the file has several independent inputs, separated by lines '{SPLIT}'")
 @option("-q", "--quiet", is_flag=True, group=PRINTING, help="print no summary line per pass")
 @option("--print-before", metavar="PASS", multiple=True, group=PRINTING, help="print the IR before each run of this pass")
 @option("--print-after", metavar="PASS", multiple=True, group=PRINTING, help="print the IR after each run of this pass")
@@ -50,7 +50,7 @@ The graphs are printed to standard output, everything about passes to standard e
 @option("--print-changed", metavar="FORM", type=Choice("diff", "full", "quiet"), bare="diff", group=PRINTING,
         help="print what each pass changed; quiet: a diff, and nothing for passes without effect")
 @option("--print-limit", metavar="N", type=Converted(at_least(0)), default=1000, group=PRINTING,
-        help="printed IR shows no constant of more characters than this, the result does (1000; 0: all)")
+        help="shorten constants with more characters than this in IR printed by options, not in the result (1000; 0: none)")
 @option("--dump-dir", metavar="DIR", group=PRINTING, help="write the IR after each pass, and index.json, to this folder")
 @option("--time-passes", metavar="FORM", type=Choice("text", "json", "chrome"), bare="text", group=PRINTING,
         help="print time and size per pass; chrome: for chrome://tracing")

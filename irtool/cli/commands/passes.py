@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 @command("passes")
-@argument("name", metavar="NAME", required=False, help="a pass or a preset; without it all are listed")
+@argument("name", metavar="NAME", required=False, help="a pass or a preset; without it, all passes are listed")
 @types_option
-@option("--json", is_flag=True, help="a JSON object")
+@option("--json", is_flag=True, help="print a JSON object")
 def passes(arguments: Arguments, console: Console) -> int:
     """List all passes and presets, or explain one."""
     from irtool.passes import BY_NAME, all_passes, pass_called

@@ -91,7 +91,7 @@ def plan(arguments: Arguments, console: Console) -> int:
 
 
 def timed_run(executor: Executor, values: list[Any], arguments: Arguments, console: Console) -> None:
-    """Print the times of a run of the plan without gradients. Raises UsageError where nothing is compiled for NumPy."""
+    """Print the times of a run of the plan without gradients. Raises UsageError if no function is compiled for NumPy."""
     from irtool.execute.fallbacks import NotLowered, why
     from irtool.execute.plan.compiled import Plan
 

@@ -15,22 +15,22 @@ if TYPE_CHECKING:
 
 
 @command("reduce", epilog="""
-A graph is bad where CMD, with a file name behind it, ends with a status other than 0 (125: cannot tell); or, with --passes, where these
-passes change what it computes. The smallest graph so far is written whenever there is one, so that Ctrl-C leaves it. Exit code 1: the
-input itself is not bad.
+CMD is run with the name of a file as last argument; the graph in the file is bad if CMD exits with a status other than 0 (125: unknown).
+With --passes, a graph is bad if these passes change its results. Each smaller graph is written at once, so that it remains after Ctrl-C.
+Exit code 1: the input itself is not bad.
 
   irtool reduce --test ./check.sh graph.ir -o small.ir
   irtool reduce --passes=my-pass --load my.py graph.ir -o small.ir
 """)
 @argument("file", metavar="FILE", default="-", help="IR text with one graph (-: standard input, the default)")
 @option("--test", metavar="CMD", help="a command that says whether a file is bad")
-@option("-p", "--passes", metavar="PIPELINE", multiple=True, help="passes that change results of the graph; repeat to add")
+@option("-p", "--passes", metavar="PIPELINE", multiple=True, help="passes that change results of the graph; repeat to add passes")
 @gradients_option
 @tolerance_options
 @types_option
 @output_option
 def reduce(arguments: Arguments, console: Console) -> int:
-    """Take away what the fault does not need."""
+    """Remove parts that the fault does not need."""
     from irtool.checking.reducing import Reduction
     from irtool.cli.show.progress import Progress
     from irtool.cli.validating import read_verified
@@ -66,7 +66,7 @@ def by_command(command: str) -> Callable[[Graph], bool]:
 
 
 def by_passes(arguments: Arguments, console: Console) -> Callable[[Graph], bool]:
-    """Do passes change what a graph computes, or leave one that is wrong?"""
+    """A test: do passes change the results of a graph, or make it invalid?"""
     from irtool.checking.validation import ValidationError
     from irtool.cli.commands.opt import pipeline
     from irtool.cli.validating import validation

@@ -28,13 +28,13 @@ FORMS = {".html": "page", ".svg": "svg", ".dot": "dot"}
   irtool show loss.py:loss --passes=differentiate -o gradient.html
 """)
 @argument("file", metavar="FILE", default="-", help="IR text, FILE.pt[:METHOD] or FILE.py[:FUNCTION] (-: standard input, the default)")
-@option("-p", "--passes", metavar="PIPELINE", multiple=True, group="Passes", help="passes to run before; a page shows what each one did")
+@option("-p", "--passes", metavar="PIPELINE", multiple=True, group="Passes", help="passes to run first; a page shows what each one did")
 @option("--inputs", metavar="FILE.npz", group=INPUTS, help="run on these arrays; a page shows the values")
 @input_options
 @cotangents_option
-@option("--svg", is_flag=True, group=OUTPUT, help="a picture")
-@option("--dot", is_flag=True, group=OUTPUT, help="DOT, for Graphviz")
-@option("--scene", metavar="NAME", group=OUTPUT, help="what a picture shows: a graph, or 'f | df' of a pair (default: the first)")
+@option("--svg", is_flag=True, group=OUTPUT, help="make a picture (SVG)")
+@option("--dot", is_flag=True, group=OUTPUT, help="print DOT, for Graphviz")
+@option("--scene", metavar="NAME", group=OUTPUT, help="the part to show in a picture: a graph, or 'f | df' of a pair (default: the first)")
 @option("--types", metavar="FORM", type=Choice("short", "full", "none"), default="short", group=OUTPUT,
         help="types: f32[4,8] (short, the default), as IR has them (full), or none; without it the text of a page has full ones")
 @output_option
@@ -66,7 +66,7 @@ def show(arguments: Arguments, console: Console) -> int:
 
 
 def form_of(arguments: Arguments) -> str:
-    """What is made: page, svg, dot or tree. Raises UsageError."""
+    """The kind of output: page, svg, dot or tree. Raises UsageError."""
     by_name = next((form for ending, form in FORMS.items() if arguments.output.endswith(ending)), "")
     asked = [form for form in ("svg", "dot") if getattr(arguments, form)]
     if len(asked) > 1:
@@ -184,7 +184,7 @@ def values_of(module: Module, arguments: Arguments, console: Console) -> dict[st
 
 
 def planned_times(graph: Graph, inputs: Sequence[Any], arguments: Arguments, console: Console) -> dict[Node, str]:
-    """The time of each node in the plan; of what the plan merged or replaced it is missing. Empty if there is no plan."""
+    """The time of each node in the plan, except nodes that the plan merged or replaced. Empty if there is no plan."""
     from irtool.execute.executor import compile
     from irtool.execute.fallbacks import NotLowered, why
     from irtool.execute.plan.compiled import Plan

@@ -1,4 +1,4 @@
-"""`irtool stats`: what a file's graphs are made of."""
+"""`irtool stats`: counts of nodes, blocks and types in a file's graphs."""
 from __future__ import annotations
 
 from collections import Counter
@@ -15,21 +15,24 @@ if TYPE_CHECKING:
   irtool stats graph.ir
 """)
 @argument("file", metavar="FILE", default="-", help="IR text or an archive (-: standard input, the default)")
-@option("--json", is_flag=True, help="a JSON object")
+@option("--json", is_flag=True, help="print a JSON object")
 def stats(arguments: Arguments, console: Console) -> int:
     """Per graph: nodes by kind, blocks, depth, inputs and outputs, types."""
     from irtool.cli.source_places import parse_source
+    from irtool.ir.graph import counted
 
     module = parse_source(console.read(arguments.file))
-    rows = [counted(name, graph) for name, graph in zip(module.names(), module.graphs, strict=True)]
+    rows = [counts_of(name, graph) for name, graph in zip(module.names(), module.graphs, strict=True)]
     if arguments.json:
         import json
 
         console.out(json.dumps({"schema": 1, "graphs": rows}, indent=1) + "\n")
         return 0
     for row in rows:
-        sizes = ", ".join(f"{row[key]} {key}" for key in ("nodes", "blocks", "depth", "inputs", "outputs", "values"))
-        console.out(f"{row['name'] or 'graph'}: {sizes}, {row['typed']} with complete types\n")
+        nodes, blocks, inputs, outputs, values = (counted(row[f"{word}s"], word)        # type: ignore[arg-type]
+                                                  for word in ("node", "block", "input", "output", "value"))
+        console.out(f"{row['name'] or 'graph'}: {nodes}, {blocks}, depth {row['depth']}, {inputs}, {outputs}, {values}, "
+                    f"{row['typed']} with complete types\n")
         for heading in ("kinds", "types"):
             counts: dict[str, int] = row[heading]       # type: ignore[assignment]
             width = len(str(max(counts.values(), default=0)))
@@ -37,8 +40,8 @@ def stats(arguments: Arguments, console: Console) -> int:
     return 0
 
 
-def counted(name: str, graph: Graph) -> dict[str, object]:
-    """The counts of one graph, most frequent first."""
+def counts_of(name: str, graph: Graph) -> dict[str, object]:
+    """The counts of one graph; kinds and types by frequency."""
     from irtool.ir.types import TensorType
 
     kinds = Counter(node.kind for node in graph.walk())
@@ -56,7 +59,7 @@ def by_frequency(counts: Counter[str]) -> dict[str, int]:
 
 
 def depth_of(block: Block) -> int:
-    """How many blocks stand in each other."""
+    """The deepest nesting of blocks."""
     deepest, queue = 1, [(block, 1)]
     while queue:
         current, depth = queue.pop()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @command("trace", epilog="""
-Sizes and numbers that the function asks its tensors for are those of this call. A branch on elements is warned about.
+Sizes and numbers that the function reads from its tensors are constants of the graph. A warning reports branches on elements.
 
   irtool trace model.py:loss inputs.npz -o loss.ir
   irtool trace model.py:loss -i w=2x3xf32=randn -i x=3xf32=randn

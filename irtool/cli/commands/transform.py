@@ -22,12 +22,14 @@ if TYPE_CHECKING:
 @traced_options
 def transform(arguments: Arguments, console: Console) -> int:
     """Run the graph under the layers of the transformation, and record the operations at the bottom as a graph."""
-    from irtool.dispatch.graph_functions import trace_transformed
+    from irtool.dispatch.callables import function_of
+    from irtool.dispatch.graph_functions import trace_transformed, transformed
     from irtool.interop.binding import bind
     from irtool.ops.arrays import seeded
 
     module = graph_inputs.read_module(arguments, console)
     graph = module.graph(arguments.graph)
+    transformed(function_of(graph), arguments.transformation)       # raises for a wrong transformation before inputs are missed
     with seeded(arguments.seed):
         archive, literals = graph_inputs.read_values(arguments, console)
         values = bind(of_any_shape(graph), archive, literals, arguments.cast)

@@ -29,7 +29,7 @@ def alias_report(graph: Graph, name: str, types: str = "full") -> str:
 
 
 def memory(value: Value, aliases: Aliases, sharing: Mapping[Value, Mapping[Value, int]]) -> str:
-    """Where a value is. sharing: root -> the values that have it, with their places in the graph."""
+    """The places of a value. sharing: root -> the values that have it, with their places in the graph."""
     places = {other: place for root in aliases.roots(value) for other, place in sharing.get(root, {}).items() if other is not value}
     parts = [f"may share memory with {listed(sorted(places, key=places.__getitem__))}"] if places else []
     held = aliases.elements(value)
@@ -41,7 +41,7 @@ def memory(value: Value, aliases: Aliases, sharing: Mapping[Value, Mapping[Value
 
 
 def written(node: Node, values: Iterable[Value], aliases: Aliases) -> str:
-    """What a node writes into."""
+    """The values that a node writes into."""
     return f"writes into {listed(value for value in values if aliases.writes_into(node, [value])) or 'what is outside'}"
 
 

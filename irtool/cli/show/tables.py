@@ -1,4 +1,4 @@
-"""Lists and tables on a terminal, drawn by rich: cells wrap in their column; what is longer than the screen goes through a pager."""
+"""Lists and tables on a terminal, drawn by rich: text wraps inside its column; output longer than the screen goes to a pager."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence

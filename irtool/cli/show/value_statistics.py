@@ -1,5 +1,5 @@
-"""What the values of a run are, for a page: ranges, means, histograms, NaNs, bytes; and for each node its time in the
-interpreter and the bytes alive after it."""
+"""Statistics of the values of a run, for a page: ranges, means, histograms, NaNs, bytes; and for each node its time in the interpreter
+and the bytes alive after it."""
 from __future__ import annotations
 
 from collections.abc import Sequence
