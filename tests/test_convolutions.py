@@ -219,6 +219,34 @@ def test_wrong_sizes_are_the_errors_of_the_operator() -> None:
         irtool.compile(graph, native=True).run([np.ones((2, 3), "f")] * len(graph.inputs))
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_drawn_pools(seed: int) -> None:
+    draw = random.Random(seed)
+    kind, rank = draw.choice(["max", "avg"]), draw.choice([1, 2, 2, 2, 3])
+    kernel, stride = [[draw.randint(1, most) for _ in range(rank)] for most in (4, 3)]
+    lists = {"k": kernel, "s": stride, "p": [draw.randint(0, k // 2) for k in kernel], "d": [draw.choice([1, 1, 2]) for _ in kernel]}
+    rest = "%d, %ceil" if kind == "max" else "%ceil, %counted" + ", %none" * (rank > 1)
+    text = "\n".join([
+        "graph(%x : Tensor):", *[f"  %{name} : int[] = prim::Constant[value={values}]()" for name, values in lists.items()],
+        *[f"  %{name} : bool = prim::Constant[value={draw.randint(0, 1)}]()" for name in ("ceil", "counted")],
+        f"  %none : NoneType = prim::Constant()\n  %y : Tensor = aten::{kind}_pool{rank}d(%x, %k, %s, %p, {rest})",
+        "  %z : Tensor = aten::relu(%y)\n  return (%z)\n"])
+    x = np.random.default_rng(seed).standard_normal((2, 3, *[draw.randint(2 * k, (90, 60, 12)[rank - 1]) for k in kernel]))
+    x = x.astype(draw.choice(["float32", "float64"]))
+    if draw.random() < 0.3:
+        x.reshape(-1)[::7] = draw.choice([np.nan, -np.inf])
+    graph = irtool.parse(text).graph()
+    (wanted,) = irtool.run(graph, [x], interpret=True)
+    plan = Plan(graph, native=True)
+    for _ in range(3):
+        (result,) = plan([x])
+        if kind == "max":
+            np.testing.assert_array_equal(result, wanted)
+            assert in_c(plan) == 1 or np.prod(wanted.shape[2:]) < 4
+        else:
+            np.testing.assert_allclose(result, wanted, 1e-5, 1e-6)
+
+
 BEHIND = {
     "relu": "  %z : Tensor = aten::relu(%y)\n",
     "residual": "  %q : Tensor = aten::add(%y, %r, %one)\n  %z : Tensor = aten::relu(%q)\n",

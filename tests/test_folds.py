@@ -35,13 +35,22 @@ def numbers(length: int, dtype: Any, kind: str) -> Any:
 def test_rows_of_any_length_have_numpys_bits(name: str, dtype: Any, kind: str) -> None:
     for length in (2, 7, 8, 9, 15, 16, 17, 31, 64, 100, 127, 128, 129, 137, 255, 256, 300, 512):
         x = numbers(length, dtype, kind)
-        folds = Folds(name, (ROWS, 1), True)
+        folds = Folds(name, (1,), (ROWS, 1), True)
         with np.errstate(all="ignore"):
             wanted = getattr(x, name)(axis=-1, keepdims=True)
             out = np.empty_like(wanted)
             assert folds(x, out=out) is out and folds.call is not None
         assert out.tobytes() == wanted.tobytes()
         assert folds(x).tobytes() == wanted.tobytes()
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "max", "min"])
+@pytest.mark.parametrize("shape", [(7, 7), (2, 1), (14, 14), (3, 2, 5), (16, 32)])
+def test_several_last_dimensions_have_numpys_bits(name: str, shape: tuple[int, ...]) -> None:
+    axes = tuple(range(2, 2 + len(shape)))
+    x = numbers(int(np.prod(shape)), np.float32, "plain").reshape(4, ROWS // 4, *shape)
+    folds = Folds(name, axes, (4, ROWS // 4), False)
+    assert folds(x).tobytes() == getattr(x, name)(axis=axes).tobytes() and folds.call is not None
 
 
 SOFTMAX = """graph(%x : Tensor):

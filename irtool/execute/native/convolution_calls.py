@@ -96,8 +96,8 @@ def vectors(count: int) -> int:
 
 class Convolution:
     """A convolution of known sizes as a function, by its use: "forward" of x, weight and bias (or None); "transposed" of a result, weight
-    and bias, the gradient for x; "weight" of x and the gradient of the result, the gradient for the weight. Raises NotNative if it cannot
-    run in C.
+    and bias, the gradient for x; "weight" of x and the gradient of the result, the gradient for the weight; "maximum" of x and x, the
+    largest element of each window. Raises NotNative if it cannot run in C.
 
     prepare: what each call does to the weight first, or None."""
 
@@ -119,7 +119,7 @@ class Convolution:
             at = around or at.reversed()
         if use == "forward" and up == ONES and (is_frozen or is_turned) and at.has_transform and at.is_worth_transforming(is_frozen):
             use, self.prepare = "winograd", partial(transformed, at=at, is_turned=is_turned)
-        elif use != "transposed" and at.is_depthwise:
+        elif use not in ("transposed", "maximum") and at.is_depthwise:
             use = {"forward": "depthwise", "weight": "depthwise weight"}[use]
         elif use == "weight" and at.outs <= FEW_OUTS and math.prod(at.counts) >= ENOUGH_POSITIONS:
             use = "weight of few"
@@ -132,7 +132,7 @@ class Convolution:
         self.use = use
         crew = threads if at.products >= WORTH_THREADS else 1
         units = at.groups * (1 if "weight" in use else at.samples)
-        parts = 1 if units >= crew or "depthwise" in use else crew
+        parts = 1 if units >= crew or "depthwise" in use or use == "maximum" else crew
         numbers = [*at[:4], *at.extents, *at.counts, *at.kernel, *at.stride, *at.dilation, *at.padding, *up, int(has_bias), parts]
         bounds = [units * parts * each // crew for each in range(crew + 1)]
         self.sizes = [(ctypes.c_longlong * len(FIELDS))(*numbers, first, last) for first, last in pairwise(bounds) if first < last]
@@ -162,7 +162,7 @@ class Convolution:
     def bounded(self, low: float, high: float) -> Convolution | None:
         """The same, with the larger of each result and a number, and the smaller of that and another. None if sums are not complete where
         they are computed."""
-        if self.use not in ("forward", "winograd", "depthwise"):
+        if self.use not in ("forward", "winograd", "depthwise", "maximum"):
             return None
         other = copy(self)
         numbers = [1, *struct.unpack("qq", struct.pack("dd", low, high))]

@@ -400,8 +400,7 @@ USES = {
     "forward": ("", _SOME, _FORWARD, "    free(some);\n"), "transposed": ("", _COLUMNS, _TRANSPOSED, "    free(b);\n"),
     "weight": ("", "", _WEIGHT, ""), "weight of few": ("", "", _WEIGHT_OF_FEW, ""),
     "winograd": (winograd.TILES, winograd.BEFORE, winograd.BODY, winograd.AFTER),
-    "depthwise": (depthwise.PLANES, depthwise.BEFORE, depthwise.FORWARD, depthwise.AFTER),
-    "depthwise weight": (depthwise.PLANES, depthwise.BEFORE, depthwise.WEIGHT, depthwise.AFTER),
+    **depthwise.USES,
 }
 """Use -> functions in C, and the C in front of the parts, of one part, and behind them. Uses for gradients of the weight take the input as
 x, the gradient of the output as w, and the gradient of the weight as out."""

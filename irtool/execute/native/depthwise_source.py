@@ -1,4 +1,4 @@
-"""Depthwise convolutions in C: sums over the elements of the kernel, for some rows of a channel at a time.
+"""Depthwise convolutions and pools in C: sums over the elements of the kernel, or their largest, for some rows of a channel at a time.
 
 The input of these rows is copied to a buffer with zeros around, where an offset leads from each position to each element of its window, and
 sums stay in registers. Rows are so few that all this stays in the first-level cache.
@@ -76,7 +76,7 @@ static void fill_row(const struct sizes *g, const struct planes *f, const REAL *
         }
 }
 
-/* The input that results from row `top` on read. Columns without input are zeros from the beginning, rows without input become so. */
+/* The input that results from row `top` on read. Columns without input are EMPTY from the beginning, rows without input become so. */
 static void fill(const struct sizes *g, const struct planes *f, const REAL *x, long top, REAL *planes)
 {
     for (long e0 = g->p0; e0 < f->e0 && (e0 - g->p0) / g->u0 < g->i0; e0 += g->u0)
@@ -87,10 +87,14 @@ static void fill(const struct sizes *g, const struct planes *f, const REAL *x, l
                 fill_row(g, f, x + ((e0 - g->p0) / g->u0 * g->i1 + i1) * g->i2, to);
             else if (f->rows < g->o1)
                 for (long phase = 0; phase < g->s2; phase++)
-                    memset(to + phase * f->size, 0, f->q2 * sizeof(REAL));
+                    for (long j = 0; j < f->q2; j++)
+                        to[phase * f->size + j] = EMPTY;
         }
 }
 
+"""
+
+SUMS = """
 #define SUMS(V) for (; at + V * LANES <= end; at += V * LANES) { \\
         vector sums[V]; \\
         for (int j = 0; j < V; j++) \\
@@ -174,6 +178,9 @@ __attribute__((unused)) static void sums_of(const struct sizes *g, const struct 
             windows(planes + r * f->q2, f->taps, w, taps, start, bounds, to + r * f->q2, f->columns);
 }
 
+"""
+
+DOTS = """
 /* The sums of products of a gradient, with zeros between its rows, and what is at some distances from it. */
 #define DOTS(V) for (; tap + V <= taps; tap += V) { \\
         vector sums[V]; \\
@@ -203,7 +210,8 @@ PRODUCT void dots(const REAL *planes, const long *offsets, REAL *w, long taps, c
 BEFORE = """    const struct planes f = planes_of(g);
     const size_t bytes = (f.whole + f.flat) * sizeof(REAL);
     REAL *const buffer = aligned_alloc(64, bytes), *const planes = buffer + f.lead, *const flat = buffer + f.whole;
-    memset(buffer, 0, bytes);
+    for (long j = 0; j < f.whole + f.flat; j++)
+        buffer[j] = EMPTY;
 """
 AFTER = "    free(buffer);\n"
 
@@ -238,4 +246,46 @@ WEIGHT = """        memset(out + unit * g->outs * taps, 0, g->outs * taps * size
             }
 """
 
-__all__ = ["AFTER", "BEFORE", "FORWARD", "PLANES", "WEIGHT"]
+LARGEST = """
+/* The largest elements of windows, nan of nan. */
+#define LARGEST(V) for (; at + V * LANES <= end; at += V * LANES) { \\
+        vector most[V]; \\
+        for (int j = 0; j < V; j++) \\
+            most[j] = *(const vector *)(planes + offsets[0] + at + j * LANES); \\
+        for (long tap = 1; tap < taps; tap++) \\
+            for (int j = 0; j < V; j++) { \\
+                const vector each = *(const vector *)(planes + offsets[tap] + at + j * LANES); \\
+                const __typeof__(each < each) stays = (most[j] > each) | (most[j] != most[j]); \\
+                most[j] = (vector)(((__typeof__(stays))most[j] & stays) | ((__typeof__(stays))each & ~stays)); \\
+            } \\
+        for (int j = 0; j < V; j++) \\
+            *(vector *)(to + at + j * LANES) = bounds ? WITHIN(most[j], bounds) : most[j]; \\
+    }
+static void largest(const REAL *planes, const long *offsets, long taps, const REAL *bounds, REAL *to, long end)
+{
+    long at = 0;
+    LARGEST(8) LARGEST(4) LARGEST(2) LARGEST(1)
+}
+"""
+
+MAXIMUM = """        for (long top = 0; top < g->o1; top += f.rows) {
+            const long rows = g->o1 - top < f.rows ? g->o1 - top : f.rows;
+            fill(g, &f, x + unit * inside, top, planes);
+            if (f.columns && g->o0 == 1)
+                for (long r = 0; r < rows; r++)
+                    largest(planes + r * f.q2, f.taps, taps, bounds, flat + r * f.q2, f.columns);
+            else
+                largest(planes, f.taps, taps, bounds, flat, f.flat);
+            for (long i0 = 0; i0 < g->o0; i0++)
+                finish_rows(g, base, stride, unit / g->groups, unit % g->groups, (i0 * g->o1 + top) * g->o2, rows, g->o2,
+                            flat + i0 * f.q1 * f.q2, f.q2);
+        }
+"""
+
+ZEROS, LEAST = "#define EMPTY 0\n", "#define EMPTY (-__builtin_inf())\n"
+"""What is around the input."""
+USES = {"depthwise": (ZEROS + PLANES + SUMS, BEFORE, FORWARD, AFTER), "depthwise weight": (ZEROS + PLANES + DOTS, BEFORE, WEIGHT, AFTER),
+        "maximum": (LEAST + PLANES + LARGEST, BEFORE, MAXIMUM, AFTER)}
+"""As `irtool.execute.native.convolution_source.USES`; "maximum": the largest element of each window, of one channel each."""
+
+__all__ = ["USES"]

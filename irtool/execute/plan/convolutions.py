@@ -1,36 +1,43 @@
-"""Convolutions and their gradients as calls of loops in C, where all sizes are known."""
+"""Convolutions, their gradients, and pools as calls of loops in C, where all sizes are known."""
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import Any
 
 from irtool.execute.fusion import GroupOptions
 from irtool.execute.native.building import compiler
 from irtool.execute.native.convolution_calls import WORTH_IT, Convolution, Geometry, convolution
+from irtool.execute.native.convolution_source import MOST_TAPS
 from irtool.execute.native.stages import NotNative
 from irtool.execute.plan import costs
 from irtool.execute.plan.memory import every, overwrites
 from irtool.execute.plan.program import Call, Group, Item, Known, Program, Variable, meta_of_item, numbers_of
+from irtool.ir.errors import RunError
 from irtool.ir.graph import Node
 from irtool.ops.array_library import np
-from irtool.ops.symbols.array_layout import Meta, fresh_meta, meta_of
+from irtool.ops.kernels.pooling import Geometry as Pool
+from irtool.ops.symbols.array_layout import Meta, dummy, fresh_meta, meta_of
 
 BACKWARD = "aten::convolution_backward"
+POOLS = ("aten::max_pool", "aten::avg_pool")
 Calls = tuple[list[Call], list[Item]]
 
 
 def is_convolution(kind: str) -> bool:
     """May a node of a kind become calls of loops in C?"""
-    return kind in ("aten::convolution", "aten::_convolution", BACKWARD) or kind[:-2] in ("aten::conv", "aten::conv_transpose")
+    return kind in ("aten::convolution", "aten::_convolution", BACKWARD) or kind[:-2] in ("aten::conv", "aten::conv_transpose", *POOLS)
 
 
 def convolution_calls(node: Node, items: Sequence[Item], program: Program, options: GroupOptions) -> Calls:
     """The calls for a convolution node, or for its gradient, and its results; none where the node remains a call of the operator: sizes are
     unknown or wrong, it is small, there is no C compiler, or C is off."""
-    if options.native is False or compiler() is None or len(items) < 7:
+    lower = backward if node.kind == BACKWARD else pool if node.kind[:-2] in POOLS else forward
+    if options.native is False or compiler() is None or len(items) < (6 if lower is pool else 7):
         return [], []
     try:
-        return (backward if node.kind == BACKWARD else forward)(node, items, program, options) or ([], [])
-    except (NotNative, ValueError):     # ValueError: another form than the operator's, which reports it
+        return lower(node, items, program, options) or ([], [])
+    except (NotNative, ValueError, RunError):       # ValueError: another form than the operator's; RunError: which reports it
         return [], []
 
 
@@ -56,6 +63,40 @@ def forward(node: Node, items: Sequence[Item], program: Program, options: GroupO
     out = program.variable(fresh_meta(x.dtype, shape))
     function = convolution(use, at, shape, x.dtype, has_bias, crew(options))
     return [Call(function, tuple(items[:2 + has_bias]), {}, out, "out", node)], [out]
+
+
+def pool(node: Node, items: Sequence[Item], program: Program, options: GroupOptions) -> Calls | None:
+    """The largest elements of windows, or their means as a depthwise convolution."""
+    x, rank, is_mean = meta_of_item(items[0]), int(node.kind[-2]), node.kind.startswith(POOLS[1])
+    if x is None or x.dtype.char not in "fd" or 0 in x.shape or not x.is_contiguous:
+        return None
+    size, stride, padding = [numbers_of(each) for each in items[1:4]]
+    dilation, (ceil, *rest) = ([1], items[4:]) if is_mean else (numbers_of(items[4]), items[5:])
+    at: Any = Pool("", dummy(x), size, stride, padding, dilation, value_of(ceil), rank)     # type: ignore[no-untyped-call]
+    override = value_of(rest[1]) if len(rest) > 1 else None
+    if is_mean and override is None and (value_of(ceil) or any(at.padding) and not value_of(rest[0])):
+        return None     # windows of several sizes
+    ones = [1] * (3 - rank)
+    extents, counts, kernel, strides, dilations = [(*ones, *each) for each in (at.extents, at.counts, at.kernel, at.stride, at.dilation)]
+    channels, shape = x.shape[-rank - 1], (*x.shape[:-rank], *at.counts)
+    geometry = Geometry(x.shape[0] if len(x.shape) > rank + 1 else 1, channels, 1, 1, extents, counts, kernel, strides, dilations,
+                        (*[0] * (3 - rank), *at.padding))
+    if geometry.products < WORTH_IT and not options.native or math.prod(kernel) > MOST_TAPS or is_mean and channels == 1:
+        return None
+    weight = items[0]
+    if is_mean:
+        mean = np.full((channels, 1, *kernel), 1 / (override or math.prod(kernel)), x.dtype)
+        weight = program.variable(meta_of(mean), None, mean)
+    out = program.variable(fresh_meta(x.dtype, shape))
+    function = Convolution("forward" if is_mean else "maximum", geometry, shape, x.dtype, False, crew(options))
+    return [Call(function, (items[0], weight), {}, out, "out", node)], [out]
+
+
+def value_of(item: Item) -> Any:
+    """The value of a known item. Raises NotNative for another."""
+    if not isinstance(item, Known):
+        raise NotNative("an argument is not known")
+    return item.value
 
 
 def backward(node: Node, items: Sequence[Item], program: Program, options: GroupOptions) -> Calls | None:

@@ -7,6 +7,7 @@ whose sign or bits depend on more than the order, NumPy computes it.
 from __future__ import annotations
 
 import ctypes
+import math
 from typing import Any
 
 from irtool.execute.native import building
@@ -89,13 +90,14 @@ LONG = 512
 
 
 class Folds:
-    """One reduction of the last dimension as a loop in C, for contiguous arrays that have the same shape in every call."""
+    """One reduction of the last dimensions as a loop in C, for contiguous arrays that have the same shape in every call."""
 
-    __slots__ = ("name", "shape", "keeps", "call", "extents", "is_tried")
+    __slots__ = ("name", "axes", "shape", "keeps", "call", "extents", "is_tried")
     __name__ = "folds"      # in the source of plans
 
-    def __init__(self, name: str, shape: tuple[int, ...], keeps: bool) -> None:
+    def __init__(self, name: str, axes: tuple[int, ...], shape: tuple[int, ...], keeps: bool) -> None:
         self.name = name
+        self.axes = axes        # the last
         self.shape = shape      # of the result
         self.keeps = keeps      # does the reduced dimension stay, with size 1?
         self.call: Any = None
@@ -111,7 +113,7 @@ class Folds:
             out = np.empty(self.shape, x.dtype)
         if self.call is not None and not self.call(self.extents, None, x, out):
             return out
-        return getattr(x, self.name)(-1, out=out, keepdims=self.keeps)
+        return getattr(x, self.name)(self.axes, out=out, keepdims=self.keeps)
 
     def compile(self, x: Any) -> None:
         """Make the loop in C, if there is a compiler."""
@@ -121,7 +123,7 @@ class Folds:
         if compiled is not None and compiled.direct is not None:
             compiled.direct.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
             compiled.direct.restype = ctypes.c_int
-            self.extents = (ctypes.c_longlong * 2)(x.size // x.shape[-1], x.shape[-1])
+            self.extents = (ctypes.c_longlong * 2)(x.size // size_of(x.shape, self.axes), size_of(x.shape, self.axes))
             self.call = compiled.direct
 
 
@@ -132,7 +134,10 @@ def use_folds(program: Program, wanted: bool | None) -> None:
         for call in calls:
             assert call.out.meta is not None
             name = FOLDED[call.function]
-            call.function = Folds(name, call.out.meta.shape, bool(call.named.get("keepdims")))
+            x = call.args[0]
+            assert isinstance(x, Variable) and x.meta is not None
+            axes = last_axes(call.named["axis"], len(x.meta.shape))
+            call.function = Folds(name, axes, call.out.meta.shape, bool(call.named.get("keepdims")))
             call.named = {}
 
 
@@ -142,11 +147,22 @@ def folds_short_rows(call: Call) -> bool:
     if call.function not in FOLDED or not isinstance(x, Variable) or x.meta is None or call.out.meta is None:
         return False
     named, shape = dict(call.named), x.meta.shape
-    axis, dtype = named.pop("axis", None), named.pop("dtype", None)
+    axes, dtype = last_axes(named.pop("axis", None), len(shape)), named.pop("dtype", None)
     named.pop("keepdims", None)
-    return (not named and len(shape) > 1 and axis in (-1, len(shape) - 1, (-1,), (len(shape) - 1,)) and 1 < shape[-1] <= LONG
+    return (not named and 0 < len(axes) < len(shape) and 1 < size_of(shape, axes) <= LONG
             and x.meta.dtype.char in "fd" and dtype in (None, x.meta.dtype) and call.out.meta.dtype == x.meta.dtype
             and x.meta.nbytes >= LARGE and x.meta.is_contiguous and call.out.meta.is_contiguous)
+
+
+def last_axes(axis: Any, rank: int) -> tuple[int, ...]:
+    """The axes of a reduction, if they are the last ones in order; else ()."""
+    axes = tuple([each % rank for each in axis]) if isinstance(axis, tuple) else (axis % rank,) if isinstance(axis, int) else ()
+    return axes if axes == tuple(range(rank - len(axes), rank)) else ()
+
+
+def size_of(shape: tuple[int, ...], axes: tuple[int, ...]) -> int:
+    """How many elements a reduction of the last axes folds into one."""
+    return math.prod(shape[-len(axes):])
 
 
 __all__ = ["Folds", "use_folds"]
