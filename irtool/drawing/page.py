@@ -37,7 +37,7 @@ class Page:
     def __init__(self, title: str, types: str | None = None) -> None:
         self.title = title
         self.types = types
-        """The form of types; None: short in the picture, full in the text."""
+        """The form of types, in the picture and the text; None: short ones, and the script shows full ones in the text when asked."""
         self.texts = Table()
         self.pictures = Table()
         self.steps: list[dict[str, Any]] = []
@@ -52,8 +52,8 @@ class Page:
         number = self.texts.number
         self.steps.append({
             "name": name, "changed": True,
-            "rows": [[number(with_types(row.text, self.types or "full")), number(row.graph), number(row.key), STATUSES.index(row.status),
-                      *[number(row.origin)] * bool(row.origin)] for row in shown],
+            "rows": [[number(with_types(row.text, self.types or "short")), number(row.graph), number(row.key), STATUSES.index(row.status),
+                      number(row.origin), number(row.text if self.types is None else "")] for row in shown],
             "scenes": {key: self.pictures.number(picture(scene, False)) for key, scene in scenes.scenes.items()},
             "parents": {key: parent for key, parent in scenes.parents.items() if key in scenes.scenes},
             "roots": scenes.roots,
@@ -69,7 +69,8 @@ class Page:
         """The page."""
         style, script = template("page.css"), page_script()
         policy = f"default-src 'none'; style-src '{digest(style)}'; script-src '{digest(script)}'; base-uri 'none'; form-action 'none'"
-        data = {"title": self.title, "texts": list(self.texts.numbers), "pictures": list(self.pictures.numbers), "steps": self.steps}
+        data = {"title": self.title, "texts": list(self.texts.numbers), "pictures": list(self.pictures.numbers), "steps": self.steps,
+                "hasOneForm": self.types is not None}
         parts = {"policy": policy, "title": markup(self.title), "style": style, "script": script, "data": script_data(data)}
         page = template("page.html")
         pieces = []

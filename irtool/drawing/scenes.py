@@ -20,10 +20,11 @@ from irtool.ir.pair import GradientPair, pairs
 
 MOST, NESTED, DEEPEST = 120, 40, 3
 """Boxes of a scene; nodes, and levels, of blocks that are drawn in the box of their node."""
-INPUTS, FIRST = 12, 3
-"""If there are more inputs, most of them parameters of a model, those after the first ones are one box without edges."""
-CHARACTER, LINE, PADDING, HEADER = 6.7, 14.0, 8.0, 18.0
-"""Pixels: a character, a line of text, around the content of a box, the line above an inner scene."""
+INPUTS, CAPTURED, FIRST = 12, 40, 3
+"""If there are more inputs, most of them parameters of a model, or of what df captures, those after the first ones are one box without
+edges."""
+CHARACTER, LINE, PADDING, HEADER, SIGN = 6.7, 14.0, 8.0, 18.0, 10.0
+"""Pixels: a character, a line of text, around the content of a box, the line above an inner scene, the sign by which a page opens a box."""
 LONGEST_SCOPE = 30
 
 
@@ -43,7 +44,7 @@ class Box:
         self.members: list[str] = []
         """Keys of what is drawn as this box, besides its own."""
         self.x = self.y = 0.0
-        self.width = max([text_width(row) for row in self.rows], default=0) + 2 * PADDING
+        self.width = max([text_width(row) for row in self.rows], default=0) + 2 * PADDING + SIGN * (kind == "fold")
         self.height = LINE * len(self.rows) + PADDING
 
     def put_in(self, scenes: list[Scene]) -> None:
@@ -167,15 +168,16 @@ class Scenes:
         """The nodes of a block that have boxes."""
         return [node for node in block if not self.literals.is_folded(node)]
 
-    def scene(self, name: str, block: Block, title: str, depth: int, nodes: list[Node] | None = None, level: int = 0) -> Scene:
-        """The scene of a block, or of some of its nodes. depth: in how many boxes of the picture it is drawn."""
+    def scene(self, name: str, block: Block, title: str, depth: int, nodes: list[Node] | None = None, level: int = 0,
+              most: int = INPUTS) -> Scene:
+        """The scene of a block, or of some of its nodes. depth: in how many boxes of the picture it is drawn. most: inputs with boxes."""
         scene = Scene(title)
         is_part = nodes is not None
         items = folded(self.drawn(block) if nodes is None else nodes, level)
         sources: dict[Value, int] = {}
         reads: list[list[Value]] = []
         inputs = () if is_part else block.inputs
-        count = len(inputs) if len(inputs) <= INPUTS else FIRST
+        count = len(inputs) if len(inputs) <= most else FIRST
         for value in inputs[:count]:
             sources[value] = len(scene.boxes)
             scene.boxes.append(Box(self.keys.value(value), "input", labels.results((value,), self.types)))
@@ -319,7 +321,7 @@ class Scenes:
             name = graph.name
             box = Box(f"{name} graph", "graph", [f"graph {name}"])
             if len(self.drawn(graph.block)) <= MOST:
-                box.put_in([self.scene(name, graph.block, "", 1)])
+                box.put_in([self.scene(name, graph.block, "", 1, most=INPUTS if graph is pair.f else CAPTURED)])
             else:
                 box = Box(f"{name} graph", "fold", [f"graph {name}", f"{sum(1 for _ in graph.walk())} nodes"])
                 box.opens = name

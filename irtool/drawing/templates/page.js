@@ -5,7 +5,7 @@
   const STATUSES = ["", "new", "changed", "moved", "gone"];
   const FOLDED = 240;       // characters of a line that are shown at first
   const SMALLEST = 0.7;     // pixels for a pixel of the picture, at first
-  const state = { step: 0, scene: "", picked: "", view: null, open: new Set() };
+  const state = { step: 0, scene: "", picked: "", view: null, open: new Set(), isQuiet: false, hasFullTypes: false };
   let version = null;       // the last step that changed something
   let rows = [];            // {element, text, graph, key, values, origin, isGone, spans}
   let readers = new Map();  // key of a value -> rows with its name
@@ -37,8 +37,8 @@
     const fresh = version !== data.steps[last];
     const wasFirst = version !== null && state.scene === version.roots[0];
     version = data.steps[last];
-    const isQuiet = last !== state.step;
-    drawRows(isQuiet);
+    state.isQuiet = last !== state.step;
+    drawRows();
     if (fresh) fillScenes();
     showScene(version.scenes[state.scene] !== undefined && !wasFirst ? state.scene : version.roots[0], true);
     $("nan").hidden = firstNan() === undefined;
@@ -65,19 +65,19 @@
     for (const span of spans) span.dataset.key = graph + " " + span.textContent;
     return spans;
   }
-  function drawRows(isQuiet) {
-    const pane = $("text"), top = pane.scrollTop;
+  function drawRows() {
+    const isQuiet = state.isQuiet, pane = $("text"), top = pane.scrollTop;
     const all = document.createDocumentFragment();
     seen.disconnect();
     rows = [];
     readers = new Map();
     rowsByKey = new Map();
     derived = new Map();
-    for (const [text, graph, key, status, origin] of version.rows) {
+    for (const [short, graph, key, status, origin, full] of version.rows) {
       const isGone = status === 4;
       if (isQuiet && isGone) continue;
-      const row = { text: data.texts[text], graph: data.texts[graph], key: data.texts[key], values: [], spans: [], isGone, isFolded: true,
-        origin: origin === undefined ? "" : data.texts[origin] };
+      const row = { text: data.texts[state.hasFullTypes ? full : short], graph: data.texts[graph], key: data.texts[key], values: [], spans: [],
+        isGone, isFolded: true, origin: data.texts[origin] };
       const isLong = row.text.length > FOLDED;
       row.element = make("div", "row " + (isQuiet ? "" : STATUSES[status]) + (isLong ? " long" : ""), row.text.slice(0, FOLDED));
       row.element.dataset.row = rows.length;
@@ -324,6 +324,14 @@
     const row = lines[Math.max(0, Math.min(lines.length - 1, at + by))];
     if (row) show(keyOf(row), "keys");
   }
+  function types() {                  // of the text: short ones, as in the picture, or full ones
+    state.hasFullTypes = !state.hasFullTypes;
+    $("types").setAttribute("aria-pressed", state.hasFullTypes);
+    drawRows();
+    find();
+    showScene(state.scene, true);
+    if (state.picked) tell(state.picked, rowOf(state.picked));
+  }
   function theme() {
     document.documentElement.classList.toggle("dark");
   }
@@ -331,7 +339,7 @@
   // -- events
   const actions = {
     up, before: () => showStep(state.step - 1), after: () => showStep(state.step + 1), nan: goToNan, closer: () => zoom(0.8),
-    farther: () => zoom(1.25), fit, theme, help: () => $("keys").showModal(),
+    farther: () => zoom(1.25), fit, types, theme, help: () => $("keys").showModal(),
   };
   for (const id in actions) $(id).addEventListener("click", () => actions[id]());
   $("step").addEventListener("input", () => showStep(Number($("step").value)));
@@ -342,7 +350,7 @@
     if (event.key === "Escape") { $("find").value = ""; find(); $("picture").focus(); }
   });
   const keys = {
-    ArrowLeft: actions.before, ArrowRight: actions.after, j: () => move(1), k: () => move(-1), o: open, O: alone, u: up, n: goToNan, t: theme,
+    ArrowLeft: actions.before, ArrowRight: actions.after, j: () => move(1), k: () => move(-1), o: open, O: alone, u: up, n: goToNan, t: theme, y: types,
     "+": actions.closer, "=": actions.closer, "-": actions.farther, 0: fit, "?": actions.help, Escape: () => pick("", "keys"),
     "/": () => $("find").focus(),
   };
@@ -386,6 +394,26 @@
     if (event.target.closest(".sign")) { toggle(box); return; }
     pick(box ? box.dataset.keys.split(",")[0] : edge ? edge.dataset.values.split(",")[0] : "", "picture");
   });
+  function divide(part) {             // the part of the window, in percent, that the picture takes
+    const percent = Math.round(Math.min(90, Math.max(10, part)));
+    picture.style.flexBasis = percent + "%";
+    $("divider").setAttribute("aria-valuenow", percent);
+    begin();
+  }
+  $("divider").addEventListener("pointerdown", (event) => $("divider").setPointerCapture(event.pointerId));
+  $("divider").addEventListener("pointermove", (event) => {
+    if (!event.buttons) return;
+    const whole = picture.parentElement.getBoundingClientRect();
+    const isAbove = $("divider").offsetWidth > $("divider").offsetHeight;         // in a narrow window the picture is above the text
+    divide(100 * (isAbove ? (event.clientY - whole.top) / whole.height : (event.clientX - whole.left) / whole.width));
+  });
+  $("divider").addEventListener("keydown", (event) => {
+    const by = { ArrowLeft: -5, ArrowUp: -5, ArrowRight: 5, ArrowDown: 5 }[event.key];
+    if (!by) return;
+    event.preventDefault();
+    event.stopPropagation();
+    divide(Number($("divider").getAttribute("aria-valuenow")) + by);
+  });
   picture.addEventListener("dblclick", (event) => {
     const box = event.target.closest(".box");
     if (box && box.dataset.opens && !event.target.closest(".sign")) toggle(box);
@@ -394,6 +422,9 @@
 
   if (window.matchMedia("(prefers-color-scheme: dark)").matches) theme();
   $("step").max = data.steps.length - 1;
+  $("types").hidden = data.hasOneForm;
+  $("title").textContent = data.title.split(/[\\/]/).pop();
+  $("title").title = data.title;
   $("stepper").hidden = data.steps.length === 1;
   if (data.steps.length === 1) $("stepper").style.display = "none";
   showStep(0);
