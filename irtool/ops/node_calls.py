@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from irtool.ir.callers import warn_in_users_code
 from irtool.ir.dtypes import dtype_code
+from irtool.ir.effects import FRESH, category_of
 from irtool.ir.errors import RunError, UnsupportedError
-from irtool.ir.graph import Node
+from irtool.ir.graph import PARAM, Node, Value
 from irtool.ir.kinds import not_supported
 from irtool.ir.schema import Literal, Schema, forgets_kinds, node_arguments, qualified, schema_of, schemas
 from irtool.ir.types import ListType, Type
@@ -19,7 +21,7 @@ from irtool.ops.arrays import is_array
 from irtool.ops.call import find_overload, fits, overload, own_schema
 from irtool.ops.checks import bind
 from irtool.ops.folding import is_number
-from irtool.ops.overload import Overload
+from irtool.ops.overload import Overload, Resized
 from irtool.ops.python_op import is_registered, way_to_bring
 from irtool.ops.structure import from_literal, handler_of, python_op
 
@@ -132,11 +134,30 @@ def call_node(node: Node, values: list[Any]) -> Sequence[Any]:
         return handler(node, values)
     plan = plan_for(node)
     if plan is not None:
-        return _spread(node, plan.overload, plan.overload(plan.arguments(values)))
+        return _spread(node, plan.overload, called(node, plan.overload, plan.arguments(values)))
     if is_registered(node.kind):
         return python_op(node, values)
     chosen, args = from_values(node, values)
-    return _spread(node, chosen, chosen(args))
+    return _spread(node, chosen, called(node, chosen, args))
+
+
+def called(node: Node, chosen: Overload, args: list[Any]) -> Any:
+    """The result of an overload. An out= argument takes the shape of the result where nobody else holds it: it is a new tensor then."""
+    try:
+        return chosen(args)
+    except Resized as error:
+        if not all(map(is_read_once, node.inputs[len(node.inputs) - chosen.outs:])):
+            raise
+        for message in error.warnings:
+            warn_in_users_code(message, UserWarning)
+        return tuple(error.results) if len(error.results) > 1 else error.results[0]
+
+
+def is_read_once(value: Value) -> bool:
+    """Is a tensor an input or new, and has it one reader, besides nodes that profile it?"""
+    while value.use_count == 1 and value.node.kind == "prim::profile":
+        value = value.node.inputs[0]
+    return value.use_count == 1 and (value.node.kind == PARAM or category_of(value.node) == FRESH)
 
 
 def _spread(node: Node, chosen: Overload, result: Any) -> Sequence[Any]:

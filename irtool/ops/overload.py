@@ -338,20 +338,32 @@ def reshape_in_place(target: Array, view: Array, kind: str) -> Array:
     return target
 
 
+class Resized(UnsupportedError):
+    """An out= argument with elements has another shape than its result: whoever else holds it would see the new shape."""
+
+    def __init__(self, outs: list[Any], results: Sequence[Any]) -> None:
+        super().__init__("out= with another shape is not supported where the tensor is read again")
+        self.results = [astype(value, out.dtype) for out, value in zip(outs, results, strict=True)]
+        self.warnings = [f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does not match the "
+                         f"required output shape {list(value.shape)}."
+                         for out, value in zip(outs, results, strict=True) if out.size and out.shape != value.shape]
+
+
 def write_outs(outs: list[Any], result: Any) -> Any:
-    """Store results in the out= arguments; returns these."""
+    """Store results in the out= arguments; returns these. Raises Resized."""
     results = result if isinstance(result, tuple) else (result,)
     for out, value in zip(outs, results, strict=True):
         if not is_array(out):
             raise RunError(f"out= takes a tensor, found {tag(out)}", code="E0403")
+        if not can_cast(value.dtype, out.dtype):
+            raise RunError(f"result type {title(value.dtype)} can't be cast to the desired output type {title(out.dtype)}", code="E0409")
+    if any(out.size and out.shape != value.shape for out, value in zip(outs, results, strict=True)):
+        raise Resized(outs, results)
+    for out, value in zip(outs, results, strict=True):
         if out.shape != value.shape:
-            if out.size:
-                raise UnsupportedError("out= with another shape is not supported yet")
             if not isinstance(out, np.ndarray) or not out.flags.owndata:
                 raise UnsupportedError("out= that must grow is not supported yet")
             out.resize(value.shape, refcheck=False)     # views of an empty array have no elements either
-        if not can_cast(value.dtype, out.dtype):
-            raise RunError(f"result type {title(value.dtype)} can't be cast to the desired output type {title(out.dtype)}", code="E0409")
         out[...] = astype(value, out.dtype)
     return tuple(outs) if len(outs) > 1 else outs[0]
 

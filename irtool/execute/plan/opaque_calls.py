@@ -44,7 +44,7 @@ def visitor(node: Node) -> tuple[Visitor, bool, bool]:
             types = [*[each.type for each in schema.returns], *[value.type for value in node.outputs]]      # AutogradAdd takes lists, too
             holds = any("[]" in type.text or isinstance(type, TupleType) for type in types)
             fresh = plan.overload.fresh and plan.overload.mode == "plain" and not holds
-            if len(node.outputs) == 1:
+            if len(node.outputs) == 1 and plan.overload.mode != "out":      # out= may be another tensor, if nobody else reads it
                 shortcut = SHORTCUTS.get(schema.name)
                 if shortcut is not None and plan.plain:
                     return shortcut(plan.overload), True, fresh
