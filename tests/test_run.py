@@ -4,6 +4,7 @@ from __future__ import annotations
 import gc
 import sys
 import threading
+from functools import partial
 from typing import Any
 from weakref import ref
 
@@ -425,3 +426,29 @@ def test_runs_of_arrays_that_came_before_ask_little() -> None:
         finally:
             sys.setprofile(None)
         assert len(events) <= most, events
+
+
+DEAD = ("torch.mm(x, torch.ones([7, 7]))", "y.view(5)[0].mul_(2)", "y[9].add_(1)", "y[y > 0].add_(torch.ones([50]))", "y.view(77).neg_()")
+"""What raises, of a tensor of 2 by 3 and a new tensor `y`."""
+
+
+@pytest.mark.parametrize("control", ["{}", "if flag:\n        {}", "for i in range(2):\n        {}"])
+@pytest.mark.parametrize("dead", DEAD)
+def test_what_no_result_depends_on_may_raise(dead: str, control: str) -> None:
+    """As in torch, which runs no dead code: every way to run gives the results."""
+    module = irtool.from_script(f"def f(x: Tensor, flag: bool):\n    y = x * 2\n    z = y + 1\n    {control.format(dead)}\n    return z\n")
+    text = irtool.parse(str(module))
+    x = np.ones((2, 3))
+    for graph in (module, text):
+        calls = [partial(irtool.run, graph, interpret=True), *[partial(irtool.run, graph)] * 3]
+        for options in ({"native": False}, {"optimize": False}, {"profiling": True}):
+            calls += [irtool.compile(graph, **options).run] * 2
+        for call in calls:
+            np.testing.assert_array_equal(call([x, True])[0], x * 2 + 1)
+
+
+def test_what_a_result_depends_on_raises() -> None:
+    module = irtool.from_script("def f(x: Tensor):\n    y = x * 2\n    z = y + 1\n    y[9].add_(1)\n    return z, y\n")
+    for interpret in (True, False, False):
+        with pytest.raises(irtool.RunError, match="out of range"):
+            irtool.run(module, [np.ones((2, 3))], interpret=interpret)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from irtool.ir.graph import Block, Graph, Node, Value
 
 _KEEP, _LOOK = object(), object()
+MANY = 16
+"""Roots beyond which it is not asked when a value is read."""
 ROUNDS = 4
 """The largest number of walks over the graph: writes into containers that only dead nodes read are dead in the next walk."""
 
@@ -102,17 +104,31 @@ class Liveness:
         """Was a node removed that makes or reads a container of tensors, so that writes into these may be dead now?"""
         self._stack: list[Value] = []
         self._aliases: Aliases | None = None
-        self._writers: dict[Value, list[Node]] = {}       # root -> nodes that write into it
+        self._writers: dict[Value, list[tuple[int, Node]]] = {}     # root -> nodes that write into it, and from when on; the last first
+        self._found: list[Node] = []                                # of these, live ones, taken out
+        self._order: dict[Node, int] = {}
         self.keeps_gradients_whole = graph.dialect.is_of_2018
         """In texts of 2018 a `GradOf` keeps unused results."""
         everything = list(graph.walk())
         if not allow_side_effects and any(map(node_may_write, everything)):
             self._aliases = Aliases(graph)
-        self._reach_all(graph.outputs)
+            self._note_writers(graph, everything)
+        self._reach_all(graph.outputs, graph.block.return_node)
         if not allow_side_effects:
             for node in everything:
                 self._mark_root(node)
         self._run()
+
+    def _note_writers(self, graph: Graph, nodes: list[Node]) -> None:
+        """Note the nodes that write into memory that nothing outside the graph sees."""
+        number_nodes(graph.block, self._order)
+        for node in nodes:
+            if self._aliases is not None and node_may_write(node):
+                since = self._order[outermost_loop(node)]
+                for root in self._aliases.writes(node):
+                    self._writers.setdefault(root, []).append((since, node))
+        for writers in self._writers.values():
+            writers.sort(key=lambda each: -each[0])
 
     def note_removal(self, node: Node) -> None:
         """Called before a dead node is removed."""
@@ -123,35 +139,48 @@ class Liveness:
         facts = facts_of(node.kind)
         if facts.side_effects or "Subgraph" in node.attributes and has_side_effects(node):
             self._mark(node)
-        elif self._aliases is not None and node_may_write(node):
-            if self._aliases.writes_wild(node):
-                self._mark(node)
-            for root in self._aliases.writes(node):
-                self._writers.setdefault(root, []).append(node)
+        elif self._aliases is not None and node_may_write(node) and self._aliases.writes_wild(node):
+            self._mark(node)
 
     def _mark(self, node: Node) -> None:
         if node in self.nodes:
             return
         self.nodes.add(node)
-        self._reach_all(node.inputs if node.kind not in LOOP_KINDS else node.inputs[:2])
+        self._reach_all(node.inputs if node.kind not in LOOP_KINDS else node.inputs[:2], node)
         for i, block in enumerate(node.blocks):
             if node.kind in LOOP_KINDS and i == 0:
-                self._reach_all(block.outputs[:1])
+                self._reach_all(block.outputs[:1], block.return_node)
             elif node.kind not in IF_KINDS and (node.kind != "prim::GradOf" or self.keeps_gradients_whole):
-                self._reach_all(block.outputs)
+                self._reach_all(block.outputs, block.return_node)
         owner = node.owner.owning_node if node.owner is not None else None
         if owner is not None:
             self._mark(owner)
 
-    def _reach_all(self, values: tuple[Value, ...]) -> None:
+    def _reach_all(self, values: tuple[Value, ...], reader: Node) -> None:
         for value in values:
             if value not in self.values:
                 self.values.add(value)
                 self._stack.append(value)
+            if self._writers:
+                self._find_writers(value, reader)
+
+    def _find_writers(self, value: Value, reader: Node) -> None:
+        """The writes that may come before a live node reads a value are live: any, if the node puts the value into a container."""
+        assert self._aliases is not None
+        roots = self._aliases.roots(value)
+        is_held = len(roots) > MANY or any(contained_classes(result.type) for result in reader.outputs)
+        now = len(self._order) if is_held else self._order[reader]
+        for root in roots:
+            writers = self._writers.get(root)
+            while writers and writers[-1][0] < now:
+                self._found.append(writers.pop()[1])
 
     def _run(self) -> None:
-        seen_roots: set[Value] = set()
-        while self._stack:
+        while self._stack or self._found:
+            while self._found:
+                self._mark(self._found.pop())
+            if not self._stack:
+                continue
             value = self._stack.pop()
             node = value.node
             if node.kind == PARAM:
@@ -160,22 +189,17 @@ class Liveness:
                 self._mark(node)
                 if node.blocks:
                     self._reach_results(node, value)
-            if self._writers and self._aliases is not None:
-                for root in self._aliases.roots(value):
-                    if root not in seen_roots:
-                        seen_roots.add(root)
-                        for writer in self._writers.get(root, ()):
-                            self._mark(writer)
 
     def _reach_results(self, node: Node, value: Value) -> None:
         """Mark the results of a node's blocks for a live result of the node."""
         i = value.index
         if node.kind in LOOP_KINDS:
             body = node.blocks[0]
-            self._reach_all((*node.inputs[i + 2:i + 3], *body.outputs[i + 1:i + 2]))
+            self._reach_all(node.inputs[i + 2:i + 3], node)
+            self._reach_all(body.outputs[i + 1:i + 2], body.return_node)
         else:
             for block in node.blocks:
-                self._reach_all(block.outputs[i:i + 1])
+                self._reach_all(block.outputs[i:i + 1], block.return_node)
 
     def _reach_carried(self, block: Block, value: Value) -> None:
         """Mark, for a live carried value of a loop, its initial value and the body's result for the next round."""
@@ -183,7 +207,27 @@ class Liveness:
         if owner is not None and owner.kind in LOOP_KINDS:
             i = value.index
             if i > 0:
-                self._reach_all((*owner.inputs[i + 1:i + 2], *block.outputs[i:i + 1]))
+                self._reach_all(owner.inputs[i + 1:i + 2], owner)
+                self._reach_all(block.outputs[i:i + 1], block.return_node)
+
+
+def number_nodes(block: Block, order: dict[Node, int]) -> None:
+    """Number the nodes of a block, of blocks in them, and the nodes that close blocks, in the order in which they run."""
+    pending: list[Node] = [block.return_node, *reversed(block)]
+    while pending:
+        node = pending.pop()
+        order[node] = len(order)
+        for inner in reversed(node.blocks):
+            pending += (inner.return_node, *reversed(inner))
+
+
+def outermost_loop(node: Node) -> Node:
+    """The outermost loop around a node: what the node writes, each round may read. The node itself where there is none."""
+    found, above = node, node.owner_block.owning_node
+    while above is not None:
+        found = above if above.kind in LOOP_KINDS else found
+        above = above.owner_block.owning_node
+    return found
 
 
 def _sweep(block: Block, live: Liveness) -> bool:

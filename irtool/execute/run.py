@@ -14,15 +14,17 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
+from irtool.analysis.liveness import remove_dead_nodes
 from irtool.execute.argument_spec import arrays_key
 from irtool.execute.fallbacks import Fault, failed, is_fault, is_strict
 from irtool.interpret import Observer, all_nodes
 from irtool.interpret import run as interpreted
 from irtool.ir.arguments import ONE_PER_OUTPUT, check_flag, check_list, check_seed, misfit, positions
 from irtool.ir.defaults import completed
+from irtool.ir.edits import clone_graph
 from irtool.ir.effects import facts_of
-from irtool.ir.errors import UnsupportedError
-from irtool.ir.graph import Graph
+from irtool.ir.errors import RunError, UnsupportedError
+from irtool.ir.graph import Graph, Node
 from irtool.ir.module import Module
 from irtool.ir.rounded import warn_of_rounded
 from irtool.ops.array_library import np
@@ -172,7 +174,7 @@ def run(graph: Graph | Module, inputs: Sequence[Any], *, seed: int | None = 0, o
         if isinstance(graph, Graph):
             warn_of_rounded(graph)
             graph = opened(graph)
-        return interpreted(graph, inputs, seed=seed, observer=observer, backend=backend)
+        return needed(graph, inputs, seed, observer, backend)
     namespace = namespace_for(inputs) if backend is None else backend_called(backend)
     if namespace is not current_namespace():
         with using(namespace):
@@ -181,9 +183,28 @@ def run(graph: Graph | Module, inputs: Sequence[Any], *, seed: int | None = 0, o
     runs, executor = executor_for(graph, inputs, None)
 
     def reference() -> list[Any]:
-        return interpreted(runs.opened or graph, inputs, seed=seed, backend=backend)
+        return needed(runs.opened or graph, inputs, seed, None, backend)
 
     return reference() if executor is None else tried(graph, runs, lambda: executor.run(inputs, seed), reference)
+
+
+def needed(graph: Any, inputs: Sequence[Any], seed: int | None, observer: Observer | None, backend: str | None) -> list[Any]:
+    """The results of the interpreter; if a node raises, those of the nodes that results depend on: torch, like a plan, runs no others."""
+    try:
+        return interpreted(graph, inputs, seed=seed, observer=observer, backend=backend)
+    except RunError:
+        if observer is not None or not isinstance(graph, Graph) or any(has_more_effects(node, seed) for node in all_nodes(graph)):
+            raise
+        rest = clone_graph(graph)
+        if not remove_dead_nodes(rest):
+            raise
+    return interpreted(rest, inputs, seed=seed, backend=backend)
+
+
+def has_more_effects(node: Node, seed: int | None) -> bool:
+    """May a second run of a node be seen?"""
+    facts = facts_of(node.kind)
+    return facts.side_effects or facts.is_random and seed is None or node.kind[:1] == "^"
 
 
 def vjp(graph: Graph | Module, inputs: Sequence[Any], cotangents: Sequence[Any], wrt: Sequence[int], *,

@@ -1,0 +1,56 @@
+"""`out=`: the tensor takes the result, and its shape where nothing else reads the tensor, with torch's warning; else that is refused."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irtool
+from irtool.ir.errors import UnsupportedError
+
+CALLS = ("torch.linspace(1.0, 2.0, 5, out={})", "torch.add(x, 1.0, out={})", "torch.cat([x, x], out={})", "torch.sum(x, 0, out={})",
+         "torch.logspace(0.0, 1.0, 3, out={})", "torch.mm(x, x.t(), out={})", "torch.arange(4, out={})")
+OTHERS = ("y", "torch.zeros([7])", "torch.zeros([2, 3])", "torch.zeros([1])", "torch.zeros([0])", "x.new_zeros([4, 4])")
+OPTIONS: tuple[dict[str, Any], ...] = ({}, {"native": False}, {"optimize": False}, {"profiling": True})
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_all_ways_give_torchs_result(call: str, other: str) -> None:
+    torch = pytest.importorskip("torch")
+    source = f"def f(x: Tensor, y: Tensor):\n    return {call.format(other)} * 2\n"
+    inputs = [np.arange(6, dtype=np.float32).reshape(2, 3), np.zeros((3, 3), np.float32)]
+    wanted = torch.jit.CompilationUnit(source).f(*[torch.tensor(each) for each in inputs]).numpy()
+    module = irtool.from_script(source)
+    results = [irtool.run(module, inputs, interpret=True), *[irtool.run(module, inputs) for _ in range(3)]]
+    for options in OPTIONS:
+        executor = irtool.compile(module, **options)
+        results += [executor.run(inputs) for _ in range(2)]
+    for (result,) in results:
+        assert result.dtype == wanted.dtype
+        np.testing.assert_allclose(result, wanted, rtol=1e-6)
+    assert not inputs[1].any()
+
+
+def test_a_warning_names_both_shapes() -> None:
+    module = irtool.from_script("def f(x: Tensor):\n    return torch.neg(x, out=torch.zeros([7]))\n")
+    with pytest.warns(UserWarning, match=r"since it had shape \[7\], which does not match the required output shape \[2\]"):
+        irtool.run(module, [np.ones(2, np.float32)])
+
+
+@pytest.mark.parametrize("after", ["return a, b", "return a.sum() + b.sum()"])
+@pytest.mark.parametrize("out", ["torch.zeros([7])", "y", "y[0]", "y.view(-1)"])
+def test_who_would_see_the_new_shape_is_not_misled(out: str, after: str) -> None:
+    source = f"def f(x: Tensor, y: Tensor):\n    a = {out}\n    b = torch.neg(x, out=a)\n    {after}\n"
+    module = irtool.from_script(source)
+    for options in OPTIONS:
+        with pytest.raises(UnsupportedError, match="another shape"):
+            irtool.compile(module, **options).run([np.ones(2, np.float32), np.ones((3, 5), np.float32)])
+    with pytest.raises(UnsupportedError, match="another shape"):
+        irtool.run(module, [np.ones(2, np.float32), np.ones((3, 5), np.float32)], interpret=True)
+    single = irtool.from_script("def f(x: Tensor, y: Tensor):\n    return torch.neg(x, out=y[0])\n")     # a view of what y holds
+    with pytest.raises(UnsupportedError, match="another shape"):
+        irtool.run(single, [np.ones(2, np.float32), np.ones((3, 5), np.float32)])
