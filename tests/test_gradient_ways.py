@@ -420,3 +420,30 @@ def test_a_write_reaches_what_was_constructed_before(held: str, is_interpreted: 
     for _ in range(3):
         (gradient,) = irtool.vjp(module, [np.ones(2)], [np.ones(2)] * 2, [0], interpret=is_interpreted)
         np.testing.assert_array_equal(gradient, [3.0, 1.0])
+
+
+@pytest.mark.parametrize("start", ["", "    m = m * 1.0\n    v = v * 1.0\n"], ids=["of inputs", "computed"])
+@pytest.mark.parametrize("training", ["FT", "TF", "FTF", "TFT", "FF", "TT"])
+def test_running_statistics_that_one_norm_writes_and_another_reads(training: str, start: str) -> None:
+    """Each norm that does not train has the gradient for the statistics that it read."""
+    norms = "".join(f"    n{place} = torch.batch_norm(x, None, None, m, v, {flag == 'T'}, 0.5, 1e-5, False)\n"
+                    for place, flag in enumerate(training))
+    product = " * ".join(f"(n{place} + {place})" for place in range(len(training)))
+    graph = compile_source(f"def f(x, m, v):\n{start}{norms}    return {product}, m\n").graph()
+    rng = np.random.default_rng(3)
+    x, m, v = rng.standard_normal((5, 3)), rng.standard_normal(3), rng.random(3) + 0.5
+    mean, variance, count = m, v, len(x)
+    normal, slopes = [], []         # of each norm: its result, and its gradient for a cotangent
+    for place, flag in enumerate(training):
+        if flag == "T":
+            scale = 1 / np.sqrt(x.var(0) + 1e-5)
+            rows = (x - x.mean(0)) * scale
+            slopes.append(lambda g, rows=rows, scale=scale: scale * (g - g.mean(0) - rows * (g * rows).mean(0)))
+            mean, variance = (mean + x.mean(0)) / 2, (variance + x.var(0) * count / (count - 1)) / 2
+        else:
+            scale = 1 / np.sqrt(variance + 1e-5)
+            rows = (x - mean) * scale
+            slopes.append(lambda g, scale=scale: g * scale)
+        normal.append(rows + place)
+    expected = sum(slope(np.prod([each for at, each in enumerate(normal) if at != place], axis=0)) for place, slope in enumerate(slopes))
+    assert not differences(graph, [x, m, v], [np.ones((5, 3)), None], [0], [expected])

@@ -9,7 +9,7 @@ from irtool.autodiff.captures import Captures
 from irtool.autodiff.in_place import live_nodes
 from irtool.autodiff.refusals import at_node
 from irtool.ir.builder import Builder
-from irtool.ir.effects import MUTATORS, STATISTICS, node_may_write
+from irtool.ir.effects import MUTATORS, node_may_write, updates_statistics
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import RETURN, Node, Value
 from irtool.ir.places import place_of
@@ -38,8 +38,8 @@ def copy_before_writes(captures: Captures) -> None:
             if late is not None:
                 refuse(captures, value, late)
             inner = captures.saved_lists[inner][0] if inner in captures.saved_lists else captures.exports.get(inner)
-        if saved is None and not all(user.kind in STATISTICS or user.kind == RETURN for user, _ in value.uses):
-            # (gradients of batch norm read running statistics only if it does not write them)
+        if saved is None and not all(updates_statistics(user) or user.kind == RETURN for user, _ in value.uses):
+            # (the gradient of a batch norm reads running statistics only if it does not write them)
             copy_before_write(captures, [node for node in writers if aliases.writes_into(node, (value,))], value)
 
 

@@ -160,6 +160,7 @@ class Autograd(Layer):
         result, saved = rules.forward(name, inner, self.below.apply)
         if facts.is_view and is_operand(self, name, args[0], result):
             return args[0]
+        saved = None if saved is None else map_tensors(self.snapshot, saved)       # operands among them may be written into
         entry = Entry(self, name, [map_tensors(self.snapshot, arg) for arg in args], [], saved)
         boxed = self.note(entry, result)
         if facts.is_view:

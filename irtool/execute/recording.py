@@ -206,8 +206,9 @@ class NodeCalls:
             results = call_node(node, [as_arrays(each) for each in copies])
             written = {id(copies[place].array): values[place] for place in places}
             results = [written.get(id(each)) or as_handles(each) for each in results]
-        for place in places:
-            write(self.tape, node.kind, values[place], copies[place])
+        with self.tape.silently():      # gradients do not see these writes
+            for place in places:
+                write(self.tape, node.kind, values[place], copies[place])
         return results
 
 
