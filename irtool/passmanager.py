@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from time import perf_counter_ns
 
-from irtool.ir.collector import Paused, collect_where_due, hand_over
+from irtool.ir.collector import Paused, collect_where_due, move_to_oldest_generation
 from irtool.ir.dialect import LATEST
 from irtool.ir.errors import Error, PassError, PipelineError, VerifyError
 from irtool.ir.extensions import Place, raised_in
@@ -161,7 +161,7 @@ class PassManager:
                 raise       # a bug of the pass
             raise self._located(VerifyError(diagnostics=diagnostics), "in", record) from error     # the graph was invalid before
         record.self_ns = perf_counter_ns() - start
-        hand_over()
+        move_to_oldest_generation()
         if self.verify:
             diagnostics = violations(module)
             if diagnostics and step.entry.is_own:

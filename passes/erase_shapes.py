@@ -46,14 +46,14 @@ def erase_shapes(graph: Graph) -> bool:
     """
     plain = spell(TENSOR, graph.dialect)
     erased: dict[Type, Type] = {}
-    kept = {value for value in graph.values() if _is_told_by_type(value)}
+    needs_type = {value for value in graph.values() if _is_told_by_type(value)}
     changed = False
     for value in graph.values():
         old = value.type
         new = erased.get(old)
         if new is None:
             new = erased[old] = without_shapes(old, plain)
-        if new is not old and value not in kept:
+        if new is not old and value not in needs_type:
             value.type = new
             changed = True
     return changed

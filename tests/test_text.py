@@ -269,7 +269,7 @@ def test_the_collector_is_left_as_it_was() -> None:
 def test_objects_that_the_host_froze_are_not_counted_at_each_text(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
     monkeypatch.setattr(gc, "get_freeze_count", lambda: asked.append(0) or 5_000_000)       # type: ignore[func-returns-value]
-    monkeypatch.setattr("irtool.ir.collector.Handed.left_alone", 0)
+    monkeypatch.setattr("irtool.ir.collector.Counters.left_alone", 0)
     for _ in range(100):
         parse(body("return (%x)"))
     assert len(asked) == 1

@@ -135,10 +135,10 @@ def test_what_another_overload_gives_may_be_declared() -> None:
 
 
 def test_texts_that_are_read_and_dropped_are_collected() -> None:
-    from irtool.ir.collector import FEWEST, Handed
+    from irtool.ir.collector import FEWEST, Counters
 
     lines = "".join(f"  %{i} : Tensor = aten::exp(%{i - 1 if i else 'x'})\n" for i in range(300))
     text = f"graph(%x : Tensor):\n{lines}  return (%299)\n"
     for _ in range(400):
         irtool.parse(text)
-        assert Handed.waiting <= 2 * max(FEWEST, Handed.most)
+        assert Counters.waiting <= 2 * max(FEWEST, Counters.most)

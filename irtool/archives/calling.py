@@ -13,7 +13,17 @@ from irtool.archives.declared_values import holds_instance, inward, is_plain, na
 from irtool.archives.lowering import Lowered, Place, UnknownInstance, is_unchanged
 from irtool.archives.module_call import CALL, graph_of_call
 from irtool.archives.opening import MAX_CALLS
-from irtool.archives.replacing import NOTHING, Replaced, apart, apart_handle, array_called, originals, refilled, settled, written_over
+from irtool.archives.replacing import (
+    NOTHING,
+    Replaced,
+    array_called,
+    copied_if_shared,
+    new_handle,
+    originals,
+    refilled,
+    settled,
+    written_over,
+)
 from irtool.dispatch.backend import BACKEND
 from irtool.dispatch.callables import function_of
 from irtool.dispatch.stack import current, elements_of
@@ -226,7 +236,7 @@ class MethodRun:
         replaced.check(lowered, values)
         values = tensors([*arguments, *values])
         for place in lowered.changed:
-            values[len(arguments) + place] = map_tensors(apart_handle, values[len(arguments) + place])
+            values[len(arguments) + place] = map_tensors(new_handle, values[len(arguments) + place])
         results = variant.function(*values)
         results = list(results) if len(lowered.graph.outputs) > 1 else [results]
         if variant.has_state:
@@ -261,7 +271,7 @@ class MethodRun:
             new = written_over(replaced.value(old), value, lowered.rebinds and isinstance(old, list | dict | tuple))
             if not replaced.holds(old):
                 holder.attributes[name] = new
-        for (holder, name), value in zip(lowered.assigned, apart(results[lowered.result_count:end], arguments), strict=True):
+        for (holder, name), value in zip(lowered.assigned, copied_if_shared(results[lowered.result_count:end], arguments), strict=True):
             if not replaced.assign(holder.attributes.get(name), value):
                 holder.attributes[name] = settled(value)
 

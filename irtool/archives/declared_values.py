@@ -97,10 +97,10 @@ def type_of(value: Any) -> str:
 @lru_cache(256)
 def tuple_class(title: str, names: tuple[str, ...]) -> Any:
     """Python's class for named tuples with these fields; its tuples can be pickled, though no module defines the class."""
-    made: Any = namedtuple
-    made = made(title, names, rename=True)
-    made.__reduce__ = lambda self: (named_tuple, (title, names, tuple(self)))
-    return made
+    make: Any = namedtuple     # mypy wants literals
+    named_tuples = make(title, names, rename=True)
+    named_tuples.__reduce__ = lambda self: (named_tuple, (title, names, tuple(self)))
+    return named_tuples
 
 
 def named_tuple(title: str, names: tuple[str, ...], values: tuple[Any, ...]) -> Any:

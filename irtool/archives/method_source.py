@@ -198,10 +198,10 @@ class MethodPrinter(Printer):
 
     def manager(self, name: str, mode: str) -> str:
         self.archive.managers.add(name)
-        made = self.names.fresh("_")
-        self.line(f"{made} = {name}.__new__({name})")
-        self.line(f"{self.names.fresh('_')} = ({made}).__init__({mode})")
-        return made
+        instance = self.names.fresh("_")
+        self.line(f"{instance} = {name}.__new__({name})")
+        self.line(f"{self.names.fresh('_')} = ({instance}).__init__({mode})")
+        return instance
 
 
 def is_plain_name(name: str) -> bool:

@@ -155,6 +155,6 @@ class OldArchive(Archive):
         if not isinstance(definition, ClassDefinition):
             self.container.fail(record or RECORD, "holds no methods")
         assert isinstance(definition, ClassDefinition)
-        made = Object(definition.type)
-        made.attributes.update(check_attributes(self.container, self.library, definition, state))
-        return made
+        instance = Object(definition.type)
+        instance.attributes.update(check_attributes(self.container, self.library, definition, state))
+        return instance

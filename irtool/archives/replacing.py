@@ -149,7 +149,7 @@ def written_over(old: Any, new: Any, rebinds: bool = False) -> Any:
     return new
 
 
-def apart_handle(tensor: Tensor) -> Tensor:
+def new_handle(tensor: Tensor) -> Tensor:
     """A new handle of the same value, into which layers let a function write."""
     handle = another(tensor)
     if not isinstance(tensor, Boxed):
@@ -157,7 +157,7 @@ def apart_handle(tensor: Tensor) -> Tensor:
     return handle
 
 
-def apart(values: Sequence[Any], others: Iterable[Any]) -> Sequence[Any]:
+def copied_if_shared(values: Sequence[Any], others: Iterable[Any]) -> Sequence[Any]:
     """The values; those that share memory with `others` are copied."""
     arrays = list(arrays_in(list(others)))
     return copied(values) if any(share_memory(each, other) for each in arrays_in(list(values)) for other in arrays) else values

@@ -26,10 +26,10 @@ class Keys(NamedTuple):
 
 def load_state_dict(state: Mapping[str, Any], source: Any, strict: bool, owner: str) -> Keys:
     """Write the arrays of a dict into those of the state of `owner`: all, or none if one does not fit. Raises RunError."""
-    given = read_state(source) if isinstance(source, str | os.PathLike) else source
-    if not isinstance(given, Mapping):
-        raise RunError(f"load_state_dict: expected a dict of arrays, or a path, got {type(given).__name__}", code="E0403")
-    keys = Keys([name for name in state if name not in given], [name for name in given if name not in state])
+    new_state = read_state(source) if isinstance(source, str | os.PathLike) else source
+    if not isinstance(new_state, Mapping):
+        raise RunError(f"load_state_dict: expected a dict of arrays, or a path, got {type(new_state).__name__}", code="E0403")
+    keys = Keys([name for name in state if name not in new_state], [name for name in new_state if name not in state])
     errors = []
     if strict and keys.unexpected_keys:
         names = [f"'{name}'{did_you_mean(str(name), keys.missing_keys)}" for name in keys.unexpected_keys[:8]]
@@ -38,8 +38,8 @@ def load_state_dict(state: Mapping[str, Any], source: Any, strict: bool, owner: 
         errors.append("the dict lacks " + ", ".join(map(repr, keys.missing_keys[:8])))
     arrays = {}
     for name in state:
-        if name in given:
-            array = arrays[name] = as_numbers(given[name], name)
+        if name in new_state:
+            array = arrays[name] = as_numbers(new_state[name], name)
             if array.shape != state[name].shape and not (state[name].ndim == 0 and array.size == 1):
                 errors.append(f"'{name}' is of size {list(state[name].shape)}, the dict's of {list(array.shape)}")
     if errors:

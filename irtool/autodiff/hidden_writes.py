@@ -49,7 +49,7 @@ def holders(names: Iterable[Value], node: Node) -> Iterator[Value]:
                 seen.add(holder)
                 values.append(holder)
                 if any(reader.kind in MUTATORS and place == 0 for reader, place in holder.uses) or not comes_before(node, user) \
-                        or goes_round(node, user, value):
+                        or runs_in_next_round(node, user, value):
                     yield holder
 
 
@@ -65,7 +65,7 @@ def results(user: Node, slot: int) -> Sequence[Value]:
     return (owner.outputs[slot - 1], owner.blocks[0].inputs[slot]) if slot >= 1 else ()
 
 
-def goes_round(node: Node, user: Node, value: Value) -> bool:
+def runs_in_next_round(node: Node, user: Node, value: Value) -> bool:
     """Are both nodes in one loop, and does `value` come from outside its body? Then `node` runs after the previous round's `user`."""
     loop = node.owner_block.owning_node
     while loop is not None and not (loop.kind in LOOP_KINDS and loop.blocks[0].contains(user)):

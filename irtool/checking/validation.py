@@ -69,8 +69,8 @@ class Validation(Observer):
         """Run all graphs and pairs of the module."""
         self.baselines = {}
         for name, graph, run in self.subjects(module):
-            given = iter([list(self.inputs(graph))]) if self.inputs is not None else islice(input_sets(graph, self.seed), 4 * SETS)
-            baseline = self.baselines[name] = Baseline(graph, given, run)
+            sets = iter([list(self.inputs(graph))]) if self.inputs is not None else islice(input_sets(graph, self.seed), 4 * SETS)
+            baseline = self.baselines[name] = Baseline(graph, sets, run)
             if baseline.rows:
                 self.not_run.pop(name, None)
             else:

@@ -154,7 +154,7 @@ class Execution:
 
             from irtool.execute.fallbacks import why
 
-            reason = self.executor.why_plain(values) if self.executor.options.optimize else None
+            reason = self.executor.why_no_plan(values) if self.executor.options.optimize else None
             if reason is not None:
                 self.console.err(why(reason, self.executor.graph))
             self.console.err(json.dumps(self.executor.stats))

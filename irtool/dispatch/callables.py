@@ -88,7 +88,7 @@ def function_of(graph: Graph) -> Callable[..., Any]:
         if layer:
             raise UnsupportedError(f"{packed[0].kind} has a gradient of its own, which a {layer} does not take; "
                                    "irtool.vjp and `irtool grad --via differentiate` do", code="E0501")
-        results = [given_back(each, declared.type) for each, declared in
+        results = [converted_result(each, declared.type) for each, declared in
                    zip(interpreted(graph, values, current().apply), graph.outputs, strict=True)]
         return results[0] if len(results) == 1 else tuple(results)
     function.__name__ = graph.name or "graph"
@@ -163,7 +163,7 @@ NUMBERS_OF = "places_of_numbers"
 """The attribute, of the function made from a graph, with the positions of inputs that are numbers."""
 
 
-def given_back(value: Any, type: Type) -> Any:
+def converted_result(value: Any, type: Type) -> Any:
     """A result converted for the caller: a number becomes a tensor if the output's type is Tensor."""
     if isinstance(type, TensorType) and isinstance(value, bool | int | float | complex):
         return Tensor(as_array(value, dtype_named(type.dtype) if type.dtype is not None else None))

@@ -154,7 +154,8 @@ def merged(a: Any, b: Any, tensors: Callable[[Any, Any], Any], what: str) -> Any
         return type(a)([merged(one, other, tensors, what) for one, other in zip(a, b, strict=True)])
     if type(a) is type(b) and not isinstance(a, Tensor) and a == b:
         return a
-    raise UnsupportedError(f"{what} whose condition is batched or traced gives {said(a)} one way and {said(b)} the other", code="E0504")
+    raise UnsupportedError(f"{what} whose condition is batched or traced gives {described(a)} one way and {described(b)} the other",
+                           code="E0504")
 
 
 def either(layer: Layer, condition: Any, first: Sequence[Any], second: Sequence[Any]) -> list[Any]:
@@ -175,7 +176,7 @@ def holds_anywhere(layer: Layer, condition: Any) -> bool | None:
     return layer.anywhere(condition) if isinstance(condition, Tensor) else bool(condition)
 
 
-def said(value: Any) -> str:
+def described(value: Any) -> str:
     """A value in a message."""
     return "a tensor" if isinstance(value, Tensor) else repr(value)[:40]
 

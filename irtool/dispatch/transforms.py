@@ -81,7 +81,7 @@ def check_chunk_size(where: str, chunk_size: Any) -> None:
         raise RunError(f"{where}: chunk_size should be None or greater than 0. (got {chunk_size!r})")
 
 
-def what_is(value: Any) -> str:
+def described(value: Any) -> str:
     """A description of a value for messages: tensors by their shape."""
     return f"a tensor of shape {value.shape}" if isinstance(value, Tensor) else type(value).__name__
 
@@ -96,7 +96,7 @@ def with_aux(result: Any, has_aux: bool, what: str) -> tuple[Any, Any]:
     if not has_aux:
         return result, None
     if not isinstance(result, tuple) or len(result) != 2:
-        raise RunError(f"{what}: with has_aux the function must give a tuple (output, aux), it gave {what_is(result)}"
+        raise RunError(f"{what}: with has_aux the function must give a tuple (output, aux), it gave {described(result)}"
                        f"{f' of {len(result)}' if isinstance(result, tuple) else ''}")
     return result
 
@@ -166,7 +166,7 @@ def value_and_grad(func: Function, argnums: int | tuple[int, ...] = 0, has_aux: 
         recorded = Recorded(func, args, chosen_places(argnums, len(args)), named)
         result, aux = with_aux(recorded.result, has_aux, "grad")
         if not isinstance(result, Tensor):
-            raise RunError(f"the function whose gradient is taken must give a tensor, it gave {what_is(result)}")
+            raise RunError(f"the function whose gradient is taken must give a tensor, it gave {described(result)}")
         if result.ndim:
             raise RunError(f"the function whose gradient is taken must give a scalar tensor, it gave one of shape {result.shape}")
         if dtype_of(result.dtype).kind == "c":
@@ -234,7 +234,7 @@ def pulled_back(func: Function, primals: Sequence[Any], has_aux: bool = False, u
                            f"cotangents must stand in a tree as the outputs do{keys_of(shape)}")
         for each, leaf in zip(aligned_cotangents, leaves, strict=True):
             if not isinstance(each, Tensor | int | float | complex | None):
-                raise RunError(f"a cotangent is {what_is(each)}, its output a tensor of shape {leaf.shape}")
+                raise RunError(f"a cotangent is {described(each)}, its output a tensor of shape {leaf.shape}")
             if isinstance(each, Tensor) and each.shape != leaf.shape:
                 raise RunError(f"a cotangent has shape {each.shape}, its output {leaf.shape}")
         by_place = dict(zip(places, recorded.gradients(leaves, aligned_cotangents, unused), strict=True))
@@ -271,7 +271,7 @@ class Linearized:
                            "tangents must stand in a tree as the primals do")
         for seed, point in zip(seeds, self.points, strict=True):
             if isinstance(point, Tensor) and not isinstance(seed, Tensor | None):
-                raise RunError(f"a tangent is {what_is(seed)}, its primal a tensor of shape {point.shape}")
+                raise RunError(f"a tangent is {described(seed)}, its primal a tensor of shape {point.shape}")
             if isinstance(seed, Tensor) and isinstance(point, Tensor) and seed.shape != point.shape:
                 raise RunError(f"a tangent has shape {seed.shape}, its primal {point.shape}")
         pairs = [(one, seed) for one, seed in zip(self.pulled, seeds, strict=True) if one is not None]
@@ -316,7 +316,7 @@ def custom_vjp(forward: Function, backward: Function) -> Function:
     def ahead(*args: Any) -> tuple[Any, Any]:
         pair = called("custom_vjp", forward, args)
         if not isinstance(pair, tuple) or len(pair) != 2:
-            raise RunError(f"custom_vjp: forward must give a tuple (output, saved), it gave {what_is(pair)}")
+            raise RunError(f"custom_vjp: forward must give a tuple (output, saved), it gave {described(pair)}")
         return pair
 
     @wraps(backward)
@@ -399,7 +399,7 @@ def extent_of(leaves: Sequence[Any], dims: Sequence[int | None]) -> int:
         if dim is None:
             continue
         if not isinstance(leaf, Tensor):
-            raise RunError(f"vmap: in_dims names dimension {dim} of an argument that is no tensor, but {what_is(leaf)}")
+            raise RunError(f"vmap: in_dims names dimension {dim} of an argument that is no tensor, but {described(leaf)}")
         sizes = leaf.shape
         if not -len(sizes) <= dim < len(sizes):
             raise RunError(f"vmap: in_dims names dimension {dim} of a tensor of shape {sizes}")

@@ -343,7 +343,7 @@ class Executor(Displayed):
         self.counters.count("graph_executor_invocations")
         if not self.options.optimize:
             return self.fallback_plan()
-        if self.why_plain(values) is not None:
+        if self.why_no_plan(values) is not None:
             return self.plain().get_plan(values, flags)
         if self.profile is not None:
             with self._lock, self.explained():
@@ -369,7 +369,7 @@ class Executor(Displayed):
                 raise
             raise why from error
 
-    def why_plain(self, values: Sequence[Any]) -> NotLowered | None:
+    def why_no_plan(self, values: Sequence[Any]) -> NotLowered | None:
         """Why no plan is made for these values, where none is: plans know no quantized tensors."""
         if self.quantized is not None:
             return NotLowered(f"'{self.quantized.kind}' gives or takes quantized tensors", self.quantized)

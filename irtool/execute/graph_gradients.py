@@ -28,7 +28,7 @@ from irtool.ir.module import Module
 from irtool.ir.structure_kinds import CONSTRUCTS
 from irtool.ir.types import ListType, OptionalType, TupleType, Type
 from irtool.ops.array_library import np
-from irtool.ops.arrays import here, is_array, namespace_for, namespace_of, using
+from irtool.ops.arrays import is_array, namespace_for, namespace_of, on_this_device, using
 from irtool.passes.lower_tuples import lower_tuples
 
 if TYPE_CHECKING:
@@ -259,19 +259,19 @@ def fitted(gradient: Any, value: Any) -> Any:
     if isinstance(value, list | tuple):
         pieces = gradient if isinstance(gradient, list | tuple) else [None] * len(value)
         return [fitted(piece, each) for piece, each in zip(pieces, value, strict=True)]
-    array = here(value)
+    array = on_this_device(value)
     dtype = array.dtype if array.dtype.kind in "fc" else np.dtype(np.float32) if array.dtype.name == "bfloat16" else None
     if dtype is None:
         return None
     if gradient is None:
         return namespace_of(array).zeros(array.shape, dtype)
-    result = conjugate(here(gradient))
+    result = conjugate(on_this_device(gradient))
     if result.dtype.kind == "c" and dtype.kind != "c":
         result = result.real
     if result.shape != array.shape:
         result = summed(result, array.shape)
     with np.errstate(all="ignore"):     # numbers beyond the range of the input's dtype become infinite
-        return here(result.astype(dtype, copy=False))       # of a tensor without dimensions NumPy makes numbers
+        return on_this_device(result.astype(dtype, copy=False))       # of a tensor without dimensions NumPy makes numbers
 
 
 def summed(gradient: Any, shape: tuple[int, ...]) -> Any:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from irtool.ir.errors import RunError, did_you_mean
-from irtool.ops.arrays import here, namespace_of
+from irtool.ops.arrays import namespace_of, on_this_device
 
 
 def distributed(outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
@@ -114,7 +114,7 @@ def as_seed(cotangent: Any, output: Any) -> Any:
                 for each, one in zip(cotangent, output, strict=True)]
     if cotangent is None:
         return None
-    array, seed = here(output), as_numbers(cotangent)
+    array, seed = on_this_device(output), as_numbers(cotangent)
     if seed.shape != array.shape:
         raise RunError(f"a cotangent has shape {seed.shape}, its output {array.shape}", code="E0503")
     if seed.dtype.kind == "c" != array.dtype.kind:
@@ -125,7 +125,7 @@ def as_seed(cotangent: Any, output: Any) -> Any:
 def as_numbers(cotangent: Any) -> Any:
     """A cotangent as an array. Raises RunError if it is not made of numbers."""
     try:
-        array = here(cotangent)
+        array = on_this_device(cotangent)
     except (TypeError, ValueError):
         array = None
     if array is None or array.dtype.kind in "OUSMm":

@@ -17,7 +17,7 @@ from irtool.ir.arguments import ONE_PER_OUTPUT, check_function, check_list, chec
 from irtool.ir.errors import RunError
 from irtool.ir.graph import counted
 from irtool.ops.array_library import np
-from irtool.ops.arrays import current_namespace, here, seeded, share_memory, using
+from irtool.ops.arrays import current_namespace, on_this_device, seeded, share_memory, using
 from irtool.ops.nested_tensors import map_tensors
 from irtool.ops.tensor import Tensor
 
@@ -256,7 +256,7 @@ def handle_of(returned: Any) -> Any:
     """What a hook returned for a gradient, as a tensor. Raises RunError if it is no array of numbers."""
     if returned is None or isinstance(returned, Tensor):
         return returned
-    array = here(returned)
+    array = on_this_device(returned)
     if array.dtype.kind not in "biufc":
         raise RunError(f"expected an array of numbers, but hook returned {repr(returned)[:40]}")
     return Tensor(array)

@@ -22,7 +22,7 @@ FEWEST = 250_000
 """As many new objects may wait for a collection, however few objects there are in all."""
 
 
-class Handed:
+class Counters:
     """Counters: `waiting`, objects handed over since the last full collection; `most`, how many may wait; `collections`, full
     collections so far, by irtool or its host; `left_alone`, the next pauses after which nothing is handed over."""
 
@@ -32,28 +32,28 @@ class Handed:
     left_alone = 0
 
 
-def hand_over() -> None:
+def move_to_oldest_generation() -> None:
     """Move all objects to the oldest generation, else the next allocation would walk those made in the pause.
 
     Python does not count objects moved so; `collect_where_due` does. Objects that the host froze itself stay frozen. Counting frozen
     objects takes Python a tenth of a second for some millions, so the more there are, the more rarely they are counted.
     """
     forget_collected()
-    if Handed.left_alone:
-        Handed.left_alone -= 1
+    if Counters.left_alone:
+        Counters.left_alone -= 1
     elif not (frozen := gc.get_freeze_count()):
-        Handed.waiting += gc.get_count()[0]
+        Counters.waiting += gc.get_count()[0]
         gc.freeze()
         gc.unfreeze()
     else:
-        Handed.left_alone = frozen // 1000
+        Counters.left_alone = frozen // 1000
 
 
 def forget_collected() -> None:
     """Reset the count of waiting objects if a full collection has happened since the last call."""
     collections = gc.get_stats()[-1]["collections"]
-    if collections != Handed.collections:
-        Handed.waiting, Handed.collections = 0, collections
+    if collections != Counters.collections:
+        Counters.waiting, Counters.collections = 0, collections
 
 
 def collect_where_due() -> None:
@@ -64,11 +64,11 @@ def collect_where_due() -> None:
     just collected.
     """
     forget_collected()
-    if Handed.waiting > Handed.most and gc.isenabled():
-        Handed.most = max(FEWEST, len(gc.get_objects()) // 4)
-        if Handed.waiting > Handed.most:
+    if Counters.waiting > Counters.most and gc.isenabled():
+        Counters.most = max(FEWEST, len(gc.get_objects()) // 4)
+        if Counters.waiting > Counters.most:
             gc.collect()
-            Handed.waiting = 0
+            Counters.waiting = 0
 
 
 class Building(Paused):
@@ -81,8 +81,8 @@ class Building(Paused):
         super().__enter__()
 
     def __exit__(self, *error: object) -> None:
-        hand_over()
+        move_to_oldest_generation()
         super().__exit__(*error)
 
 
-__all__ = ["Building", "Paused", "collect_where_due", "hand_over"]
+__all__ = ["Building", "Paused", "collect_where_due", "move_to_oldest_generation"]

@@ -97,7 +97,7 @@ def hosted(value: Any) -> Any:
     return on_host(value) if is_array(value) else value
 
 
-def here(x: Any) -> Array:
+def on_this_device(x: Any) -> Array:
     """An array of the namespace of the current run: moved from a device or to it, or made of numbers."""
     namespace = _namespace.get()
     if namespace is np or isinstance(x, array_types) and not isinstance(x, np.ndarray):
@@ -299,10 +299,10 @@ def _as_strided(x: Any, shape: Sequence[int], strides: Sequence[int]) -> Array:
         whole = whole.base
     flags = whole.flags
     if x.size and (flags.c_contiguous or flags.f_contiguous) and whole.dtype.isbuiltin == 1:
-        made: Array = np.ndarray(shape, x.dtype, whole, _start(x) - _start(whole), strides)
+        view: Array = np.ndarray(shape, x.dtype, whole, _start(x) - _start(whole), strides)
         if flags.writeable and not x.flags.writeable:
-            made.flags.writeable = False
-        return made
+            view.flags.writeable = False
+        return view
     return np.lib.stride_tricks.as_strided(x, shape, strides, writeable=x.flags.writeable)
 
 

@@ -244,7 +244,7 @@ def show_reasons(executor: Executor, plan: ExecutionPlan, values: list[Any], con
     from irtool.execute.plan.compiled import Plan
 
     code = plan.code
-    reason = executor.why_plain(values)
+    reason = executor.why_no_plan(values)
     if reason is not None:
         console.err(why(reason, executor.graph))
     elif not plan.differentiables and isinstance(code.plan, Plan):

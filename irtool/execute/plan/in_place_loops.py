@@ -30,7 +30,7 @@ from irtool.execute.plan.program import (
     roots_of,
 )
 from irtool.execute.plan.python_source import all_reads, outs_of, reads_of
-from irtool.execute.plan.round_products import look_into, made_in, new
+from irtool.execute.plan.round_products import defined_in, look_into, new
 from irtool.ops.array_library import np
 from irtool.ops.symbols.array_layout import fresh_meta
 
@@ -62,7 +62,7 @@ def make_in_place(program: Program, block: Lowered, uses: Uses) -> None:
         later: set[Variable] = set()
         for each in instructions[instructions.index(maker):]:
             later.update(outs_of(each))
-        if row.out.meta != source.meta or row.args[0] in made_in(block) or not later.isdisjoint(reads([row], ())):
+        if row.out.meta != source.meta or row.args[0] in defined_in(block) or not later.isdisjoint(reads([row], ())):
             continue
         del instructions[instructions.index(call)], instructions[instructions.index(row)]
         instructions.insert(instructions.index(maker), Call(row.function, row.args, row.named, source, "view", row.node))

@@ -76,7 +76,7 @@ def stack(program: Program, filled: Filled) -> None:
     outer[outer.index(filled.construct)] = Call(room, (meta,), {}, array, "out", filled.construct.node)
     for get in filled.gets:
         get.args = row_of(array, get.args[1])
-    seen_through(program, filled, array)
+    redirect_views(program, filled, array)
 
 
 def row_of(array: Variable, index: Any) -> tuple[Any, ...]:
@@ -84,7 +84,7 @@ def row_of(array: Variable, index: Any) -> tuple[Any, ...]:
     return array, (index, ...) if array.meta is not None and len(array.meta.shape) == 1 else index
 
 
-def seen_through(program: Program, filled: Filled, array: Variable) -> None:
+def redirect_views(program: Program, filled: Filled, array: Variable) -> None:
     """Redirect views: items of the list, and views of them, now alias the array and nothing else."""
     items, whole = {get.out for get in filled.gets}, filled.construct.outs[0]
     for each in every(program.body):

@@ -21,7 +21,7 @@ from irtool.execute.plan.filled_lists import APPEND, GET, STACK, RoundList, roun
 from irtool.execute.plan.known_lists import names_of
 from irtool.execute.plan.loop_numbers import bounds_of, computed, selected
 from irtool.execute.plan.lowered_blocks import FUSION_GROUP, MAX_CALLS, Blocks, NotLowered
-from irtool.execute.plan.opaque_calls import made_meta, visitor
+from irtool.execute.plan.opaque_calls import predicted_meta, visitor
 from irtool.execute.plan.program import (
     Branch,
     Call,
@@ -427,7 +427,7 @@ class Lowering(Blocks):
         visit = Visit(function, items, outs, node, sole, keeps)
         visit.fresh = fresh and sole
         for place, value in enumerate(node.outputs):
-            meta = seen[place] if seen is not None and len(seen) == len(node.outputs) else made_meta(node, items)
+            meta = seen[place] if seen is not None and len(seen) == len(node.outputs) else predicted_meta(node, items)
             if value in self.loose:
                 meta = None
             out = self.variable(meta)

@@ -53,7 +53,7 @@ def visitor(node: Node) -> tuple[Visitor, bool, bool]:
     return lambda values: call_node(node, values), False, fresh
 
 
-def made_meta(node: Node, items: list[Item]) -> Meta | None:
+def predicted_meta(node: Node, items: list[Item]) -> Meta | None:
     """The form of a tensor that is made of sizes and a dtype, or with borders around another, where all is known."""
     if node.kind == "aten::constant_pad_nd":
         inner, borders = meta_of_item(items[0]), numbers_of(items[1])

@@ -40,7 +40,7 @@ def hoist_products(program: Program) -> None:
 
 def products_of(loop: Repeat, rounds: int, uses: Uses) -> list[tuple[Call, Meta]]:
     """The products of a loop that are rows of one product, each with the facts of its left factor."""
-    inside = made_in(loop.body) | {loop.counter, *loop.carried}
+    inside = defined_in(loop.body) | {loop.counter, *loop.carried}
     body = loop.body.instructions
     views = {each.out: each for each in body if isinstance(each, Call) and each.function is operator.getitem and each.way == "view"}
     products: list[tuple[Call, Meta]] = []
@@ -117,7 +117,7 @@ def new(program: Program, meta: Meta | None = None, looks_into: Variable | None 
     return program.variable(meta, None if looks_into is None else looks_into.roots)
 
 
-def made_in(lowered: Lowered) -> set[Variable]:
+def defined_in(lowered: Lowered) -> set[Variable]:
     """All variables that a block defines."""
     variables: set[Variable] = set()
     for each in lowered.instructions:
@@ -125,9 +125,9 @@ def made_in(lowered: Lowered) -> set[Variable]:
             if each.way != "into":
                 variables.add(each.out)
         elif isinstance(each, Branch):
-            variables.update(each.outs, *[made_in(block) for block in each.blocks])
+            variables.update(each.outs, *[defined_in(block) for block in each.blocks])
         elif isinstance(each, Repeat):
-            variables.update(each.carried, made_in(each.body))
+            variables.update(each.carried, defined_in(each.body))
         elif isinstance(each, Visit):
             variables.update(each.outs)
     return variables
@@ -135,14 +135,14 @@ def made_in(lowered: Lowered) -> set[Variable]:
 
 def look_into(lowered: Lowered, old: set[Variable], roots: frozenset[Variable]) -> None:
     """Redirect views: variables that aliased `old` now alias `roots`."""
-    for variable in made_in(lowered):
+    for variable in defined_in(lowered):
         if not variable.roots.isdisjoint(old):
             variable.roots = variable.roots - old | roots
 
 
 def is_looked_into(variable: Variable, loop: Repeat) -> bool:
     """Does another variable see the memory of a product: a view, or a loop-carried value?"""
-    if any(variable in each.roots for each in made_in(loop.body) | set(loop.carried) if each is not variable):
+    if any(variable in each.roots for each in defined_in(loop.body) | set(loop.carried) if each is not variable):
         return True
     return any(isinstance(each, Call) and each.way == "into" and variable in each.out.roots for each in loop.body.instructions)
 

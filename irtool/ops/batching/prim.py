@@ -8,7 +8,7 @@ from irtool.ops.array_library import np
 from irtool.ops.arrays import code_of, dtype_of
 from irtool.ops.batch import Batch
 from irtool.ops.batching.batch_dim import untouched
-from irtool.ops.batching.dict import handed_on
+from irtool.ops.batching.dict import by_kernel
 from irtool.ops.kernels.prim import table
 from irtool.ops.promotion import result_type as promoted
 from irtool.ops.tensor import Tensor
@@ -41,7 +41,7 @@ def magnitude(batch: Batch, x: Any) -> Any:
     return batch.again("aten::abs", x)
 
 
-table.batch("prim::Guard")(handed_on)
+table.batch("prim::Guard")(by_kernel)
 table.batch("prim::data")(untouched)
 table.not_batched("it asks about a tensor, not about its elements", "get_device is_leaf retains_grad")
 table.not_batched("it makes a Python number of elements", "item _local_scalar_dense Int Float Bool ScalarImplicit IntImplicit "
