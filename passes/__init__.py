@@ -35,7 +35,7 @@ class PassOption:
 
 
 class Pass:
-    """A pass by name; calling it runs it. is_own: is it a user's, and not ours?"""
+    """A pass by name; a call runs it. is_own: was it added by a user?"""
 
     __slots__ = ("name", "is_own", "_function")
 
@@ -56,7 +56,7 @@ class Pass:
         return self._function
 
     def __call__(self, subject: Any, **options: Any) -> bool:
-        """Run it: did it change anything? Raises Error where a user's pass does not say so."""
+        """Run the pass; returns whether it changed anything. Raises Error if a user's pass does not return a bool."""
         changed: object = self.function(subject, **options)
         if not isinstance(changed, bool) and self.is_own:
             from irtool.ir.extensions import Place
@@ -127,7 +127,7 @@ BY_NAME: dict[str, Pass] = {entry.name: entry for entry in PASSES}
 
 
 ALIASES = {"specialize-autogradzero": "specialize-undef"}
-"""Names that torch has for passes of ours."""
+"""torch's names for passes that have other names here."""
 
 
 # -- passes of users
@@ -135,7 +135,8 @@ OPTION_TYPES = ("bool", "int", "float", "str")
 
 
 def add_pass(function: Callable[..., bool]) -> Pass:
-    """Have a function be a pass by its name, `swap_subtractions` as `swap-subtractions`. Raises Error where it can be none."""
+    """Make a function a pass of its name: `swap_subtractions` becomes `swap-subtractions`. Raises Error if the function cannot be a
+    pass."""
     from irtool.ir.extensions import added, check_name
 
     entry = pass_of(function)
@@ -147,7 +148,7 @@ def add_pass(function: Callable[..., bool]) -> Pass:
 
 
 def pass_of(function: Callable[..., bool]) -> Pass:
-    """A function as a pass. Raises Error where its parameters are not those of one."""
+    """A function as a pass. Raises Error if its parameters are not those of a pass."""
     from irtool.ir.extensions import Place
 
     place = Place(function)
@@ -167,7 +168,7 @@ def pass_of(function: Callable[..., bool]) -> Pass:
 
 
 def is_pass(function: object) -> bool:
-    """Is it a function whose first parameter is annotated `Graph` or `Module`?"""
+    """Is the value a function whose first parameter is annotated `Graph` or `Module`?"""
     code = getattr(function, "__code__", None)
     if code is None or not code.co_argcount or not callable(function):
         return False
@@ -175,7 +176,7 @@ def is_pass(function: object) -> bool:
 
 
 def pass_called(name: str) -> Pass | None:
-    """A pass by name; the entry points of other packages are asked, too. Raises Error where one cannot be imported."""
+    """A pass by name, also from an entry point of another package. Raises Error if that cannot be imported."""
     name = ALIASES.get(name, name)
     if name not in BY_NAME:
         from irtool.ir.extensions import entry_points, imported
@@ -188,7 +189,7 @@ def pass_called(name: str) -> Pass | None:
 
 
 def all_passes() -> Iterable[Pass]:
-    """Ours, then those of users, those of all packages included. Raises Error where one cannot be imported."""
+    """irtool's passes, then those of users, including those of all packages. Raises Error if an entry point cannot be imported."""
     from irtool.ir.extensions import entry_points
 
     for name in entry_points("irtool.passes"):

@@ -47,7 +47,7 @@ def constant_propagation(graph: Graph, immutable_types: bool = False) -> bool:
         propagation.block(graph.block)
         edited = remove_dead_nodes(graph) or propagation.changed
         changed = changed or edited
-        if not (edited and propagation.written):        # else a write that forbade folding may be gone
+        if not (edited and propagation.written):        # else a write that prevented folding may be gone
             break
     for node, why in propagation.left:
         missed(graph, node, "not folded", why)
@@ -68,7 +68,7 @@ class Propagation:
         self.left: list[tuple[Node, str]] = []
         """The nodes that stay, and why."""
         self.written = False
-        """Do some of them stay since a node writes into what they read or give?"""
+        """Do some nodes stay because a node writes into their operands or results?"""
 
     def block(self, block: Block) -> None:
         known, foldable = self.known, self.foldable
@@ -158,7 +158,7 @@ class Propagation:
             type: Type = declared
         else:
             if isinstance(value, tuple) and _is_empty_inside(value):
-                return None         # an empty list does not tell its element type
+                return None         # an empty list does not determine its element type
             type = declared if isinstance(value, str) and declared.key == "Device" else type_of(value)
         attribute = Attribute.of(value, self.dialect, type)
         if isinstance(value, float) and self.dialect.float_style == "short6":

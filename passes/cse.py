@@ -52,6 +52,6 @@ def cse(graph: Graph) -> bool:
 
 
 def is_mergeable(kind: str) -> bool:
-    """May two equal nodes of a kind be merged, as far as the kind alone tells?"""
+    """May two equal nodes of a kind be merged, as far as the kind decides it?"""
     facts = facts_of(kind)
     return not facts.side_effects and (not facts.may_write or kind in STATISTICS)

@@ -31,7 +31,8 @@ STEPS = {
     "aten::rnn_relu": """
         h = torch.relu(x[t] + y)""",
 }
-"""Kind -> the state h (and the cell c) after a step, from what the input (x[t]) and the state (y) give to the gates."""
+"""Kind -> a function that computes the state h (and the cell c) after a step, from the contributions of the input (x[t]) and of the
+state (y) to the gates."""
 LAYER = """
 def layer(x: Tensor, h: Tensor, c: Tensor, w: Tensor, b: Tensor, p: Tensor):
     out: List[Tensor] = []
@@ -131,7 +132,7 @@ class Net:
 
     @classmethod
     def of(cls, node: Node, form_of: Callable[[Value], Form | None]) -> Net | None:
-        """The net that a node is, or None where something is not known, or does not fit."""
+        """The recurrent net of a node; None if something is unknown, or does not fit."""
         schema = schema_of(node)
         if schema is None or not schema.name.endswith(".input"):
             return None

@@ -86,7 +86,7 @@ def _converts(use: Use, declared: TensorType, shown: str) -> bool:
     operands = [node.inputs[place] for place in overload.promoted if place < len(node.inputs)]
     return use.slot in overload.promoted and result.dtype not in (None, "bool") and any(
         isinstance(other.type, TensorType) and other.type.dtype == result.dtype and other.node.kind not in CONSTANT_KINDS
-        for other in operands)      # what another constant shows is as uncertain
+        for other in operands)      # the dtype that another constant shows is as uncertain
 
 
 def without_shapes(type: Type, plain: Type) -> Type:

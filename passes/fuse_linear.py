@@ -59,7 +59,7 @@ def linear_operands(node: Node, build: Builder) -> tuple[Value, Value, Value | N
 
 
 def is_sum(node: Node, product: Value) -> bool:
-    """Does a node add a bias to a product in place, so that nobody can tell when the product already has it?"""
+    """Does a node add a bias to a product in place, and does no reader notice if the product already contains it?"""
     if node.kind != "aten::add_" or node.inputs[0] is not product or product.use_count != 1 or constant(node.inputs[2]) != 1:
         return False
     mine, yours = product.type, node.inputs[1].type
@@ -67,5 +67,5 @@ def is_sum(node: Node, product: Value) -> bool:
 
 
 def transposed(value: Value) -> Value | None:
-    """What a value is the transpose of, or None."""
+    """The value of which this one is the transpose; None if it is none."""
     return value.node.inputs[0] if value.node.kind == "aten::t" else None

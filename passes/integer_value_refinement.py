@@ -7,7 +7,7 @@ from irtool.ir.graph import RETURN, Graph, Node
 
 
 def integer_value_refinement(graph: Graph) -> bool:
-    """Where `n == 3` is certain, read 3 in the place of n: in the branch that asks, and behind one that raises otherwise.
+    """Replace n by 3 where `n == 3` is certain: in the branch for that condition, and after an `If` whose other branch raises.
 
     before:
         graph(%n : int):

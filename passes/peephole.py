@@ -53,7 +53,7 @@ def peephole(graph: Graph, no_shapes: bool = False) -> bool:
     return simplify(graph, [{**rules, **({} if no_shapes else by_shapes)} for rules, by_shapes in STAGES])
 
 
-peephole.repeats = "of a tensor that only the removal of a cast shows, a second run may fold sizes, as torch's does"  # type: ignore[attr-defined]
+peephole.repeats = "sizes can be folded of tensors whose types a removed cast hid, as in torch"       # type: ignore[attr-defined]
 
 
 def simplify(graph: Graph, stages: Iterable[dict[str, Rule]]) -> bool:
@@ -75,7 +75,7 @@ def simplify(graph: Graph, stages: Iterable[dict[str, Rule]]) -> bool:
         minds_writes = minds_writes and any(map(node_may_write, graph.walk()))
         edited = remove_dead_nodes(graph) or edited
         changed = changed or edited
-        if not (edited and minds_writes):       # else a write that a rule minded may be gone, or be known not to be into its operands
+        if not (edited and minds_writes):       # else a write that prevented an edit may be gone, or may be known not to reach the operands
             return changed
         stages = [LIST_RULES]
 
