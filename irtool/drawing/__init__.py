@@ -1,6 +1,6 @@
 """Graphs as pictures: what `irtool show` draws.
 
-    labels       what a box says of a node: kind, results, literal arguments
+    labels       the texts in the box of a node: kind, results, literal arguments
     scenes       a graph as boxes and edges; large graphs folded by scope or by runs of nodes
     layers       places for the boxes of one scene: layers from top to bottom, few crossings
     svg          a scene as SVG

@@ -20,7 +20,7 @@ def markup(text: str) -> str:
 
 
 def lines_markup(text: str) -> str:
-    """The same for a text whose lines stay lines, in a `<pre>`."""
+    """The same for a text of several lines, in a `<pre>`."""
     return "\n".join(map(markup, text.split("\n")))
 
 
@@ -30,7 +30,7 @@ def cut(text: str, most: int) -> str:
 
 
 def script_data(data: Any) -> str:
-    """JSON that can stand in a `<script type="application/json">`: no text of it ends the element."""
+    """JSON for a `<script type="application/json">`, in which no text can end the element."""
     text = json.dumps(cleaned(data), ensure_ascii=False, separators=(",", ":"))
     return text.translate(IN_SCRIPT)
 

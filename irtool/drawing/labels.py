@@ -1,4 +1,4 @@
-"""What a box says of a node: kind, results with short types, literal arguments.
+"""The texts in the box of a node: kind, results with short types, literal arguments.
 
 Constants, lists of constants and attributes of a module (`self.conv.weight`) have no boxes of their own: they are literals of the nodes
 that read them.
@@ -82,7 +82,7 @@ def results(values: tuple[Value, ...], types: str) -> list[str]:
 
 
 def arguments(node: Node, literals: Literals) -> str:
-    """The literal arguments, by name where the schema says them: `stride=[1, 1] bias=None`."""
+    """The literal arguments, with the names that the schema has: `stride=[1, 1] bias=None`."""
     from irtool.ir.schema import schema_of
 
     texts = [(slot, literals.text(value)) for slot, value in enumerate(node.inputs)]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 GAP, ROW_GAP, POINT = 22.0, 34.0, 8.0
 """Between boxes of a layer, between layers; the width that a passing edge takes, in pixels."""
 LONGEST = 12
-"""Edges over more layers are not drawn: the box names what it reads."""
+"""Edges over more layers are not drawn; the box names the values that it reads instead."""
 SWEEPS = 8
 
 Edge = tuple[int, int]
@@ -66,7 +66,7 @@ def arrange(sizes: Sequence[Point], edges: Sequence[Edge], last: int | None = No
 
 
 def ranked(count: int, edges: Sequence[Edge], last: int | None) -> list[int]:
-    """The layer of each box, from 0: below what it reads. What reads nothing is just above its first reader."""
+    """The layer of each box, from 0: below the boxes that it reads. A box that reads nothing is just above its first reader."""
     below: list[list[int]] = [[] for _ in range(count)]
     readers: list[list[int]] = [[] for _ in range(count)]
     for i, j in edges:
@@ -108,7 +108,7 @@ def ordered(layers: list[list[int]], steps: Sequence[Edge]) -> list[list[int]]:
 
 
 def library_order(steps: Sequence[Edge]) -> dict[int, float] | None:
-    """The position of each item in its layer by `fast_sugiyama`; None where it is not installed."""
+    """The position of each item in its layer by `fast_sugiyama`; None if that is not installed."""
     try:
         from fast_sugiyama import from_edges
     except ImportError:
@@ -117,7 +117,7 @@ def library_order(steps: Sequence[Edge]) -> dict[int, float] | None:
     start = 0.0
     for positions, width, _, _ in from_edges(sorted(set(steps)), dummy_vertices=False) if steps else ():
         known.update({int(item): start + place[0] for item, place in positions})
-        start += width + 1e6        # components stand side by side
+        start += width + 1e6        # components are placed side by side
     return known
 
 

@@ -1,4 +1,4 @@
-"""The text of a module, a row per line with the key of what it shows, and what a pass changed in it."""
+"""The text of a module, a row per line with the key of the part that it shows, and the changes of a pass."""
 from __future__ import annotations
 
 from bisect import bisect_left
@@ -17,10 +17,8 @@ LONGEST = 20_000
 
 
 class Row(NamedTuple):
-    """One line. `key`: of the node or part that it shows, the same before and after a pass. `status`: what the pass did to it.
-
-    `origin`: of a node of df, the key of the node of f that it comes from, if its comment names one (`differentiate{origins}`).
-    """
+    """One line. `key`: of the node or part that it shows, the same before and after a pass. `status`: the change that the pass made.
+    `origin`: of a node of df, the key of the node of f that it comes from, if its comment names one (`differentiate{origins}`)."""
 
     text: str
     graph: str
@@ -79,7 +77,7 @@ def origin_of(node: Node, df: Graph) -> str:
 
 
 def compared(before: Sequence[Row], after: Sequence[Row]) -> list[Row]:
-    """The rows of `after` with what became of them: new, changed, moved; and between them those of `before` that are gone."""
+    """The rows of `after` with their status (new, changed, moved), and between them the rows of `before` that were removed."""
     before = under_new_names(before, after)
     old = {row.key: i for i, row in enumerate(before)}
     stay = longest_increasing([old[row.key] for row in after if row.key in old])
@@ -108,7 +106,7 @@ def compared(before: Sequence[Row], after: Sequence[Row]) -> list[Row]:
 
 
 def under_new_names(before: Sequence[Row], after: Sequence[Row]) -> list[Row]:
-    """Rows with the names that graphs have now: what is called f by `differentiate` was called otherwise."""
+    """Rows with the present names of graphs: the graph that `differentiate` calls f had another name before."""
     old, new = ([name for name in dict.fromkeys(row.graph for row in rows) if name and " " not in name] for rows in (before, after))
     names = dict(zip([name for name in old if name not in new], [name for name in new if name not in old]))
     renamed = []

@@ -1,4 +1,4 @@
-"""What notebooks show: `graph._repr_html_()` is `html(graph)`. Pictures are images, in which nothing runs; texts go through `markup`."""
+"""HTML for notebooks: `graph._repr_html_()` is `html(graph)`. Pictures are images, in which no script runs; texts go through `markup`."""
 from __future__ import annotations
 
 from base64 import b64encode
@@ -39,12 +39,12 @@ def drawn_graph(graph: Graph) -> str:
 
 
 def image(words: str, svg: str) -> str:
-    """SVG as an image, whose rules of style hold for itself alone."""
+    """SVG as an image, so that its style rules do not affect the notebook."""
     return f'<img alt="{markup(words)}" src="data:image/svg+xml;base64,{b64encode(svg.encode()).decode()}">'
 
 
 def code(part: Node | Value | Module) -> str:
-    """What `repr` says: the line of a node, or a value with its type."""
+    """The text of `repr`: the line of a node, or a value with its type."""
     return f"<code>{markup(cut(repr(part)[1:-1], 400))}</code>"
 
 
@@ -57,7 +57,7 @@ def drawn_executor(executor: Any) -> str:
 
 
 def drawn_plan(plan: Any) -> str:
-    """The graph that a plan runs, and the source of the function made of it, if there is one yet."""
+    """The graph that a plan runs, and the source of the function made of it, if it has been made."""
     source = getattr(plan.code.plan, "source", "")
     return code(plan) + drawn_graph(plan.shown) + (folded("source", source) if source else "")
 
@@ -71,7 +71,7 @@ def drawn_report(report: Any) -> str:
 
 # -- tensors
 def drawn_tensor(tensor: Any) -> str:
-    """Dtype, shape and elements: a table if there are one or two dimensions, the corners if it is large; else text."""
+    """Dtype, shape and elements: a table for one or two dimensions, the corners if it is large; else text."""
     array = tensor.array
     head = f"<code>Tensor {markup(str(array.dtype))} {tuple(array.shape)}</code>"
     if array.ndim not in (1, 2):
@@ -82,7 +82,7 @@ def drawn_tensor(tensor: Any) -> str:
 
 
 def places(size: int, most: int) -> list[int | None]:
-    """Indices that are shown; None stands for those between."""
+    """The indices to show; None stands for omitted ones."""
     half = most // 2
     return list(range(size)) if size <= most else [*range(half), None, *range(size - half, size)]
 
@@ -99,14 +99,14 @@ def boxed(tensor: Any) -> str:
 
 # -- HTML
 def table(heads: Iterable[str], rows: Iterable[Row]) -> str:
-    """A table; nothing for no rows."""
+    """A table; empty if there are no rows."""
     lines = ["".join([f"<td>{markup(cut(str(each), 400))}</td>" for each in row]) for row in rows]
     head = "".join([f"<th>{markup(each)}</th>" for each in heads])
     return "<table>" + "".join([f"<tr>{line}</tr>" for line in ([head] if head else []) + lines]) + "</table>" if lines else ""
 
 
 def block(text: str) -> str:
-    """Text as it stands."""
+    """Text in a `<pre>`, cut if it is too long."""
     return f"<pre>{lines_markup(cut(text, LONGEST))}</pre>"
 
 

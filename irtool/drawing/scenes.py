@@ -38,11 +38,11 @@ class Box:
         self.rows = list(rows)
         self.inner: list[Scene] = []
         self.opens = ""
-        """The scene that it stands for; empty: none."""
+        """The scene that the box opens; empty: none."""
         self.absent: list[str] = []
         """Names of values that it reads, and to which no edge is drawn."""
         self.members: list[str] = []
-        """Keys of what is drawn as this box, besides its own."""
+        """Keys of further nodes that this box represents, besides its own."""
         self.x = self.y = 0.0
         self.width = max([text_width(row) for row in self.rows], default=0) + 2 * PADDING + SIGN * (kind == "fold")
         self.height = LINE * len(self.rows) + PADDING
@@ -119,7 +119,7 @@ class Keys:
                     pending.append((f"{key}.{attribute}", inner))
 
     def base(self, node: Node, seen: dict[str, int]) -> str:
-        """The part of a node's key that tells it from others of its graph."""
+        """The part of a node's key that is unique in its graph."""
         if node.outputs and node.outputs[0].name:
             return f"%{node.outputs[0].name}"
         words = " ".join([node.kind, *[f"%{value.name}" for value in node.inputs[:8]]])     # so that others may go before it
@@ -163,7 +163,7 @@ class Scenes:
             if name not in self.scenes:
                 self.scenes[name] = self.scene(name, block, title, 0, nodes, level)
 
-    # -- what is drawn
+    # -- boxes
     def drawn(self, block: Block) -> list[Node]:
         """The nodes of a block that have boxes."""
         return [node for node in block if not self.literals.is_folded(node)]
@@ -314,7 +314,7 @@ class Scenes:
 
     # -- pairs
     def beside(self, pair: GradientPair) -> Scene:
-        """f beside df, with what df captures as arrows."""
+        """f beside df, with the captures of df as arrows."""
         scene = Scene("")
         left = 0.0
         for graph in (pair.f, pair.df):
@@ -380,12 +380,12 @@ def folded(nodes: list[Node], level: int) -> list[Node | Fold]:
 
 
 def in_runs(nodes: list[Node], level: int) -> list[Node | Fold]:
-    """Runs of neighbours, about as many as there are nodes in each."""
+    """Runs of neighbours, whose number is about that of the nodes in each."""
     size = max(isqrt(len(nodes)), -(-len(nodes) // MOST))
     parts = [nodes[i:i + size] for i in range(0, len(nodes), size)]
     return [Fold(f"{place_of(part[0])} to {place_of(part[-1])}", part, level) for part in parts]
 
 
 def place_of(node: Node) -> str:
-    """What a fold calls its first or last node."""
+    """The text for the first or last node of a fold."""
     return f"%{node.outputs[0].name}" if node.outputs else node.kind

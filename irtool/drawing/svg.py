@@ -22,7 +22,7 @@ SEPARATOR = ","
 
 
 def picture(scene: Scene, is_file: bool = True) -> str:
-    """The SVG of a scene. is_file: with its colours, complete; else for a page, whose script opens boxes and draws edges and captures."""
+    """The SVG of a scene. is_file: with colours, complete; else for a page, whose script opens boxes and draws edges and captures."""
     width, height = scene.width + 2 * MARGIN, scene.height + 2 * MARGIN
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}">']
     if is_file:
@@ -44,7 +44,7 @@ def draw(scene: Scene, x: float, y: float, is_file: bool, out: list[str]) -> Non
 
 
 def draw_box(box: Box, x: float, y: float, is_file: bool, out: list[str]) -> None:
-    """Draw a box with what is in it."""
+    """Draw a box and its content."""
     opens = f' data-opens="{markup(box.opens)}"' if box.opens else ""
     keys = markup(SEPARATOR.join([box.key, *box.members]))
     out.append(f'<g class="box {box.kind}" data-keys="{keys}"{opens}>')
@@ -92,6 +92,6 @@ def arc(start: Point, end: Point) -> str:
 
 
 def text(words: str, x: float, y: float, kind: str, hint: str = "") -> str:
-    """A line of text. hint: what is shown while the pointer is on it."""
+    """A line of text. hint: shown while the pointer is on it."""
     title = f"<title>{markup(cut(hint, 1000))}</title>" if hint else ""
     return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}">{title}{markup(words)}</text>'
