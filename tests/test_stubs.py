@@ -86,7 +86,7 @@ def test_mypy_takes_a_program_and_refuses_what_is_misspelt(tmp_path: Path) -> No
     (torch.sin, "(input: Tensor, *, out: Tensor | None = None) -> Tensor", "Sine."),
     (irtool.Tensor([1.0]).sum, "(dim: Sequence[int] | int | None = ..., keepdim: bool = False, *, dtype: int | None = None, "
      "out: Tensor | None = None) -> Tensor", "Sum over dimensions."),
-    (torch.add_, "(input: Tensor, other: Tensor | complex, *, alpha: complex = 1) -> Tensor", "self += b; gives self."),
+    (torch.add_, "(input: Tensor, other: Tensor | complex, *, alpha: complex = 1) -> Tensor", "self += b; returns self."),
     (torch.linalg.inv, "(A: Tensor, *, out: Tensor | None = None) -> Tensor", ""),
 ])
 def test_help_shows_schema_and_docstring(function: Any, shown: str, doc: str) -> None:
