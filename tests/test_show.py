@@ -359,6 +359,16 @@ def test_wrong_options(words: list[str], message: str, capsys: pytest.CaptureFix
     assert message in capsys.readouterr().err
 
 
+def test_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    addresses: list[str] = []
+    monkeypatch.setattr("webbrowser.open", lambda address: addresses.append(address) or len(addresses) == 1)
+    for name in ("a b.html", "picture.svg"):
+        assert main(["show", str(EXAMPLES / "mlp.ir"), "-o", str(tmp_path / name), "--open"]) == 0
+    assert addresses == [(tmp_path / "a b.html").as_uri(), (tmp_path / "picture.svg").as_uri()] and "a%20b" in addresses[0]
+    assert capsys.readouterr().err == f"note: no browser was found; open {addresses[1]}\n"
+    assert main(["show", str(EXAMPLES / "mlp.ir"), "--open"]) == 2
+
+
 # -- hostile files
 ATTACK = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
 TURNED = "\u202egnp.exe\u2066\u200f"

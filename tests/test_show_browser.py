@@ -1,13 +1,16 @@
 """The pages of `irtool show` in headless Chromium: every control, accessibility, hostile texts (`make browser`)."""
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import irtool
 from irtool.cli.main import main
+from irtool.text.parser import parse
 from tests.test_show import EXAMPLES, HOSTILE, LOOP, chain, hostile_file
 
 pytestmark = pytest.mark.browser
@@ -277,3 +280,24 @@ def test_hostile_texts_do_nothing(name: str, opened: Callable[..., Any], tmp_pat
         assert "<script>alert(1)</script>" in text_of(page, "#text")
     if name == "turned":
         assert "\\u202egnp.exe" in text_of(page, "#text")
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_texts_do_nothing_in_notebooks(name: str, browser: Any) -> None:
+    """What notebooks show of modules, graphs, nodes and values is put into a page without a policy, as Jupyter does."""
+    module = parse(HOSTILE[name])
+    (graph,) = module.graphs
+    things = [module, graph, *graph.walk(), *graph.values(), irtool.compile(graph)]
+    problems: list[str] = []
+    page = browser.new_page()
+    page.on("dialog", lambda dialog: problems.append(dialog.message))
+    page.on("console", lambda message: problems.append(message.text))
+    page.on("request", lambda request: problems.append(request.url[:80]))
+    for thing in things:
+        page.set_content(f"<body>{thing._repr_html_()}</body>")      # type: ignore[attr-defined]
+        page.wait_for_timeout(50)
+        assert not page.locator("script, b, iframe, svg, a, object, img:not([src^='data:image/svg+xml;base64,'])").count(), thing
+        assert not re.search("[\u202a-\u202e\u2066-\u2069]", page.inner_text("body"))
+        assert page.evaluate("[...document.images].every((each) => each.complete && each.naturalWidth)")
+    page.close()
+    assert not [each for each in problems if not each.startswith(("data:image/svg+xml;base64,", "about:"))]

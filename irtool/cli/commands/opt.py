@@ -33,7 +33,7 @@ PASSES, PRINTING, DEBUGGING = "Passes", "Printing", "Debugging"
 
 
 @command("opt", epilog="""
-The graphs are printed to standard output, everything about passes to standard error. `irtool passes` lists them.
+The graphs go to standard output, messages to standard error. `irtool passes` lists the passes.
 
   irtool opt --passes='lower-tuples{all},cse,dce' graph.ir
 """)

@@ -37,6 +37,7 @@ FORMS = {".html": "page", ".svg": "svg", ".dot": "dot"}
 @option("--scene", metavar="NAME", group=OUTPUT, help="the part to show in a picture: a graph, or 'f | df' of a pair (default: the first)")
 @option("--types", metavar="FORM", type=Choice("short", "full", "none"), default="short", group=OUTPUT,
         help="types: f32[4,8] (short, the default), as IR has them (full), or none; without it the text of a page has full ones")
+@option("--open", is_flag=True, group=OUTPUT, help="show the file of -o in this machine's browser")
 @output_option
 def show(arguments: Arguments, console: Console) -> int:
     """Show the graphs: as a tree on the terminal, or as FILE.html, FILE.svg or FILE.dot (`-o`)."""
@@ -44,6 +45,8 @@ def show(arguments: Arguments, console: Console) -> int:
     from irtool.passmanager import PassManager
 
     form = form_of(arguments)
+    if arguments.open and arguments.output == "-":
+        raise UsageError("--open shows a file: add -o FILE.html")
     if arguments.scene and form != "svg":
         raise UsageError("--scene chooses what a picture shows: add --svg or -o FILE.svg")
     manager = PassManager(pipeline(arguments.passes, console), verify=True)
@@ -54,7 +57,7 @@ def show(arguments: Arguments, console: Console) -> int:
         module = alone(module, arguments.graph)
     if form == "page":
         console.save(arguments.output, paged(module, manager, arguments, console).html())
-        return 0
+        return opened(arguments, console)
     if arguments.inputs or arguments.input:
         raise UsageError("values are shown on a page: add -o FILE.html")
     manager.run(module)
@@ -62,6 +65,18 @@ def show(arguments: Arguments, console: Console) -> int:
         tree(module, arguments, console)
     else:
         console.save(arguments.output, picture(module, form, arguments))
+    return opened(arguments, console)
+
+
+def opened(arguments: Arguments, console: Console) -> int:
+    """Open the file that was written, if the user asked; 0."""
+    if arguments.open:
+        import webbrowser
+        from pathlib import Path
+
+        address = Path(arguments.output).resolve().as_uri()
+        if not webbrowser.open(address):
+            console.err(f"note: no browser was found; open {address}")
     return 0
 
 

@@ -425,6 +425,7 @@
   $("types").hidden = data.hasOneForm;
   $("title").textContent = data.title.split(/[\\/]/).pop();
   $("title").title = data.title;
+  if (window.parent !== window) for (const each of ["title", "theme"]) $(each).hidden = true;      // the page around this frame has them
   $("stepper").hidden = data.steps.length === 1;
   if (data.steps.length === 1) $("stepper").style.display = "none";
   showStep(0);
