@@ -210,7 +210,7 @@ def fallback_plan(owner: Executor) -> ExecutionPlan:
 
 def make_plan(owner: Executor, spec: ArgumentSpec, values: Sequence[Any], flags: Sequence[bool],
               types: Sequence[TensorType | None] = ()) -> ExecutionPlan:
-    """The plan for a spec. `values` are the first inputs: if operators mix dtypes, a run on them gives the dtypes of all values.
+    """The plan for a spec. `values` are the first inputs: if operators mix dtypes, a run on them shows the dtypes of all values.
 
     types: by record of the spec, types with more facts than the spec has, such as sizes.
     """

@@ -139,9 +139,9 @@ class Executor(Displayed):
 
     # -- for users
     def __call__(self, *inputs: Any, seed: int = 0) -> list[Any]:
-        """Run on NumPy arrays and Python values, one per input; gives one value per output, as `irtool.run` does.
+        """Run on NumPy arrays and Python values, one per input; returns one value per output, as `irtool.run` does.
 
-        The caller's arrays are never modified; outputs may be views of inputs where torch gives views. Raises RunError for wrong inputs
+        The caller's arrays are never modified; outputs may be views of inputs where torch returns views. Raises RunError for wrong inputs
         and where torch raises, UnsupportedError for an operator without a kernel.
 
         For `irtool.Tensor`s it returns Tensors; inside `irtool.trace` the graph is copied into the trace.
@@ -172,7 +172,7 @@ class Executor(Displayed):
         return results if results is None or all([type(each) is np.ndarray for each in results]) else self.delivered(results)
 
     def vjp(self, inputs: Sequence[Any], cotangents: Sequence[Any], wrt: Sequence[int], *, seed: int = 0) -> list[Any]:
-        """Gradients of the inputs named by `wrt`, as `irtool.vjp` gives them: None where no gradient can reach.
+        """Gradients of the inputs named by `wrt`, as by `irtool.vjp`: None where no gradient can reach.
 
         cotangents: one per tensor of the outputs, or trees of them (`irtool.execute.output_cotangents`); None: takes no part.
         """

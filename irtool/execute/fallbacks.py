@@ -1,4 +1,4 @@
-"""Fallbacks: a graph runs another, slower way than was asked for. A warning says so once, with the node's line.
+"""Fallbacks: a graph runs in a slower way than was asked for. A warning says so once, with the node's line.
 
 A plan cannot be made of every graph: some are nested too deeply, or contain nodes that only the interpreter runs. Such reasons are
 declared, by raising `NotLowered`. Any other reason is a bug of irtool's: the interpreter still gives users their results, but in the

@@ -1,4 +1,4 @@
-"""Gradients of a graph on arrays: differentiate it, run f, hand its captures to df, run df.
+"""Gradients of a graph on arrays: differentiate it, run f, pass its captures to df, run df.
 
 A graph that cannot be differentiated as a whole is interpreted on a tape, node by node; the same inputs have gradients either way.
 """
@@ -167,7 +167,7 @@ def is_construct(value: Value) -> bool:
 
 
 def is_in_place(user: Node, value: Value) -> bool:
-    """Does a user give no other name to a list: a result of the graph, a tuple of results, an operator that gives no list?"""
+    """Does this user of a list keep no reference to it? True for results of the graph, tuples of them, operators that return no list."""
     if user.kind == RETURN:
         graph = value.node.graph
         return graph is not None and user is graph.block.return_node

@@ -1,7 +1,7 @@
 """What a jitted function reads from outside its arguments: globals, variables of enclosing functions, attributes, items of containers.
 
-A trace holds the values that these had. `Surroundings` finds where the values are by the names in the function's code, and in the code of
-the functions and methods that it reaches; before each call it compares the values there with those of the last call. So a changed value
+A trace contains the values that these had. `Surroundings` finds their places by the names in the function's code, and in the code of the
+functions and methods that it reaches; before each call it compares the values there with those of the last call. So a changed value
 gives another trace, as a changed argument does. What the function itself changes while it is traced is not compared, and neither are the
 items of containers of more than MAX_ITEMS items, modules of the standard library, and elements of arrays: the graph reads those itself.
 """
@@ -42,7 +42,7 @@ class Surroundings:
         self.containers: list[tuple[Any, list[Any]]] = []
 
     def has_changed(self) -> bool:
-        """Does some place hold another value than when it was last looked at?"""
+        """Has some place another value than at the last comparison?"""
         for namespace, name, value in self.entries:
             if namespace.get(name, MISSING) is not value:
                 return True

@@ -147,9 +147,9 @@ def executor_for(graph: Graph, inputs: Sequence[Any], more: Any) -> tuple[Runs, 
 
 def run(graph: Graph | Module, inputs: Sequence[Any], *, seed: int | None = 0, observer: Observer | None = None,
         backend: str | None = None, interpret: bool = False) -> list[Any]:
-    """Run a graph (or a Module of one) on NumPy arrays and Python values; gives one Python value per output.
+    """Run a graph (or a Module of one) on NumPy arrays and Python values; returns one Python value per output.
 
-    Tensors are arrays of the dtype and shape torch would give, 0-d ones too; a Python number for a tensor input becomes a 0-d array.
+    Tensors are arrays of torch's dtypes and shapes, also those without dimensions; a Python number for a tensor input becomes a 0-d array.
     bfloat16 is float32. The caller's arrays, lists and dicts are never modified; outputs may be views of inputs where torch returns
     views. Random operators draw from a NumPy generator seeded with `seed` (values are not torch's); None: from the current generator.
     backend: "numpy", or "cupy" to run on CuPy arrays: NumPy arrays are copied to the device, and outputs stay there; None: cupy if an

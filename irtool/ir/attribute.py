@@ -126,7 +126,7 @@ def _convert(value: object, type: Type, text: str = "") -> object:
 
 
 def _convert_union(value: object, type: UnionType) -> object:
-    """The value for a reader that expects a union: only lists, tuples and dicts are converted, to the union's first type of that sort."""
+    """The value for a reader that expects a union: only lists, tuples and dicts are converted, to the union's first container type."""
     for element in type.elements:
         if isinstance(value, (list, tuple, dict)) and isinstance(element, (ListType, TupleType, DictType)):
             return _convert(value, element)

@@ -166,7 +166,7 @@ class Variant:
         except RecursionError as error:
             raise NotLowered("it is nested deeper than Python allows", self.at) from error
         except Exception as error:
-            why = explanation(self.graph)       # plans are made of graphs that nobody has verified
+            why = explanation(self.graph)       # the graph has not been verified
             raise NotLowered(f"{type(error).__name__}: {error}" if why is None else "it is invalid", self.at, why is not None) from error
 
     @property

@@ -33,7 +33,7 @@ def needless_copies(program: Program) -> Copies:
     taken = set(lives.escaping)                                 # memory that already leaves the plan as a result
     instead: dict[Variable, frozenset[Variable]] = {}           # a removed copy -> the roots of its original
     moved: set[Variable] = set()                                # removed copies whose originals have no later reader
-    needless, needed = set(), set()        # by node: it may be lowered several times, for the first round of a loop and for the others
+    needless, needed = set(), set()        # by node, which may be lowered several times: for the first round of a loop, and for others
     for call in copies:
         source, out = call.args[0], call.out
         roots = frozenset().union(*[instead.get(root, frozenset((root,))) for root in source.roots])

@@ -79,7 +79,7 @@ def lower(graph: Graph, inputs: Sequence[Any], observed: Observed | None = None,
           without: Collection[tuple[Node, int]] = ()) -> Program:
     """The program of a graph for inputs such as these: a Meta for an array, Known for a value, anything else stays unknown until the run.
 
-    observed: facts of results seen in a run, by node, for nodes whose facts no trace gives; each run of the plan checks them.
+    observed: facts of results seen in a run, by node, for nodes whose facts no trace shows; each run of the plan checks them.
     without: copies to leave out, as (node, number of the call among the node's). Raises NotLowered.
     """
     return Lowering(graph, observed, options, without).run(inputs)
@@ -367,7 +367,7 @@ class Lowering(Blocks):
             return None
         values = [operand[0] for operand in operands if operand is not None]
         if node.kind in IDENTITY and (len(leaves(items)) > 1 or any(value.type.text.startswith("Enum<") for value in node.inputs)):
-            return None     # the caller may pass one array as two inputs; a traced array does not stand for a member of an enumeration
+            return None     # the caller may pass one array as two inputs; a traced array cannot represent a member of an enumeration
         try:
             key = (node.kind, len(node.outputs), *[value.type for value in node.inputs], *[value.type for value in node.outputs],
                    *[(name, attribute.text) for name, attribute in node.attributes.items()], *[key_of(value) for value in values])

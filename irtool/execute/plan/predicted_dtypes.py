@@ -49,7 +49,7 @@ def predicted_dtypes(graph: Graph, inputs: Sequence[Any]) -> dict[Value, str]:
 
 
 def spread(graph: Graph, known: dict[Value, str], undefined: Container[Value]) -> dict[Value, str]:
-    """Propagate known dtypes where shapes are unknown: by the dtypes of its operands alone, an operator gives results of certain dtypes."""
+    """Propagate known dtypes where shapes are unknown: the dtypes of an operator's operands alone determine those of its results."""
     dtypes = dict(known)
     passing = PASSING if any(node.kind in MUTATORS for node in graph.walk()) else PASSING | LISTS
     pending = True

@@ -92,7 +92,7 @@ class Visit:
         self.outs = outs
         self.node = node
         self.sole = sole
-        self.keeps = keeps      # may the function write into operands, or hold them after it returns?
+        self.keeps = keeps      # may the function write into operands, or keep references to them after it returns?
         self.facts: list[Meta | None] = []      # observed facts of the results, checked in each run
         self.fills = False
         self.over: dict[Variable, Variable] = {}

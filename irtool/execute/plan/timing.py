@@ -58,7 +58,7 @@ def word_of(instruction: Call | Visit) -> str:
 def instruction_times(plan: Plan, inputs: Sequence[Any], seed: int | None = 0, runs: int = 5) -> list[Timed]:
     """The instructions that ran, in the order of their first start. Raises NotLowered, or the error of a node.
 
-    Instructions in a branch or a loop stand behind it, and its time is without theirs. With threads, times of several threads add up.
+    Instructions in a branch or a loop follow it, and its time is without theirs. With threads, times of several threads add up.
     """
     sums: dict[Instruction, list[float]] = {}
     counts: dict[Instruction, int] = {}
