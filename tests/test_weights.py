@@ -229,7 +229,7 @@ def test_torch_reads_weights_that_become_a_state_dict(tmp_path: Path) -> None:
 @pytest.mark.parametrize("source, target, code, message", [
     (WEIGHTS / "checkpoint.pt", "m.ir", 1, "arrays alone"), (WEIGHTS / "checkpoint.pt", "m.txt", 2, "the extension says"),
     (WEIGHTS / "nothing.pt", "m.ir", 2, "no such file"), (WEIGHTS / "module.pt", "m.npz", 1, "torch.jit.script(module).save"),
-    (WEIGHTS.parent / "archives" / "state.pt", "no/m.pt", 2, "cannot write"), ("text.ir", "m.npz", 1, "nobody has the numbers"),
+    (WEIGHTS.parent / "archives" / "state.pt", "no/m.pt", 2, "cannot write"), ("text.ir", "m.npz", 1, "no file has the numbers"),
 ])
 def test_what_cannot_be_converted_is_said(tmp_path: Path, source: Any, target: str, code: int, message: str) -> None:
     (tmp_path / "text.ir").write_text(CONSTANT)

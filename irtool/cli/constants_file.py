@@ -164,7 +164,7 @@ def take_constants(module: Module, path: str, console: Console) -> None:
     lost = missing(module)
     if lost:
         more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
-        console.warn(f"{module.filename}: nobody has the numbers of constant %{lost[0]}{more}", "W0103")
+        console.warn(f"{module.filename}: no file has the numbers of constant %{lost[0]}{more}", "W0103")
 
 
 def attach_constants(module: Module, path: str, console: Console) -> None:

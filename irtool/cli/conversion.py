@@ -113,7 +113,7 @@ def constants_of(module: Module) -> Archive:
     """The tensor constants of a text, literals included. Raises Error for a constant without numbers."""
     lost = missing(module)
     if lost:
-        raise Error(f"{module.filename}: nobody has the numbers of constant %{lost[0]}", code="E0705")
+        raise Error(f"{module.filename}: no file has the numbers of constant %{lost[0]}", code="E0705")
     archive = Archive()
     for key, node, name in places(module):
         literal = node.attributes[name].value

@@ -27,7 +27,7 @@ output_option = option("-o", "--output", metavar="FILE", default="-", group=OUTP
 syntax_option = option("--syntax", metavar="DIALECT", type=Converted(converters.dialect_name), group=OUTPUT,
                        help="print in this dialect (G, F1, D, C2, C1, ... or 2.13, 2020-04, 2019-02, 2018-06)")
 types_option = option("--types", metavar="FORM", type=Choice("short", "full", "none"), default="full", group=OUTPUT,
-                      help="types in printed IR: f32[4,8] (short), in a form that can be parsed again (full, the default), or none")
+                      help="types in printed IR: f32[4,8] (short), as irtool can parse them (full, the default), or none")
 
 # -- inputs of graphs
 inputs_argument = argument("inputs", metavar="INPUTS.npz", required=False,
