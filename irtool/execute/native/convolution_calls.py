@@ -30,10 +30,12 @@ FEW_OUTS, ENOUGH_POSITIONS = 64, 64
 """Outs up to which, and positions from which, a gradient for the weight gathers its columns without turning them."""
 WORTH_TRANSFORMING = 1000
 """Products with an element of the weight in the time in which its filter is transformed."""
+MOST_TILES = 128
+"""Tiles of samples computed together."""
 FEW_CHANNELS = 4
 """Channels times outs by their sum, below which the transforms of Winograd's algorithm cost more than it saves."""
 WORTH_TURNING = 256
-"""Positions from which a gradient for the input is a convolution with the weight turned around, which is a copy."""
+"""Positions, of all samples, from which a gradient for the input is a convolution with the weight turned around, which is a copy."""
 
 Sizes = tuple[int, ...]
 ONES: Sizes = (1, 1, 1)
@@ -69,11 +71,22 @@ class Geometry(NamedTuple):
         """Can Winograd's algorithm compute it?"""
         return self.kernel == (1, 3, 3) and self.stride == self.dilation == ONES and self.counts[0] == 1 and not self.padding[0]
 
+    @property
+    def tiles(self) -> int:
+        """The tiles of Winograd's algorithm of a sample."""
+        return (self.counts[1] + 1) // 2 * ((self.counts[2] + 1) // 2 + 1) - 1
+
+    @property
+    def together(self) -> int:
+        """How many samples are best computed together by that algorithm, so that vectors are full."""
+        most = min(self.samples, MOST_TILES // self.tiles)
+        return min(range(1, most + 1), key=lambda count: vectors(count * self.tiles) / count, default=1)
+
     def is_worth_transforming(self, is_frozen: bool) -> bool:
-        """Is it faster by Winograd's algorithm? is_frozen: the weight need not be transformed in each call."""
-        tiles = (self.counts[1] + 1) // 2 * ((self.counts[2] + 1) // 2 + 1) - 1
-        return self.channels * self.outs >= FEW_CHANNELS * (self.channels + self.outs) \
-            and 20 * vectors(tiles) + (0 if is_frozen else WORTH_TRANSFORMING) < 9 * vectors(math.prod(self.counts))
+        """Is it faster by that algorithm? is_frozen: the weight need not be transformed in each call."""
+        tiles = vectors(self.together * self.tiles) / self.together
+        return self.channels * self.outs >= FEW_CHANNELS * (self.channels + self.outs) and \
+            20 * tiles + (0 if is_frozen else WORTH_TRANSFORMING / self.samples) < 9 * vectors(math.prod(self.counts))
 
     def reversed(self) -> Geometry:
         """From the result to the operand."""
@@ -84,7 +97,7 @@ class Geometry(NamedTuple):
         overlapping products is faster. With a stride, elements of its operand have zeros between them."""
         around = tuple([d * (k - 1) - p for d, k, p in zip(self.dilation, self.kernel, self.padding, strict=True)])
         if min(around) < 0 or not (self.is_depthwise and self.outs == 1
-                                   or self.stride == ONES and math.prod(self.extents) >= WORTH_TURNING):
+                                   or self.stride == ONES and self.samples * math.prod(self.extents) >= WORTH_TURNING):
             return None
         return self.reversed()._replace(stride=ONES, padding=around)
 
@@ -117,7 +130,7 @@ class Convolution:
             if around is not None:
                 use, up, is_turned, self.prepare = "forward", at.stride, True, partial(turned, groups=at.groups)
             at = around or at.reversed()
-        if use == "forward" and up == ONES and (is_frozen or is_turned) and at.has_transform and at.is_worth_transforming(is_frozen):
+        if use == "forward" and up == ONES and at.has_transform and at.is_worth_transforming(is_frozen):
             use, self.prepare = "winograd", partial(transformed, at=at, is_turned=is_turned)
         elif use not in ("transposed", "maximum") and at.is_depthwise:
             use = {"forward": "depthwise", "weight": "depthwise weight"}[use]
@@ -131,9 +144,10 @@ class Convolution:
             raise NotNative("it has too few positions")
         self.use = use
         crew = threads if at.products >= WORTH_THREADS else 1
-        units = at.groups * (1 if "weight" in use else at.samples)
+        together = at.together if use == "winograd" else 1
+        units = at.groups * (1 if "weight" in use else -(-at.samples // together))
         parts = 1 if units >= crew or "depthwise" in use or use == "maximum" else crew
-        numbers = [*at[:4], *at.extents, *at.counts, *at.kernel, *at.stride, *at.dilation, *at.padding, *up, int(has_bias), parts]
+        numbers = [*at[:4], *at.extents, *at.counts, *at.kernel, *at.stride, *at.dilation, *at.padding, *up, int(has_bias), parts, together]
         bounds = [units * parts * each // crew for each in range(crew + 1)]
         self.sizes = [(ctypes.c_longlong * len(FIELDS))(*numbers, first, last) for first, last in pairwise(bounds) if first < last]
         source = text(use, C_TYPES[np.dtype(dtype).name])

@@ -15,11 +15,12 @@ from irtool.execute.native import winograd_source as winograd
 from irtool.execute.native.c_source import direct
 from irtool.execute.native.small_products import declarations
 
-FIELDS = ("samples groups channels outs i0 i1 i2 o0 o1 o2 k0 k1 k2 s0 s1 s2 d0 d1 d2 p0 p1 p2 u0 u1 u2 bias parts first last "
-          "bounded low high epilogue operands").split()
+FIELDS = ("samples groups channels outs i0 i1 i2 o0 o1 o2 k0 k1 k2 s0 s1 s2 d0 d1 d2 p0 p1 p2 u0 u1 u2 bias parts together "
+          "first last bounded low high epilogue operands").split()
 """The sizes, in order: channels and outs of a group; extents of the input, of the output, of the kernel; stride, dilation, padding in
-front, distance of elements of the input (depthwise only); is there a bias? In how many parts a group is computed; the first and last part
-to compute; do results have bounds, and the bits of these as doubles; the address of an epilogue, and the number of its operands."""
+front, distance of elements of the input (depthwise only); is there a bias? In how many parts a group is computed, and how many samples
+together; the first and last part to compute; do results have bounds, and the bits of these as doubles; the address of an epilogue, and the
+number of its operands."""
 
 _HEAD = """
 #include <stdlib.h>

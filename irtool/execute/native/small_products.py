@@ -58,7 +58,7 @@ FUSED void bounded_TYPE_BYTES(const TYPE *a, long ai, long ak, const TYPE *b, lo
     TYPE_BYTES sums[ROWS][8];
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < vectors; j++)
-            sums[i][j] = more ? *(const TYPE_BYTES *)(c + i * ci + j * LANES) : (TYPE_BYTES){0};
+            sums[i][j] = (TYPE_BYTES){0};
     for (long k = 0; k < depth; k++) {
         TYPE_BYTES right[8];
         for (int j = 0; j < vectors; j++)
@@ -68,8 +68,12 @@ FUSED void bounded_TYPE_BYTES(const TYPE *a, long ai, long ak, const TYPE *b, lo
                 sums[i][j] += a[i * ai + k * ak] * right[j];
     }
     for (int i = 0; i < rows; i++)
-        for (int j = 0; j < vectors; j++)
-            *(TYPE_BYTES *)(c + i * ci + j * LANES) = bounds ? within_TYPE_BYTES(sums[i][j], bounds) : sums[i][j];
+        for (int j = 0; j < vectors; j++) {
+            TYPE_BYTES *const to = (TYPE_BYTES *)(c + i * ci + j * LANES);
+            if (more)
+                sums[i][j] += *to;      /* sums of sums round less than one long sum */
+            *to = bounds ? within_TYPE_BYTES(sums[i][j], bounds) : sums[i][j];
+        }
 }
 FUSED void tile_TYPE_BYTES(const TYPE *a, long ai, long ak, const TYPE *b, long bk, TYPE *c, long ci, long depth, int more, int rows,
                            int vectors)

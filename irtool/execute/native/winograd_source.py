@@ -3,7 +3,7 @@
 A tile of 2 x 2 results is the inverse transform of 16 sums over channels, of products of an element of the transformed weight with one of
 the transformed 4 x 4 window: 16 products of matrices. As many rows of tiles as half of the second-level cache holds are computed together.
 The four elements of each 2 x 2 block of the input lie in four planes, so that windows of neighbouring tiles are neighbours; there is one
-tile too many between rows, whose sums nobody reads.
+tile too many between rows, whose sums nobody reads. Small samples are computed together.
 """
 from __future__ import annotations
 
@@ -110,6 +110,8 @@ enum { HALF = 1 << 19 };
 static long rows_of_tiles(const struct sizes *g)
 {
     const long tall = (g->o1 + 1) / 2, wide = (g->o2 + 1) / 2 + 1;
+    if (g->together > 1)
+        return tall;
     const long most = HALF / (16 * sizeof(REAL) * wide * (g->channels + g->outs));
     long best = 1;
     double least = 1e30;
@@ -122,46 +124,53 @@ static long rows_of_tiles(const struct sizes *g)
 }
 """
 
-BEFORE = """    const long across = (g->o2 + 1) / 2 + 1, most_rows = rows_of_tiles(g), widest = most_rows * across + LANES;
+BEFORE = """    const long across = (g->o2 + 1) / 2 + 1, widest = rows_of_tiles(g) * across * g->together + LANES;
     const long elements = 16 * (widest + LANES) * (g->channels + g->outs + 10) + 12 * (widest + across + LANES);
     REAL *const tiles = aligned_alloc(64, (elements + 16) / 16 * 16 * sizeof(REAL));
 """
 BODY = """        const long group = unit % g->groups, tall = (g->o1 + 1) / 2, wide = (g->o2 + 1) / 2 + 1, whole = (g->outs + 7) / 8 * 8;
         const long some = rows_of_tiles(g), steps = (tall + some - 1) / some;
-        const REAL *const xs = x + unit * g->channels * inside;
-        REAL *const os = out + unit * g->outs * positions;
+        const long begin = unit / g->groups * g->together, number = g->samples - begin < g->together ? g->samples - begin : g->together;
+        const REAL *const xs = x + (begin * g->groups + group) * g->channels * inside;
+        REAL *const os = out + (begin * g->groups + group) * g->outs * positions;
         for (long step = steps * part / g->parts; step < steps * (part + 1) / g->parts; step++) {
-            const long top = step * some, rows = tall - top < some ? tall - top : some;
-            const long count = rows * wide - 1, room = (count + LANES - 1) / LANES * LANES, size = (rows + 1) * wide + 2 * LANES;
+            const long top = step * some, rows = tall - top < some ? tall - top : some, count = rows * wide - 1;
+            const long room = (number * count + LANES - 1) / LANES * LANES, size = (rows + 1) * wide + 2 * LANES;
             const long in = g->channels * room + LANES, behind = whole * room + LANES;
             REAL *const m = tiles + 16 * in, *const planes = m + 16 * behind, *const done = planes + 4 * size;
-            for (long c = 0; c < g->channels; c++) {
-                fill(g, xs + c * inside, 2 * top, 2 * rows + 2, wide, size, planes);
-                windows(planes, size, wide, count, tiles + c * room, in);
-            }
+            for (long c = 0; c < g->channels; c++)
+                for (long s = 0; s < number; s++) {         /* in this order, since the last vector writes into what comes next */
+                    fill(g, xs + (s * g->groups * g->channels + c) * inside, 2 * top, 2 * rows + 2, wide, size, planes);
+                    windows(planes, size, wide, count, tiles + c * room + s * count, in);
+                }
             for (int k = 0; k < 16; k++)
                 for (long first = 0; first < room; ) {
                     const long rest = (room - first) / LANES;
                     const int vectors = rest == 4 ? 2 : rest > 3 ? 3 : rest;
                     const REAL *const ws = w + k * (g->groups * whole * g->channels + 16) + group * whole * g->channels;
-                    for (long i = 0; i < whole; i += ROWS)
-                        rows_of(ws + i * g->channels, 1, ROWS, tiles + k * in + first, room, m + k * behind + i * room + first, room,
-                                g->channels, 0, 0, ROWS, vectors, vectors * LANES);
+                    for (long c = 0; c < g->channels; c += 256) {
+                        const long depth = g->channels - c < 256 ? g->channels - c : 256;
+                        for (long i = 0; i < whole; i += ROWS)
+                            rows_of(ws + i * g->channels + c * ROWS, 1, ROWS, tiles + k * in + c * room + first, room,
+                                    m + k * behind + i * room + first, room, depth, c > 0, 0, ROWS, vectors, vectors * LANES);
+                    }
                     first += vectors * LANES;
                 }
             for (long i = 0; i < g->outs; i++) {
-                results(m + i * room, behind, count, bias ? bias[group * g->outs + i] : 0, bounds, done, room);
-                for (long row = 0; row < 2 * rows && 2 * top + row < g->o1; row++) {
-                    const REAL *const even = done + (row & 1) * 2 * room + (row >> 1) * wide, *const odd = even + room;
-                    REAL *const to = os + i * positions + (2 * top + row) * g->o2;
-                    for (long j = 0; j < g->o2 / 2; j++)
-                        to[2 * j] = even[j], to[2 * j + 1] = odd[j];
-                    if (g->o2 & 1)
-                        to[g->o2 - 1] = even[g->o2 / 2];
-                }
+                results(m + i * room, behind, room, bias ? bias[group * g->outs + i] : 0, bounds, done, room);
+                for (long s = 0; s < number; s++)
+                    for (long row = 0; row < 2 * rows && 2 * top + row < g->o1; row++) {
+                        const REAL *const even = done + (row & 1) * 2 * room + s * count + (row >> 1) * wide, *const odd = even + room;
+                        REAL *const to = os + (s * g->groups * g->outs + i) * positions + (2 * top + row) * g->o2;
+                        for (long j = 0; j < g->o2 / 2; j++)
+                            to[2 * j] = even[j], to[2 * j + 1] = odd[j];
+                        if (g->o2 & 1)
+                            to[g->o2 - 1] = even[g->o2 / 2];
+                    }
             }
             const long last = 2 * (top + rows) < g->o1 ? 2 * (top + rows) : g->o1;
-            finish(g, base, stride, unit / g->groups, group * g->outs, g->outs, 2 * top * g->o2, (last - 2 * top) * g->o2);
+            for (long s = 0; s < number; s++)
+                finish(g, base, stride, begin + s, group * g->outs, g->outs, 2 * top * g->o2, (last - 2 * top) * g->o2);
         }
 """
 AFTER = "    free(tiles);\n"
