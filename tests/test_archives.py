@@ -255,6 +255,14 @@ def test_damaged_archives_of_torch_1_0_are_refused(changes: dict[str, object]) -
         irtool.load(written_as_of_old(**changes))(np.ones((1, 2), np.float32), 1)
 
 
+@pytest.mark.parametrize("call", ["torch.div(x, 2.5)", "torch.div_(torch.clone(x), 2.5)"])
+def test_numbers_had_the_dtype_of_the_tensor_up_to_torch_1_2(call: str) -> None:
+    """Later versions made float32 of both."""
+    module = irtool.load(written_as_of_old(f"op_version_set = 0\ndef forward(self,\n    x: Tensor) -> Tensor:\n  return {call}\n"))
+    np.testing.assert_array_equal(module(np.array([7, -7])), np.array([3, -3]), strict=True)
+    np.testing.assert_array_equal(module(np.array([5.0, -5.0])), [2, -2])
+
+
 def test_arange_gave_floats_in_methods_of_torch_1_2() -> None:
     code = "op_version_set = 1\ndef forward(self,\n    n: int) -> Tensor:\n  return torch.arange(n, dtype=None, layout=None, device=None)\n"
     result = irtool.load(written_as_of_old(code))(3)

@@ -37,6 +37,7 @@ class OldArchive(Archive):
 
     def __init__(self, container: Container) -> None:
         super().__init__(container)
+        self.library.version = 0        # whatever the record says: operators had the meaning that they had in the first form of archives
         self._texts: dict[str, str] = {}
         """By path: the code of a module as a class."""
         try:

@@ -25,6 +25,10 @@ def div_number(self: Tensor, other: number) -> Tensor:
     if self.is_floating_point() or isinstance(other, float):
         return torch.div(self, other)
     return torch.div(self, other, rounding_mode="trunc")
+def div_whole(self: Tensor, other: number) -> Tensor:
+    return torch.div(self, other) if self.is_floating_point() else torch.div(self, int(other), rounding_mode="trunc")
+def div_whole_(self: Tensor, other: number) -> Tensor:
+    return self.div_(other) if self.is_floating_point() else self.div_(int(other), rounding_mode="trunc")
 def div_out(self: Tensor, other: Tensor, out: Tensor) -> Tensor:
     if self.is_floating_point() or other.is_floating_point() or out.is_floating_point():
         return torch.div(self, other, out=out)
@@ -54,6 +58,8 @@ CHANGED = {
     "aten::div": (4, "div_tensor div_number div_out"), "aten::div_": (4, "div_tensor_ div_number_"), "aten::full": (5, "full"),
 }
 """Kind -> the version from which on it has today's meaning, and functions that express the meaning before."""
+FIRST = {"aten::div": (1, "div_tensor div_whole div_out"), "aten::div_": (1, "div_tensor_ div_whole_")}
+"""The same in the first form of archives, up to torch 1.2: numbers had the dtype of the tensor that they met."""
 WIDER = {"aten::linspace": (8, "linspace linspace_out"), "aten::logspace": (9, "logspace logspace_out")}
 """The same for kinds that accepted more arguments: the functions are for calls that no overload of today accepts."""
 
@@ -63,8 +69,9 @@ def upgraded(e: Emitter, node: ast.AST, kind: str, positional: Sequence[Value], 
     """The meaning of a call in the version of the archive that contains it; None if it is today's."""
     from irtool.torchscript.calls import default, inline
 
-    version, names = CHANGED.get(kind) or WIDER.get(kind) or (0, "")
     library = e.place.library
+    is_first = library is not None and library.version == 0 and kind in FIRST
+    version, names = (FIRST if is_first else CHANGED).get(kind) or WIDER.get(kind) or (0, "")
     if library is None or library.version >= version or _outermost(e).function.owner is None:     # torch upgrades methods only
         return None
     if kind in WIDER and e.resolver.choose(schemas(kind), positional, named, is_method)[0] is not None:
