@@ -198,3 +198,4 @@ def transform_bias_rescale_qkv(xp, qkv, qkv_bias, num_heads):
 
 table.takes("hf", "scaled_dot_product_attention _scaled_dot_product_attention_math _scaled_dot_product_flash_attention_for_cpu "
              "_transform_bias_rescale_qkv")
+table.laid_out("KF", "_scaled_dot_product_flash_attention_for_cpu")

@@ -157,3 +157,4 @@ def affine_grid_generator_backward(xp, grad, size, align_corners):
 # ---- dtypes that torch serves
 
 table.takes("uilhfc", "affine_grid_generator")
+table.laid_out("F", "affine_grid_generator_backward")

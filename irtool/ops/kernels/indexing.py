@@ -412,8 +412,9 @@ def masked_select(xp, self, mask):
 @table.op("aten::masked_select_backward(Tensor grad, Tensor input, Tensor mask) -> Tensor")
 def masked_select_backward(xp, grad, input, mask):
     """Gradient of masked_select."""
-    result = xp.zeros(xp.broadcast_shapes(input.shape, mask.shape), grad.dtype)
-    result[xp.broadcast_to(mask, result.shape)] = grad
+    shape = xp.broadcast_shapes(input.shape, mask.shape)
+    result = xp.zeros_like(xp.broadcast_to(input, shape), grad.dtype)
+    result[xp.broadcast_to(mask, shape)] = grad
     return result
 
 

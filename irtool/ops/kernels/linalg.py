@@ -7,7 +7,7 @@ from typing import Any
 
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import astype, real_of, title, wrap_dim
-from irtool.ops.checks import row_major
+from irtool.ops.checks import in_memory_order, row_major
 from irtool.ops.kernels.factorization import (
     adjoint,
     cholesky_lower,
@@ -345,6 +345,9 @@ def linalg_lstsq(xp, self, b, rcond, driver):
     A, B = xp.broadcast_to(self, lead + self.shape[-2:]), xp.broadcast_to(B, lead + B.shape[-2:])
     tolerance = epsilon(xp, self.dtype) * max(rows, columns) if rcond is None else rcond
     solution = pseudo_inverse(xp, A, 0.0, 0.0 if driver == "gels" else tolerance, False) @ B
+    buffer = xp.empty((*lead, B.shape[-1], max(rows, columns)), solution.dtype).swapaxes(-1, -2)     # LAPACK's, which takes B, too
+    buffer[..., :columns, :] = solution
+    solution = buffer[..., :columns, :]
     real = real_of(self.dtype)
     ranks = matrix_rank(xp, A, 0.0, tolerance, False) if driver != "gels" else xp.empty(0, xp.int64)
     sizes = xp.linalg.svd(A, compute_uv=False) if driver in ("gelsd", "gelss") else xp.empty(0, real)
@@ -436,7 +439,8 @@ def linalg_tensorinv(xp, self, ind):
     if rows != columns:
         raise RunError(f"Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got {columns} != "
                        f"{rows}.")
-    return _inv(xp, self.reshape(rows, columns)).reshape(self.shape[ind:] + self.shape[:ind])
+    inverse = in_memory_order(xp, _inv(xp, self.reshape(rows, columns)), [1, 0])
+    return inverse.reshape(self.shape[ind:] + self.shape[:ind])
 
 
 @table.op("aten::linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor")

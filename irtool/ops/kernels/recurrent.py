@@ -5,6 +5,7 @@ The input's products with w_ih are done for all times at once.
 """
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import to_number
+from irtool.ops.checks import by_strides, in_memory_order
 from irtool.ops.kernels.random import kept_by_dropout
 from irtool.ops.op import OpTable
 
@@ -169,6 +170,8 @@ def _cell(kind):
             raise RunError(f"hidden{'0' * (kind == 'lstm')} has inconsistent hidden_size: got {states[0].shape[-1]}, expected "
                            f"{w_hh.shape[1]}")
         new = STEPS[kind](xp, _gates(xp, input, w_ih, b_ih), _gates(xp, states[0], w_hh, b_hh), states)
+        if kind == "gru" and hx.ndim == 2:
+            return in_memory_order(xp, new[0], by_strides(hx, (0, 1)))
         return new if kind == "lstm" else new[0]
     return kernel
 

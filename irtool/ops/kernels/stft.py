@@ -1,6 +1,7 @@
 """Short-time Fourier transform of one or many signals, and back."""
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import astype, complex_of, real_of
+from irtool.ops.checks import by_strides, in_memory_order, row_major
 from irtool.ops.op import OpTable
 
 table = OpTable("stft")
@@ -50,7 +51,8 @@ def _stft(xp, self, n_fft, hop_length, win_length, window, normalized, onesided,
         return_complex = True
     frames = _frames(xp, self, n_fft, hop) * shape
     spectrum = (xp.fft.rfft if onesided else xp.fft.fft)(frames, axis=-1, norm="ortho" if normalized else "backward")
-    result = xp.swapaxes(astype(spectrum, complex_of(frames.dtype)), -1, -2)
+    order = [*by_strides(frames, range(self.ndim)), self.ndim]      # a window is a row
+    result = xp.swapaxes(in_memory_order(xp, astype(spectrum, complex_of(frames.dtype)), order), -1, -2)
     return result if return_complex else xp.stack([result.real, result.imag], -1)
 
 
@@ -76,7 +78,7 @@ def stft_center(xp, self, n_fft, hop_length, win_length, window, center, pad_mod
         if mode == "reflect" and half >= self.shape[-1]:
             raise RunError(f"Argument #4: Padding size should be less than the corresponding input dimension, but got: padding ({half}, "
                            f"{half}) at dimension 2 of input {[1, *self.shape]}")
-        self = xp.pad(self, [(0, 0)] * (self.ndim - 1) + [(half, half)], mode)
+        self = row_major(xp, xp.pad(self, [(0, 0)] * (self.ndim - 1) + [(half, half)], mode))
     return _stft(xp, self, n_fft, hop_length, win_length, window, normalized, onesided, return_complex, align_to_window)
 
 
