@@ -33,9 +33,8 @@ PASSES, PRINTING, DEBUGGING = "Passes", "Printing", "Debugging"
 
 
 @command("opt", epilog="""
-The graphs go to standard output, messages to standard error. `irtool passes` lists the passes.
-
   irtool opt --passes='lower-tuples{all},cse,dce' graph.ir
+  irtool passes        lists the passes, irtool passes NAME explains one
 """)
 @files_argument
 @option("-p", "--passes", metavar="PIPELINE", multiple=True, group=PASSES,

@@ -77,11 +77,11 @@ function openBoxes(svg, opened, pictureOf) {
     if (!opened.has(box.dataset.opens)) continue;
     const inner = parsedPicture(pictureOf(box.dataset.opens)), was = frameOf(box);
     openBoxes(inner, opened, pictureOf);
-    const dx = Math.max(0, numberOf(inner, "width") - 2 * MARGIN + 2 * PADDING - was.width);
+    const content = numberOf(inner, "width") - 2 * MARGIN, dx = Math.max(0, content + 2 * PADDING - was.width);
     const dy = numberOf(inner, "height") - 2 * MARGIN + PADDING;
     for (const part of [...inner.children]) {
       if (part.tagName === "text") continue;      // its title, which the box has too
-      shift(part, was.x + PADDING - MARGIN, was.y + was.height - MARGIN);
+      shift(part, was.x + (was.width + dx - content) / 2 - MARGIN, was.y + was.height - MARGIN);
       box.append(part);
     }
     widen(box, dx, dy);

@@ -124,6 +124,7 @@
     for (const box of svg.querySelectorAll(".box")) {
       for (const key of box.dataset.keys.split(",")) {
         push(boxes, key, box);
+        if (box.classList.contains("open") && !isWhole(box, key)) continue;     // the boxes in it have these colours
         const row = rowsByKey.get(key);
         if (row) for (const each of STATUSES.slice(1, 4)) if (row.element.classList.contains(each)) box.classList.add(each);
         if ((version.values[key] || {}).nan) box.classList.add("nan");
