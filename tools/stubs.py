@@ -14,8 +14,9 @@ from typing import Any
 
 from irtool.dispatch.torch.namespace import PREFIXES, VARIADIC, Torch
 from irtool.dispatch.torch.torch_functional import functions
-from irtool.dispatch.torch.torch_names import FACTORIES, NAMES, TRANSFORMATIONS
+from irtool.dispatch.torch.torch_names import NAMES, TRANSFORMATIONS
 from irtool.ops import OPS, signatures
+from irtool.ops.size_facts import FACTORIES
 from irtool.ops.tensor import Tensor, operator_names
 from irtool.ops.tensor_facts import BY_NAME
 from irtool.ops.tensor_methods import ATTRIBUTES, METHODS

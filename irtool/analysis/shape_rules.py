@@ -71,9 +71,9 @@ def _where(facts: Facts) -> list[TensorType] | None:
     return one(spread(facts.types, facts.agreed(facts.promoted(1), facts.types[1].dtype)))
 
 
-def _dims(count: int | None, dtype: Callable[[str | None], str | None] = lambda name: name, of: int = 0) -> Rule:
+def _dims(count: int | None, dtype: Callable[[str | None], str | None] = lambda name: name) -> Rule:
     """A fixed number of dimensions."""
-    return lambda facts: one(with_dims(with_dtype(facts.types[of], dtype(facts.types[of].dtype)), count))
+    return lambda facts: one(with_dims(with_dtype(facts.types[0], dtype(facts.types[0].dtype)), count))
 
 
 def _more(difference: int) -> Rule:

@@ -182,6 +182,3 @@ def instances_of(root: Object) -> list[tuple[Path, Object]]:
                 seen.add(id(value))
                 known.append(((*path, name), value))
     return known
-
-
-__all__ = ["FlatModule", "flattened", "frozen"]

@@ -157,6 +157,3 @@ def defined(line: str) -> str:
     if equals:
         return ",".join(NAME.findall(left))
     return line.partition("(")[0]
-
-
-__all__ = ["Changes", "Snapshot"]

@@ -93,6 +93,3 @@ def unlike(actual: Any, expected: Any, rtol: float | None = None, atol: float | 
     if isinstance(expected, int | str | bool | type(None)):
         return "" if actual == expected else f"{str(actual)[:40]} instead of {str(expected)[:40]}"
     return ""       # objects, which have no equality
-
-
-__all__ = ["Named", "difference", "gradients_of", "results_of"]

@@ -65,6 +65,3 @@ def diverging(a: Graph, b: Graph, inputs: Sequence[Any], *, rtol: float | None =
         if reason:
             return Divergence(a.outputs[place], b.outputs[place], reason, compared), compared
     return None, compared
-
-
-__all__ = ["Divergence", "diverging"]

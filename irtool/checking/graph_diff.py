@@ -7,7 +7,6 @@
 """
 from __future__ import annotations
 
-from collections.abc import Iterator
 from difflib import SequenceMatcher, unified_diff
 
 from irtool.ir.edits import clone_graph
@@ -95,11 +94,3 @@ def rename(graph: Graph, known: dict[Value, Value], other: Graph) -> None:
         value.name = f"new.{number}"
         number += 1
     graph.forget_names()
-
-
-def changed_lines(difference: Difference) -> Iterator[str]:
-    """The lines that only one of the graphs has."""
-    return (line for line in difference.lines if line[:1] in "+-")
-
-
-__all__ = ["Difference", "changed_lines", "compare_graphs"]

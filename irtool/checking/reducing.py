@@ -228,6 +228,3 @@ def resized(graph: Graph, size: int, less: int) -> bool:
 def reduced(graph: Graph, test: Test, on_step: Callable[[Graph, int], None] | None = None) -> Graph:
     """The smallest graph found that shows the fault: `test(graph)` is true. The graph itself must show it; it is not changed."""
     return Reduction(graph, test, on_step).run()
-
-
-__all__ = ["Reduction", "reduced"]

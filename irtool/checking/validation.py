@@ -130,6 +130,3 @@ def is_real(name: str, count: int) -> bool:
     """Is a value one of the first `count` outputs, and no temporary?"""
     head, _, rest = name.removeprefix("length of ").partition(" ")
     return head != "output" or int(rest.partition("[")[0]) < count
-
-
-__all__ = ["CHANGES_RESULTS", "Validation", "ValidationError"]

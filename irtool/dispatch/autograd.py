@@ -337,6 +337,3 @@ def register_hook(tensor: Any, hook: Hook) -> None:
     if not isinstance(tensor, Boxed) or not isinstance(tensor.layer, Autograd):
         raise DispatchError("a hook needs a tensor whose gradient can be asked for")
     tensor.data.hooks = [*tensor.data.hooks, hook]
-
-
-__all__ = ["Autograd", "Entry", "Variable", "register_hook"]

@@ -119,6 +119,3 @@ def replacement(returned: Any, gradient: Any) -> Any:
     if isinstance(returned, Tensor) and isinstance(gradient, Tensor) and returned.shape != gradient.shape:
         raise RunError(f"hook has changed the size of value (was {list(gradient.shape)}, got {list(returned.shape)})")
     return returned
-
-
-__all__ = ["BackwardPass", "Hook", "PostHook", "PreHook", "replaced", "replacement"]

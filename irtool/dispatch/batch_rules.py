@@ -47,6 +47,3 @@ def rule_or_refusal(name: str) -> Rule:
         reason = why_no_rule(name)
         raise UnsupportedError(f"{name} under vmap is not supported{f': {reason}' if reason else ' yet'}", code="E0504")
     return rule
-
-
-__all__ = ["is_pointwise_rule", "rule_of", "rule_or_refusal", "why_no_rule"]

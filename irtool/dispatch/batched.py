@@ -243,6 +243,3 @@ class Batched(Layer):
         if self.owns(value):
             return value.value if value.data == 0 else self.below.call("aten::movedim", (value.value, value.data, 0), {})
         return self.rules.expanded(value, self.length, self.below.apply)
-
-
-__all__ = ["Batched", "draws"]

@@ -168,6 +168,3 @@ def converted_result(value: Any, type: Type) -> Any:
     if isinstance(type, TensorType) and isinstance(value, bool | int | float | complex):
         return Tensor(as_array(value, dtype_named(type.dtype) if type.dtype is not None else None))
     return value
-
-
-__all__ = ["as_function", "function_of", "graph_of", "in_order", "may_vary"]

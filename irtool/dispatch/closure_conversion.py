@@ -98,6 +98,3 @@ def copied(value: Any, instead: dict[int, Any], copies: dict[int, Any]) -> Any:
         if is_filled(before):
             cell.cell_contents = other(before.cell_contents)
     return copy
-
-
-__all__ = ["Lifted"]

@@ -179,6 +179,3 @@ def holds_anywhere(layer: Layer, condition: Any) -> bool | None:
 def described(value: Any) -> str:
     """A value in a message."""
     return "a tensor" if isinstance(value, Tensor) else repr(value)[:40]
-
-
-__all__ = ["Control", "DECIDES", "as_condition", "either", "holds_anywhere", "is_undecided", "logic", "merged", "only_controls", "truth"]

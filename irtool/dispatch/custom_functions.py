@@ -179,5 +179,3 @@ class Whole:
 
 
 WHOLE = Whole()
-
-__all__ = ["WHOLE", "record_custom", "run_custom"]

@@ -86,6 +86,3 @@ class Answers:
             else:
                 values.append(function(*[values[each] if each.__class__ is Earlier else each for each in operands]))
         return values[step]
-
-
-__all__ = ["Answers", "Decision", "Earlier", "Steps", "key_of"]

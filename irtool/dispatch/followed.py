@@ -112,6 +112,3 @@ def substitute(name: str, is_call: bool, names: dict[str, Any], known: dict[int,
         other = _followed(meaning, known)
         return None if other is meaning else other
     return None
-
-
-__all__ = ["followed"]

@@ -400,6 +400,3 @@ def plain(value: Any) -> Any:
     if type(value) in (list, tuple):
         return type(value)([plain(each) for each in value])
     return value
-
-
-__all__ = ["Follower", "check_bits", "numbers_in", "plain"]

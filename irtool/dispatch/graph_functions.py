@@ -164,7 +164,3 @@ def trace_vmap(graph: Graph, dims: Sequence[int | None], values: Sequence[Any], 
 
     function = transforms.vmap(function_of(graph), tuple(dims), out_dim, randomness)
     return trace(function, values, [value.name if not value.name.isdecimal() else "" for value in graph.inputs])
-
-
-__all__ = ["NAMES", "function_of", "in_dims_of", "logged", "sample_inputs", "tape_gradients", "trace_transformed", "trace_vmap",
-           "transformed"]

@@ -38,6 +38,3 @@ class Hooks(Layer):
     def custom_vjp(self, forward: Callable[..., Any], backward: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, Any]:
         """As the layer below: hooks are not called for the operations of the function."""
         return self.below.custom_vjp(forward, backward, args)
-
-
-__all__ = ["Hooks"]

@@ -67,8 +67,8 @@ class Links:
 
     __slots__ = ("origin", "parts")
 
-    def __init__(self, origin: View | None = None) -> None:
-        self.origin = origin
+    def __init__(self) -> None:
+        self.origin: View | None = None
         self.parts: list[ref[Tensor]] = []
 
 
@@ -457,7 +457,3 @@ def reshaped(layer: Layer, plain: str, target: Tensor, rest: list[Any]) -> Any:
     if before.links is not None:
         before.links.parts = [ref(target) if each() is shown else each for each in before.links.parts]
     return target
-
-
-__all__ = ["Lent", "another", "become", "do_write", "is_inside", "is_operand", "is_view", "is_write", "remember", "reshapes", "root_of",
-           "take_in", "write"]

@@ -88,6 +88,3 @@ def refuse_lists(args: Sequence[Any], owns: Callable[[Any], bool], what: str) ->
     """Raise UnsupportedError for variables of a tape in lists."""
     if any(owns(value) for arg in args if isinstance(arg, list | tuple) for value in tensors_in(arg)):
         raise UnsupportedError(f"the gradient of {what} that is batched or traced is not supported with lists of tensors", code="E0501")
-
-
-__all__ = ["History", "propagate_rounds", "refuse_lists", "run_rounds"]

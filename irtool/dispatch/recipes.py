@@ -326,6 +326,3 @@ def _results(node: Node, result: Any) -> Sequence[Any]:
     if isinstance(result, list | tuple) and len(result) == count:
         return tuple(result)
     return () if count == 0 else (result,)
-
-
-__all__ = ["Recipe", "Way", "caller", "conjugated", "filled", "fitted", "interpreted", "recipe_of", "way_of"]

@@ -216,5 +216,3 @@ class Mathematics:
 
 
 MATHEMATICS = Mathematics()
-
-__all__ = ["KINDS", "MATHEMATICS", "MAY_OVERFLOW", "Number", "class_of", "is_number", "to_float", "to_int", "type_of_number"]

@@ -351,6 +351,3 @@ def record(function: Callable[..., Any], leaves: Sequence[Any], shape: Any, name
     if wrong or not results:
         raise RunError(f"{where}: the function must give tensors, it gave {type(wrong[0] if wrong else result).__name__}")
     return layer.finish(results), result_shape
-
-
-__all__ = ["TraceWarning", "Tracer", "record", "trace"]

@@ -138,6 +138,3 @@ def _trim(base: Path) -> None:
             total -= size
         if total <= MAX_BYTES * 3 // 4:
             return
-
-
-__all__ = ["folder", "key_of", "load", "read", "store"]

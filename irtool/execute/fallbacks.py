@@ -96,6 +96,3 @@ def failed(error: BaseException, graph: Graph, what: str = "the plan") -> None:
 def is_fault(error: BaseException) -> bool:
     """Is an error unexpected: none of those that irtool raises on purpose?"""
     return not isinstance(error, Error)
-
-
-__all__ = ["FallbackWarning", "Fault", "NotLowered", "failed", "interpreted", "is_fault", "is_strict", "noted", "raise_faults", "why"]

@@ -58,6 +58,3 @@ def keeps_its_size(node: Node, known: Mapping[Value, Item | None]) -> bool:
     before, after = known.get(node.inputs[0]), known.get(node.output)
     return (isinstance(before, Variable) and isinstance(after, Variable) and before.meta is not None and after.meta is not None
             and before.meta.shape == after.meta.shape)
-
-
-__all__ = ["fused_graph", "is_worth_fusing"]

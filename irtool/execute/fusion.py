@@ -538,6 +538,3 @@ def _plain(step: Step, registers: dict[int, Any]) -> Any:
         if step.function == CAST:
             return np.asarray(operands[0]).astype(step.dtype)
         return np.asarray(at_run(step.function)(*operands))
-
-
-__all__ = ["Bound", "BoundToMany", "Fused", "Way", "coalesced", "is_slow"]

@@ -285,6 +285,3 @@ def summed(gradient: Any, shape: tuple[int, ...]) -> Any:
     if gradient.shape != shape and gradient.size == int(np.prod(shape, dtype=np.int64)):
         raise UnsupportedError(f"a gradient of shape {gradient.shape} for an input of shape {shape}", code="E0501")
     return gradient
-
-
-__all__ = ["run_pair", "vjp"]

@@ -225,6 +225,3 @@ def jit(function: Any) -> Any:
         return JittedGraph(graph)
     check_function("jit", function)
     return Jitted(function)
-
-
-__all__ = ["Jitted", "jit"]

@@ -137,6 +137,3 @@ def pattern(leaves: Sequence[Any]) -> Any:
     arrays = {place: array for place, leaf in enumerate(leaves) if (array := array_of(leaf)) is not None}
     spans = spans_of(arrays)
     return None if spans is None else tuple([(each.first, each.count, tuple(each.parts.items())) for each in spans])
-
-
-__all__ = ["Span", "array_of", "described", "is_data", "pattern", "signature", "spans_of", "structure"]

@@ -34,6 +34,3 @@ class JittedGraph:
     def graphs(self) -> list[Graph]:
         """A list of the graph, as `Jitted.graphs` lists the traces of a function."""
         return [self.executor.graph]
-
-
-__all__ = ["JittedGraph"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from irtool.dispatch.trees import LEAF
 from irtool.ops.array_library import np
 from irtool.ops.overload import reshape_in_place
 from irtool.ops.tensor import Tensor
@@ -130,6 +129,3 @@ def fetcher(leaves: Sequence[Any], outputs: Sequence[Any], answers: Any) -> Fetc
             return Tensor(leaf) if isinstance(leaf, np.ndarray) else leaf
         return answers[item.place] if item.source == "step" else item.value
     return fetch
-
-
-__all__ = ["LEAF", "Fetch", "Item", "Rest", "Write", "containers", "fetcher", "rebased", "refill", "rest_of"]

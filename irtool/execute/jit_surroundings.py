@@ -212,6 +212,3 @@ def is_of_library(value: Any) -> bool:
     owner = value if isinstance(value, ModuleType | FunctionType | type) else type(value)
     name = owner.__name__ if isinstance(owner, ModuleType) else owner.__module__
     return str(name).partition(".")[0] in LIBRARIES
-
-
-__all__ = ["Surroundings"]

@@ -237,6 +237,3 @@ def trace_call(function: Callable[..., Any], arguments: Any, leaves: Sequence[An
     variant, results = trace.finish(trace.run(function))
     trace.refill(arguments, variant)
     return variant, results
-
-
-__all__ = ["trace_call"]

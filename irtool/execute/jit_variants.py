@@ -247,6 +247,3 @@ class Variants(list[Variant]):
     def __repr__(self) -> str:
         text = [f"{place + 1}. {each!r}" for place, each in enumerate(self)]
         return "\n".join([*text, f"the last call was {f'traced because {self.why}' if self.why else 'not traced'}"])
-
-
-__all__ = ["Call", "Fork", "Tree", "Variant", "Variants"]

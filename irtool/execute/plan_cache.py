@@ -334,6 +334,3 @@ def again(data: tuple[Any, ...]) -> Any:
 
         return Bound(Fused(parse(rest[0]).graph(), rest[1], rest[2]), meta_again(*rest[3:]))
     return rest[0]
-
-
-__all__ = ["WORTH_KEEPING", "Kept", "Shelf", "facts_of", "keep", "key_of", "read"]

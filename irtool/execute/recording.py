@@ -278,6 +278,3 @@ def written_by(node: Node) -> list[int]:
     names = ("running_mean", "running_var") if qualified(node.kind) in STATISTICS else ()
     return [place for place, argument in enumerate(schema.arguments[:len(node.inputs)])
             if argument.name in names or argument.alias is not None and argument.alias.is_write]
-
-
-__all__ = ["NodeCalls", "Recording", "as_arrays", "as_handles"]

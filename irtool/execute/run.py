@@ -304,6 +304,3 @@ def tried(graph: Graph, runs: Runs, planned: Callable[[], list[Any]], reference:
     results = reference()
     failed(why, graph)      # only the plan fails: warn
     return results
-
-
-__all__ = ["run", "vjp"]

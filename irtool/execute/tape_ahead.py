@@ -99,6 +99,3 @@ def finished(task: Task) -> Any:
     if task.error is not None:
         raise task.error
     return task.result
-
-
-__all__ = ["WORTH_AHEAD", "Ahead", "ParallelPass"]

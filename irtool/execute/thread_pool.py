@@ -171,6 +171,3 @@ def share(threads: int, function: Callable[..., Any], *columns: Iterable[Any]) -
 pool = Pool()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=pool.forget)      # threads do not survive a fork
-
-
-__all__ = ["Crew", "Failed", "Task", "pool", "share"]

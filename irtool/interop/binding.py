@@ -303,7 +303,7 @@ def converted(value: Any, kind: str) -> Any:
     return number
 
 
-def children(parts: Parts, prefix: str = "") -> dict[str, Parts]:
+def children(parts: Parts) -> dict[str, Parts]:
     """The parts of each element, by the word after the dot."""
     out: dict[str, Parts] = {}
     for key, value in parts.items():

@@ -131,7 +131,3 @@ def listed(graph: Graph, most: int = 12) -> str:
     """The inputs of a graph with their positions: `0 (%x : Tensor), 1 (%n : int)`."""
     words = [f"{place} (%{value.name} : {value.type})" for place, value in enumerate(graph.inputs[:most])]
     return ", ".join([*words, "..."] if len(graph.inputs) > most else words) or "of which there are none"
-
-
-__all__ = ["ONE_PER_OUTPUT", "called", "check_choice", "check_count", "check_flag", "check_function", "check_graph", "check_inputs",
-           "check_list", "check_listed", "check_seed", "is_whole", "misfit", "positions", "signature"]

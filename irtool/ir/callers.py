@@ -37,6 +37,3 @@ def warn_in_users_code(message: str, category: type[Warning]) -> None:
         return
     registry = frame.f_globals.setdefault("__warningregistry__", {})
     warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno, frame.f_globals.get("__name__"), registry)
-
-
-__all__ = ["is_ours", "place_in_users_code", "users_frame", "warn_in_users_code"]

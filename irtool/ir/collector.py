@@ -83,6 +83,3 @@ class Building(Paused):
     def __exit__(self, *error: object) -> None:
         move_to_oldest_generation()
         super().__exit__(*error)
-
-
-__all__ = ["Building", "Paused", "collect_where_due", "move_to_oldest_generation"]

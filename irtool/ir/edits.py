@@ -9,18 +9,12 @@ from irtool.ir.graph import NO_ATTRIBUTES, Block, Graph, Node, Value
 from irtool.ir.remarks import count
 from irtool.ir.types import TupleType, Type
 
-__all__ = ["become_constant", "clone_block", "clone_graph", "clone_node", "flatten_type", "flatten_values", "inline_block",
-           "inline_graph", "put_behind", "replace_node", "replace_output"]
-
 Mapping = dict[Value, Value]
 """Value of the original -> value of the copy."""
 
 
-def clone_graph(graph: Graph, renumber: bool = False) -> Graph:
-    """A copy that shares no node, value or block with the original; names, types, tails and inner graphs are copied too.
-
-    renumber: number values without a name as torch's `Graph::copy` does: all values count, named ones too, in order of definition.
-    """
+def clone_graph(graph: Graph) -> Graph:
+    """A copy that shares no node, value or block with the original; names, types, tails and inner graphs are copied too."""
     copy = Graph(graph.dialect, graph.name)
     copy.metadata = dict(graph.metadata)
     copy.source, copy.is_reverse = graph.source, graph.is_reverse
@@ -28,10 +22,6 @@ def clone_graph(graph: Graph, renumber: bool = False) -> Graph:
     for value in graph.inputs:
         mapping[value] = copy.block.add_input(value.name, value.type)
     clone_block(graph.block, copy.block, mapping)
-    if renumber:
-        for number, value in enumerate(copy.values()):
-            if value.has_id_name:
-                value.name = str(number)
     return copy
 
 

@@ -56,6 +56,3 @@ def warn_of_rounded(graph: Graph) -> None:
     warning = remark([graph])
     if warning is not None:
         warn_in_users_code(f"{warning.where()}{warning.message}", RoundedWarning)
-
-
-__all__ = ["RoundedWarning", "remark", "rounded_constants", "warn_of_rounded"]

@@ -177,6 +177,3 @@ def _need_gpu(count: Callable[[], int]) -> None:
     except Exception as error:      # CUDA's own errors, whose classes only CuPy knows
         reason = str(error)
     raise RunError(f"the backend cupy needs a GPU: {reason}", code="E0404")
-
-
-__all__ = ["CupyNamespace", "DeviceUfunc", "backend", "cupy_namespace"]

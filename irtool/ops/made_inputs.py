@@ -85,6 +85,3 @@ def corners(random: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> 
     with np.errstate(all="ignore"):
         values = np.resize(np.array(WHOLE_CORNERS if dtype.kind in "biu" else CORNERS), count)
         return random.permutation(values).astype(dtype).reshape(shape)
-
-
-__all__ = ["NoInputs", "input_sets"]

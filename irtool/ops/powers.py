@@ -34,6 +34,3 @@ def power(base: Any, exponent: Any, out: Any = None) -> Any:
 def at_run(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function that computes what an instruction says: `power` for `np.power`."""
     return power if function is np.power else function
-
-
-__all__ = ["at_run", "power"]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from irtool.ops.array_library import np
-from irtool.ops.arrays import complex_of, default_complex, default_dtype, is_array, number_dtype
+from irtool.ops.arrays import complex_of, default_dtype, is_array, number_dtype
 
 DType = np.dtype[Any]
 
@@ -123,7 +123,3 @@ def can_cast(source: DType, target: DType) -> bool:
     if source.kind == "f" and target.kind in "biu":
         return False
     return not (source.kind != "b" and target.kind == "b")
-
-
-__all__ = ["ARITHMETIC", "COMPARE", "PROMOTE", "PROMOTE_IN", "QUOTIENT", "TO_FLOAT", "Rule", "can_cast", "compute_dtype",
-           "default_complex", "default_dtype", "float_of", "promote_types", "result_type"]

@@ -79,6 +79,3 @@ def _make(kind: str, args: Sequence[Any], is_chosen: bool) -> Callable[..., Any]
             constant = np.asarray(first)
             return lambda x: function(constant, x)
     return None
-
-
-__all__ = ["run_quickly"]

@@ -51,7 +51,3 @@ def result_dtypes(node: Node, dtype: str) -> list[str | None]:
     real = REAL_PARTS.get(dtype, dtype)
     meaning = {KEEPS: dtype, FLOATS: dtype if real == dtype else None, REAL: real, UNCERTAIN: None}
     return [meaning.get(word, word) for word in words]
-
-
-__all__ = ["CASTS", "CASTS_BY_ARGUMENT", "FIRST_DTYPE", "FLOATS", "KEEPS", "LISTS", "PASSING", "REAL", "REAL_PARTS", "UNCERTAIN",
-           "result_dtypes"]

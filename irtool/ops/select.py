@@ -51,6 +51,3 @@ def bits_of(value: Any, dtype: np.dtype[Any], bits: np.dtype[Any]) -> Any:
 def is_zero(bits: Any) -> bool:
     """Is the value one number, whose bits are all 0?"""
     return bits.ndim == 0 and not bits
-
-
-__all__ = ["chooses_bits", "select"]

@@ -102,6 +102,3 @@ def documented(function: Callable[..., Any], kind: str, is_method: bool = False)
     if (shown := signature(kind, is_method)) is not None:
         function.__signature__ = shown      # type: ignore[attr-defined]
     return function
-
-
-__all__ = ["annotation", "documented", "is_of_tensors", "overloads", "parameters", "result", "signature"]

@@ -126,5 +126,3 @@ ATTRIBUTES: dict[str, Callable[[Any], Any]] = {
     "requires_grad": is_on_tape, "is_leaf": lambda self: not is_on_tape(self), "grad_fn": lambda self: None, "grad": lambda self: None,
     "data": lambda self: call("aten::detach", (self,), {}), "layout": lambda self: 0,
 }
-
-__all__ = ["ATTRIBUTES", "METHODS"]

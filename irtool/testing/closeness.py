@@ -108,13 +108,13 @@ def number_text(value: Any) -> str:
     return repr(value.item()) if isinstance(value, np.str_) else str(value)
 
 
-def round_up(number: float, digits: int = 3) -> float:
-    """The next larger number with few digits, so that a printed tolerance is sufficient."""
+def round_up(number: float) -> float:
+    """The next larger number with three digits, so that a printed tolerance is sufficient."""
     if number <= 0:
         return 0.0
-    unit = digits - 1 - math.floor(math.log10(number))
-    rounded = float(f"{number:.{digits - 1}e}")
-    return rounded if rounded >= number * (1 + 1e-12) else float(f"{number + 10.0 ** -unit:.{digits - 1}e}")
+    unit = 2 - math.floor(math.log10(number))
+    rounded = float(f"{number:.2e}")
+    return rounded if rounded >= number * (1 + 1e-12) else float(f"{number + 10.0 ** -unit:.2e}")
 
 
 def compare_members(actual: Mapping[str, Array], expected: Mapping[str, Array], rtol: float | None = None, atol: float | None = None,

@@ -373,6 +373,3 @@ def bits_equal(one: Any, other: Any) -> bool:
         return one is other
     a, b = np.asarray(one), np.asarray(other)
     return a.shape == b.shape and a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
-
-
-__all__ = ["Trial", "check_formula", "subsets"]

@@ -124,6 +124,3 @@ def unlike(results: Sequence[Any], expected: Sequence[Any], what: str) -> Iterat
         comparison = compare(np.asarray(one), np.asarray(other))
         if not comparison.is_equal:
             yield f"{what}: result {place}: {comparison.reason}"
-
-
-__all__ = ["check_operator"]

@@ -12,7 +12,7 @@ from irtool.ir.attribute import Attribute
 from irtool.ir.constants import constant, is_constant
 from irtool.ir.graph import Block, Value
 from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type, UnionType
-from irtool.torchscript.annotations import annotation, dotted, type_name, union
+from irtool.torchscript.annotations import annotation, dotted, union
 from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.environment import Environment
 from irtool.torchscript.instances import special_method
@@ -245,6 +245,3 @@ def _is_instance(actual: Type, wanted: Type) -> bool:
     if wanted.text == "tuple":
         return isinstance(actual, TupleType)
     return types.is_subtype(actual, wanted)
-
-
-__all__ = ["Condition", "condition", "may_be_none", "refine", "type_name"]

@@ -104,6 +104,3 @@ def tuple_(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Va
     if not isinstance(value.type, TupleType):
         e.fail(node, f"cannot statically infer the expected size of a list in this context: '{e.type_name(value)}'")
     return value
-
-
-__all__ = ["container_hint", "dict_", "list_", "tuple_", "iterable"]

@@ -439,5 +439,3 @@ EXPRESSIONS: dict[type[ast.expr], Callable[[Emitter, ast.expr, Type | None], Mea
     ast.Tuple: tuple_display, ast.Dict: dict_display, ast.JoinedStr: joined_string, ast.ListComp: comprehension,
     ast.DictComp: comprehension, ast.Call: call, ast.GeneratorExp: comprehension,
 }
-
-__all__ = ["binary", "meaning_of", "value_of"]

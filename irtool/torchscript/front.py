@@ -17,7 +17,7 @@ from irtool.torchscript.class_definitions import interfaces_of
 from irtool.torchscript.classes import meaning_of_name
 from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.environment import Meaning
-from irtool.torchscript.meanings import Alias, Called, Known, Literal, Namespace, Overloads, Packaged, Python
+from irtool.torchscript.meanings import Alias, Called, Known, Literal, Overloads, Packaged, Python
 from irtool.torchscript.python_names import ARCHIVE, EXCEPTIONS, SPECIALS, python_name
 from irtool.torchscript.source_text import TOO_DEEP, Function, Unit, fail, joined, literal, read
 from irtool.torchscript.statements import function_body
@@ -225,6 +225,3 @@ def finish(graph: Graph) -> None:
     """Remove unused nodes."""
     remove_dead_nodes(graph)
     graph.forget_names()
-
-
-__all__ = ["Compilation", "Namespace", "compile_function_source", "compile_source", "declare_parameters", "finish"]

@@ -103,6 +103,3 @@ def opened(graph: Graph) -> Graph:
     words = ", ".join(names)
     warn_in_users_code(f"the graph holds only the names of functions that it calls; these are taken for torch's: {words}", LibraryWarning)
     return copy
-
-
-__all__ = ["LibraryWarning", "called_name", "library_body", "opened"]

@@ -217,6 +217,3 @@ def read_rules(text: str, name: str, is_checked: bool) -> tuple[RewriteRule, ...
         if problem:
             raise Error(f"{name}: the rule '{rule.name}' changes results: {problem}", code="E0310")
     return tuple(rules)
-
-
-__all__ = ["STANDARD", "RewriteRule", "read_rules"]

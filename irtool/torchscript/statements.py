@@ -15,7 +15,7 @@ from irtool.ir.graph import Node, Value
 from irtool.ir.types import OptionalType, Type, UnionType
 from irtool.torchscript.annotations import annotation, type_name
 from irtool.torchscript.assignment import assign, augmented, delete, set_variable
-from irtool.torchscript.conditions import Condition, condition, refine
+from irtool.torchscript.conditions import condition, refine
 from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.environment import BREAKS, CONTINUES, FALLS, RETURNS, THROWS, Branch, Environment, Flow
 from irtool.torchscript.exceptions import raise_exception
@@ -437,5 +437,3 @@ STATEMENTS: dict[type[ast.stmt], Callable[[Emitter, ast.stmt], Flow | None]] = {
     ast.Raise: raise_statement, ast.Assert: assert_statement, ast.Pass: nothing, ast.While: while_statement, ast.For: for_statement,
     ast.With: with_statement, Step: step_statement, ast.FunctionDef: function_statement, ast.Delete: _delete,
 }
-
-__all__ = ["RESULT", "Condition", "function_body", "join", "statements"]

@@ -256,6 +256,3 @@ def delete_item(e: Emitter, target: ast.Subscript) -> None:
         e.fail(target, "del statements only support deletion at a single index, slicing is not supported (see "
                        "https://github.com/pytorch/pytorch/issues/31430)")
     e.operator(target, "aten::Delete", [held, _value(e, target.slice)])
-
-
-__all__ = ["add_in_place", "delete_item", "load_item", "store_item"]

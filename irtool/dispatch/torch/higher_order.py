@@ -231,6 +231,3 @@ def traced(tracer: Tracer, value: Any) -> Any:
         value = Tensor(np.array(value))
         value.born = next_birth()       # nobody else refers to its elements
     return Boxed(tracer, value, tracer.operand(value)) if type(value) is Tensor else value
-
-
-__all__ = ["cond", "map_slices", "scan", "while_loop"]

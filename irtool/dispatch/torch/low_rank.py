@@ -71,6 +71,3 @@ def unravel_index(indices: Any, shape: int | Sequence[int]) -> tuple[Any, ...]:
     indices = indices.to(BY_NAME["int64"])
     steps = list(accumulate(reversed([*sizes[1:], 1]), mul))[::-1] if sizes else []
     return tuple(do("remainder", do("floor_divide", indices, step), size) for step, size in zip(steps, sizes, strict=True))
-
-
-__all__ = ["pca_lowrank", "svd_lowrank", "unravel_index"]

@@ -187,5 +187,3 @@ class Functional(Space):
 torch = Torch()
 NN, JIT = Modules(), Jit()
 FUNCTIONAL = Functional()
-
-__all__ = ["torch"]

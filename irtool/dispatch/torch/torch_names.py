@@ -20,7 +20,6 @@ from irtool.ops.array_library import np
 from irtool.ops.arrays import reseed
 from irtool.ops.call import call_op
 from irtool.ops.quantized import Quantized
-from irtool.ops.size_facts import FACTORIES
 from irtool.ops.tensor import Tensor, call, elements
 from irtool.ops.tensor_facts import BY_NAME, Place, Size, finfo, iinfo
 from irtool.ops.tensor_methods import nonzero, refuse_gradient, unique, unique_consecutive
@@ -170,5 +169,3 @@ NAMES: Mapping[str, Any] = {
     "use_deterministic_algorithms": lambda mode, **options: None, "set_num_threads": lambda count: None, "get_num_threads": lambda: 1,
 }
 """Names that take precedence over operators."""
-
-__all__ = ["ABSENT", "FACTORIES", "FUNC", "NAMES", "without_gradient"]

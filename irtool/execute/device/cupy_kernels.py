@@ -210,6 +210,3 @@ def expression(step: Step, steps: Program, operands: list[str]) -> str:
     if form is None:
         raise Untranslatable(f"{name} of {dtype.name}")
     return form.format(*operands)
-
-
-__all__ = ["KernelGroup", "source"]

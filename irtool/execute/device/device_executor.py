@@ -64,6 +64,3 @@ def new_executor(graph: Graph, options: Options | None = None) -> Executor:
     if options is not None and options.backend == "cupy":
         return DeviceExecutor(graph, options)
     return ObjectExecutor(graph, options) if takes_objects(graph) else Executor(graph, options)
-
-
-__all__ = ["DeviceExecutor", "new_executor"]

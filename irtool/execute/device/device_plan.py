@@ -97,6 +97,3 @@ class DevicePlan:
         """Run one node."""
         group = self.kernels.get(node)
         return call_node(node, values) if group is None else group(values)
-
-
-__all__ = ["DevicePlan"]

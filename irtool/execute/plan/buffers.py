@@ -167,6 +167,3 @@ REFERENCES_OF_FREE = _references_of_free(1)
 """The same for the tuple of a `Shared` with one array."""
 MORE_OF_FREE = _references_of_free(2) - REFERENCES_OF_FREE
 """The increase for each further array."""
-
-
-__all__ = ["ALIGNMENT", "RECYCLED", "Recycler", "Shared", "Workspace"]

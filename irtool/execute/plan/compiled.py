@@ -429,6 +429,3 @@ def as_meta(value: Any) -> Meta | None:
     if isinstance(value, tuple) and len(value) == 2:
         return fresh_meta(*value)
     return None
-
-
-__all__ = ["MemoryReport", "Plan", "compile_plan"]

@@ -82,6 +82,3 @@ def is_plain(value: Any) -> bool:
 def is_harmless(call: Call) -> bool:
     """May a call be removed if nobody reads its result? Not a call that can fail."""
     return call.way in ("view", "out") or call.way == "ufunc" and call.function is not np.power or call.function in HARMLESS
-
-
-__all__ = ["drop_needless"]

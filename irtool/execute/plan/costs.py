@@ -162,6 +162,3 @@ def _blas() -> Callable[[], int] | None:
             except (OSError, AttributeError):
                 continue
     return None
-
-
-__all__ = ["Weight", "blas_threads", "weigh"]

@@ -155,6 +155,3 @@ def is_true(value: Value) -> bool:
 def is_same(item: Item) -> bool:
     """Is an item the same in all rounds of all runs?"""
     return isinstance(item, Known) or not isinstance(item, Variable) and all(map(is_same, item.items))
-
-
-__all__ = ["APPEND", "GET", "STACK", "RoundList", "begins_undefined", "is_counted", "is_same", "round_list"]

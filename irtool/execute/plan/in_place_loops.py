@@ -221,6 +221,3 @@ def replaced(value: Any, instead: dict[Variable, Variable]) -> Any:
     if isinstance(value, Group):
         return Group([replaced(each, instead) for each in value.items], value.make)
     return tuple([replaced(each, instead) for each in value]) if type(value) is tuple else value
-
-
-__all__ = ["keep_in_place", "spread_inputs"]

@@ -38,6 +38,3 @@ def only_reads(user: Node, graph: Graph) -> bool:
     if user.blocks or user.subgraph is not None or user.kind[:1] == "^" or node_may_write(user):
         return False
     return all(isinstance(each.type, TensorType) or each.type.text in NUMBERS for each in user.outputs)
-
-
-__all__ = ["names_of"]

@@ -92,6 +92,3 @@ def redirect_views(program: Program, filled: Filled, array: Variable) -> None:
             items.add(each.out)
             each.out.roots = array.roots
     look_into(program.body, {whole}, array.roots)
-
-
-__all__ = ["stack_lists"]

@@ -377,6 +377,3 @@ def every(lowered: Lowered) -> Iterable[Instruction]:
                 yield from every(block)
         elif isinstance(instruction, Repeat):
             yield from every(instruction.body)
-
-
-__all__ = ["Lives", "MemoryPlan", "MemoryReport", "changes_list", "every", "overwrites", "written_inputs"]

@@ -241,6 +241,3 @@ def named(instruction: Instruction) -> str:
     name = getattr(instruction.function, "__name__", "") if isinstance(instruction, Call) else ""
     where += [name] if name else []
     return instruction.node.kind + (f" ({', '.join(where)})" if where else "")
-
-
-__all__ = ["describe_tasks", "run_beside"]

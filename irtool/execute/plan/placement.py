@@ -253,6 +253,3 @@ def largest_sum(lives: Iterable[tuple[int, int, int]]) -> int:
         now += events[position]
         most = max(most, now)
     return most
-
-
-__all__ = ["Buffer", "Piece", "largest_sum", "place"]

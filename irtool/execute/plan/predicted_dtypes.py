@@ -92,6 +92,3 @@ def results_of(node: Node, dtypes: Mapping[Value, str], passing: Container[str],
 def holds_any_tensor(type: Type) -> bool:
     """Is a type that of a tensor, or of a container that may hold tensors?"""
     return isinstance(type, TensorType) or any(map(holds_any_tensor, type.elements)) or getattr(type, "key", "") == "Any"
-
-
-__all__ = ["predicted_dtypes"]

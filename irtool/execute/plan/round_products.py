@@ -145,6 +145,3 @@ def is_looked_into(variable: Variable, loop: Repeat) -> bool:
     if any(variable in each.roots for each in defined_in(loop.body) | set(loop.carried) if each is not variable):
         return True
     return any(isinstance(each, Call) and each.way == "into" and variable in each.out.roots for each in loop.body.instructions)
-
-
-__all__ = ["hoist_products"]

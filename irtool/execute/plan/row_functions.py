@@ -75,6 +75,3 @@ def has_short_rows(call: Call) -> bool:
 def broadcast_strides(operand: Meta, result: Meta) -> tuple[int, ...]:
     """The strides of an operand broadcast to the shape of the result."""
     return np.broadcast_to(dummy(operand), result.shape).strides
-
-
-__all__ = ["Rows", "use_rows"]

@@ -163,6 +163,3 @@ def last_axes(axis: Any, rank: int) -> tuple[int, ...]:
 def size_of(shape: tuple[int, ...], axes: tuple[int, ...]) -> int:
     """How many elements a reduction of the last axes folds into one."""
     return math.prod(shape[-len(axes):])
-
-
-__all__ = ["Folds", "use_folds"]

@@ -43,7 +43,7 @@ def diagonal_of(xp, A):
 
 # ---- LU
 
-def lu_packed(xp, A, pivot=True):
+def lu_packed(xp, A):
     """(LU, pivots, info): L below the diagonal, U on and above, 1-based int32 row swaps, and the first zero of U's diagonal (0: none)."""
     LU = xp.array(A, order="C")
     rows, columns = A.shape[-2:]
@@ -55,12 +55,11 @@ def lu_packed(xp, A, pivot=True):
         column = flat[:, k:, k]
         # LAPACK measures complex numbers by |re| + |im|
         sizes = xp.abs(column.real) + xp.abs(column.imag) if A.dtype.kind == "c" else xp.abs(column)
-        best = sizes.argmax(1) + k if pivot else xp.full(len(flat), k)
+        best = sizes.argmax(1) + k
         pivots[:, k] = best + 1
-        if pivot:
-            chosen = flat[batch, best].copy()
-            flat[batch, best] = flat[:, k]
-            flat[:, k] = chosen
+        chosen = flat[batch, best].copy()
+        flat[batch, best] = flat[:, k]
+        flat[:, k] = chosen
         head = flat[:, k, k]
         safe = xp.where(head == 0, head.dtype.type(1), head)
         flat[:, k + 1:, k] = xp.where((head == 0)[:, None], flat[:, k + 1:, k], flat[:, k + 1:, k] / safe[:, None])

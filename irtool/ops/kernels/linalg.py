@@ -459,23 +459,19 @@ def linalg_tensorsolve(xp, self, other, dims):
 
 # ---- products of three-vectors
 
-def _cross(xp, self, other, dim, name="linalg.cross"):
+@table.op("aten::linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor")
+def linalg_cross(xp, self, other, dim):
+    """Vector product along a dimension of size 3."""
     if self.ndim != other.ndim:
-        raise RunError(f"{name}: inputs must have the same number of dimensions.")
+        raise RunError("linalg.cross: inputs must have the same number of dimensions.")
     dtype = result_type([self, other])
     if self.shape[wrap_dim(dim, self.ndim)] != 3 or other.shape[wrap_dim(dim, other.ndim)] != 3:
-        raise RunError(f"{name}: inputs dimension {dim} must have length 3. Got {self.shape[dim]} and {other.shape[dim]}")
+        raise RunError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {self.shape[dim]} and {other.shape[dim]}")
     axis = wrap_dim(dim, self.ndim)
     shape = xp.broadcast_shapes(self.shape, other.shape)
     a, b = (xp.moveaxis(xp.broadcast_to(astype(x, dtype), shape), axis, 0) for x in (self, other))
     parts = [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
     return xp.stack(parts, axis)
-
-
-@table.op("aten::linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor")
-def linalg_cross(xp, self, other, dim):
-    """Vector product along a dimension of size 3."""
-    return _cross(xp, self, other, dim)
 
 
 @table.op("aten::cross(Tensor self, Tensor other, int? dim=None) -> Tensor")
@@ -485,7 +481,7 @@ def cross(xp, self, other, dim):
         if 3 not in self.shape:
             raise RunError("no dimension of size 3 in input")
         dim = self.shape.index(3)
-    return _cross(xp, self, other, dim)
+    return linalg_cross.kernel(xp, self, other, dim)
 
 
 def cholesky(xp, A, upper, name):

@@ -60,8 +60,8 @@ def mm_to(xp, self, mat2, out_dtype):
     return xp.matmul(astype(self, dtype), astype(mat2, dtype))
 
 
-def _batches(xp, batch1, batch2, names=("batch1", "batch2")):
-    for name, batch in zip(names, (batch1, batch2), strict=True):
+def _batches(xp, batch1, batch2):
+    for name, batch in (("batch1", batch1), ("batch2", batch2)):
         if batch.ndim != 3:
             raise RunError(f"{name} must be a 3D tensor")
     (count, _, inner), (count2, inner2, _) = batch1.shape, batch2.shape

@@ -251,10 +251,10 @@ def ldexp(xp, self, other):
 
 # ---- two floats
 
-def _float_pair(name, function, doc, promote=PROMOTE, kernel_name=None):
+def _float_pair(name, function, doc, promote=PROMOTE):
     """A function of two float arrays, refused for the other dtypes under torch's kernel name."""
     def kernel(xp, self, other):
-        only(kernel_name or f"{name}_cpu", "f", self)
+        only(f"{name}_cpu", "f", self)
         return getattr(xp, function)(self, other)
     table.define(f"aten::{name}{TENSOR}", kernel, promote, doc=doc)
     return kernel

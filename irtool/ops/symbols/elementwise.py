@@ -256,6 +256,3 @@ def flattened(inputs: list[Symbol], results: list[Symbol]) -> Program:
                 steps.append(Step(symbol.function, operands, symbol.dtype))
             registers[id(symbol)] = known[key]
     return Program([symbol.dtype for symbol in inputs], steps, [registers[id(symbol)] for symbol in results])
-
-
-__all__ = ["CAST", "WHERE", "NotPointwise", "Program", "Step", "Symbol", "flattened", "number_key", "program", "results_of", "symbolic"]

@@ -521,6 +521,3 @@ def may_wait(value: Value) -> bool:
     if user.owner is not value.node.owner:
         return False
     return value.has_id_name or user.owner is not None and user is user.owner.return_node
-
-
-__all__ = ["to_script"]
