@@ -5,7 +5,7 @@ from irtool.ir.errors import Error, PassError
 from irtool.ir.graph import Graph, Node
 from irtool.ir.module import Module
 from irtool.ir.packed import attribute_of, numbers_of, packed_nodes
-from irtool.ir.pair import DEFINED, LISTS, PACKED_PREFIX, REAL_OUTPUTS, REVERSE, GradientPair, pairs, set_defined
+from irtool.ir.pair import DEFINED, LISTS, PACKED_PREFIX, REAL_OUTPUTS, REVERSE, GradientPair, pairs
 
 
 def unpack_gradient(module: Module) -> bool:
@@ -73,11 +73,9 @@ def _unpacked(outer: Graph, name: str, node: Node) -> GradientPair:
             df.metadata[key.removeprefix(PACKED_PREFIX)] = value
         else:
             f.metadata[key] = value
+    flags = _numbers(node, DEFINED) if DEFINED in node.attributes else None
     try:
-        pair = GradientPair.link(f, df, real, lists)
-        if DEFINED in node.attributes:
-            set_defined(df, [flag != 0 for flag in _numbers(node, DEFINED)])
-            pair.check()
+        pair = GradientPair.link(f, df, real, lists, flags)
     except Error as error:
         raise _problem(node, error.message) from None
     return pair

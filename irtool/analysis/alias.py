@@ -202,8 +202,9 @@ class Aliases:
         """Does no node write, and is each result of `node` in memory of its own that nothing outside the graph sees?"""
         if self._writes or self._writes_all:
             return False
+        points, wild, leaving = self._points, self._wild, self._output_roots
         for value in node.outputs:
-            if value in self._points or value in self._wild or value in self._output_roots:
+            if value in points or value in wild or value in leaving:
                 return False
         return True
 

@@ -77,7 +77,8 @@ class Attribute:
     def is_shown(self) -> bool:
         """Does the text say all of the value? Not if the value is a graph, an object, or an array whose elements the text rounds or
         omits."""
-        return not self.text.startswith(("<", "[<", "object(")) and self.array is None
+        value = self._value
+        return not (value.__class__ is TensorLiteral and value.data is not None or self.text.startswith(("<", "[<", "object(")))
 
     def as_type(self, type: Type) -> object:
         """The value for a reader that expects `type`: `1` is 1.0 for `float` and True for `bool`; `{1}` is 1 for `int`."""

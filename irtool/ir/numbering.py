@@ -133,8 +133,11 @@ class _Sweep:
 
     def drop(self, node: Node, earlier: Node) -> None:
         self.dropped += 1
-        for old, new in zip(node.outputs, earlier.outputs, strict=True):
-            self.replaced[old] = new
+        outputs = node.outputs
+        if len(outputs) == 1:
+            self.replaced[outputs[0]] = earlier.outputs[0]
+        else:
+            self.replaced.update(zip(outputs, earlier.outputs, strict=True))
         if self.has_uses:
             node.remove()       # its users come later in the sweep, which lets them read the earlier results
         else:

@@ -10,6 +10,7 @@ writes them.
 """
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from irtool.ir.errors import Error
@@ -24,6 +25,8 @@ OF, REAL_OUTPUTS, DEFINED = "of", "f_real_outputs", "defined"
 REVERSE, PACKED_PREFIX = "ReverseSubgraph", "reverse-"
 """Of a node that owns a pair: the attribute that is df, and the prefix with which the surrounding graph's metadata has further metadata
 of df."""
+NUMBERS = re.compile(r"\[\]|\[\s*\d{1,9}\s*(?:,\s*\d{1,9}\s*)*\]", re.ASCII)
+"""A list of small natural numbers."""
 MEMBERS = frozenset((OF, REAL_OUTPUTS, DEFINED, *LISTS))
 """Metadata that belongs to pairs."""
 
@@ -38,14 +41,17 @@ class GradientPair:
         self.df = df
 
     @staticmethod
-    def link(f: Graph, df: Graph, real_outputs: int, lists: Sequence[Sequence[int]]) -> GradientPair:
-        """Make two named graphs a pair; `lists` are in the order of `LISTS`. Raises Error if their counts do not fit."""
+    def link(f: Graph, df: Graph, real_outputs: int, lists: Sequence[Sequence[int]], flags: Sequence[int] | None = None) -> GradientPair:
+        """Make two named graphs a pair; `lists` are in the order of `LISTS`, `flags` say which inputs df was specialised for. Raises Error
+        if their counts do not fit."""
         f.metadata = {**_others(f), REAL_OUTPUTS: str(real_outputs)}
         df.metadata = {**_others(df), OF: f.name}
         for name, numbers in zip(LISTS, lists, strict=True):
             df.metadata[name] = _spelled(numbers)
+        if flags is not None:
+            set_defined(df, [flag != 0 for flag in flags])
         pair = GradientPair(f, df)
-        pair.check()
+        pair.check(lists)
         return pair
 
     def unlink(self) -> None:
@@ -106,10 +112,10 @@ class GradientPair:
         self.df.metadata = {**self.df.metadata, OF: f}
 
     # -- checking
-    def problems(self) -> list[str]:
-        """What does not fit: counts, indices out of range, types of values that f passes to df."""
+    def problems(self, lists: Sequence[Sequence[int]] = ()) -> list[str]:
+        """What does not fit: counts, indices out of range, types of values that f passes to df. lists: the numbers of `LISTS`, if known."""
         try:
-            real, lists = self.real_outputs, [read_numbers(self.df, name) for name in LISTS]
+            real, lists = self.real_outputs, lists or [read_numbers(self.df, name) for name in LISTS]
             flags = self.defined
         except Error as error:
             return [error.message]
@@ -119,7 +125,8 @@ class GradientPair:
         if real > len(f.outputs):
             problems.append(f"{REAL_OUTPUTS}={real}, but '{f.name}' has {len(f.outputs)} outputs")
         for name, numbers, limit in zip(LISTS, lists, (len(f.outputs), len(f.inputs), len(f.outputs), len(f.inputs)), strict=True):
-            problems += [f"{name} names {number}, but '{f.name}' has only {limit}" for number in numbers if number >= limit]
+            if max(numbers, default=0) >= limit:
+                problems += [f"{name} names {number}, but '{f.name}' has only {limit}" for number in numbers if number >= limit]
         if len(df.inputs) != len(vjps) + len(inputs) + len(outputs):
             problems.append(f"'{df.name}' has {len(df.inputs)} inputs, its lists name {len(vjps) + len(inputs) + len(outputs)}")
         if len(df.outputs) != len(gradients):
@@ -134,9 +141,9 @@ class GradientPair:
         problems += gradient_problems([f.inputs[i] for i in gradients], df.outputs, df.name, "gives")
         return problems
 
-    def check(self) -> None:
+    def check(self, lists: Sequence[Sequence[int]] = ()) -> None:
         """Raises Error with all problems."""
-        problems = self.problems()
+        problems = self.problems(lists)
         if problems:
             raise Error(f"gradient pair '{self.f.name}', '{self.df.name}': " + "; ".join(problems), code="E0211")
 
@@ -189,10 +196,9 @@ def read_numbers(graph: Graph, name: str) -> list[int]:
     text = graph.metadata.get(name)
     if text is None:
         raise Error(f"graph '{graph.name}' has no {name}", code="E0211")
-    words = [word.strip() for word in text.removeprefix("[").removesuffix("]").split(",")] if text not in ("[]", "") else []
-    if not (text.startswith("[") and text.endswith("]")) or not all(w.isdecimal() and w.isascii() and len(w) < 10 for w in words):
+    if NUMBERS.fullmatch(text) is None:
         raise Error(f"graph '{graph.name}': {name}={text[:60]} is no list of numbers", code="E0211")
-    return [int(word) for word in words]
+    return list(map(int, text[1:-1].split(","))) if text != "[]" else []
 
 
 def is_in_pair(graph: Graph) -> bool:
