@@ -1,11 +1,13 @@
 """What plans leave out, make once, or do another way than NumPy by default: the results stay what they are, to the bit."""
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
 import pytest
 
+import irtool
 from irtool.execute.native import building
 from irtool.execute.plan.compiled import Plan
 from irtool.execute.plan.row_functions import EXACT, Rows
@@ -98,3 +100,23 @@ def test_plans_do_outer_products_that_way() -> None:
     for _ in range(2):
         off(values)
     assert "rows(" not in off.source
+
+
+def test_constants_are_read_where_they_are() -> None:
+    weight = np.linspace(-1, 1, 400 * 400, dtype=np.float32).reshape(400, 400)
+    text = "graph(%x : Tensor, %w : Tensor):\n  %t : Tensor = aten::t(%w)\n  %y : Tensor = aten::mm(%x, %t)\n  return (%y, %t, %w)\n"
+    frozen = irtool.freeze(irtool.parse(text).graph(), {1: weight})
+    x = np.ones((2, 400), np.float32)
+    Plan(frozen)([x])       # what is imported
+    tracemalloc.start()
+    try:
+        plan = Plan(frozen)
+        for _ in range(4):
+            product, turned, whole = plan([x])
+            np.testing.assert_array_equal(product, x @ weight.T)
+            turned[...] = 3     # results belong to the caller
+            whole[...] = 4
+        del product, turned, whole
+        assert tracemalloc.get_traced_memory()[0] < weight.nbytes
+    finally:
+        tracemalloc.stop()

@@ -146,6 +146,14 @@ def from_literal(value: Any, type: Type | None) -> Any:
     return value
 
 
+def own_array(node: Node) -> Any:
+    """The very array that a constant holds, which nobody may write into; None for other constants, and for arrays that lie in memory in
+    another way than copies do."""
+    attribute = node.attributes.get("value")
+    data = attribute.value.data if attribute is not None and isinstance(attribute.value, TensorLiteral) else None
+    return data if type(data) is np.ndarray and data.flags.forc and data.flags.aligned and data.dtype.isnative else None
+
+
 def tensor_of(literal: TensorLiteral, type: Type | None = None) -> Any:
     """The array of a constant, or the Python number for which a 0-d constant stands."""
     if isinstance(type, TensorType):

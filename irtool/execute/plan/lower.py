@@ -45,7 +45,7 @@ from irtool.ops.array_library import np
 from irtool.ops.node_calls import from_values, plan_for
 from irtool.ops.overload import Overload
 from irtool.ops.size_facts import BY_MEMORY, CONJUGATES, TRACEABLE_PRIMS, WRITES_ALL
-from irtool.ops.structure import STRUCTURE, handler_of
+from irtool.ops.structure import STRUCTURE, handler_of, own_array
 from irtool.ops.symbols.array_layout import Meta, dummy, fresh_meta, meta_of
 from irtool.ops.symbols.recorded_calls import NAMESPACE, trace
 from irtool.ops.symbols.recorded_writes import trace_copy, trace_write
@@ -299,9 +299,10 @@ class Lowering(Blocks):
         return self.aliases.is_written_itself(value) if holds_tensors else self.aliases.is_written(value)
 
     def constant(self, node: Node) -> bool:
-        """Lower a prim::Constant to a known item or a constant array. False: it fails, or each run must make it anew."""
+        """Lower a prim::Constant to a known item or a constant array, which a run copies if someone may write into it. False: it fails, or
+        each run must make it anew."""
         try:
-            (value,) = STRUCTURE["prim::Constant"](node, [])
+            (value,) = STRUCTURE["prim::Constant"](node, []) if (data := own_array(node)) is None else (data,)
         except Exception:       # the run reports the error, when it comes to the node
             return False
         if isinstance(value, np.ndarray):
