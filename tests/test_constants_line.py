@@ -14,8 +14,9 @@ import irtool
 from irtool.cli.main import main
 from irtool.interop.beside import checksum
 from irtool.interop.npz import decode
-from irtool.interop.spelling import MOST, exact_text, spell
+from irtool.interop.spelling import exact_text, spell
 from irtool.ir.attribute import Attribute, TensorLiteral
+from irtool.ir.tensor_literal import SPELLED
 from irtool.ops.structure import tensor_of
 from irtool.testing.closeness import compare_members
 
@@ -59,7 +60,7 @@ def result(path: object, folder: Path) -> bytes:
 
 
 @given(st.sampled_from(["float16", "float32", "float64", "int64", "int8", "uint8", "bool", "int16", "int32"]),
-       st.lists(st.integers(0, 4), max_size=4).filter(lambda shape: np.prod(shape) <= MOST), st.integers(0, 2**31))
+       st.lists(st.integers(0, 4), max_size=4).filter(lambda shape: np.prod(shape) <= SPELLED), st.integers(0, 2**31))
 @settings(max_examples=150, deadline=None)
 def test_small_tensors_are_spelled_bit_for_bit(dtype: str, shape: list[int], seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -78,7 +79,7 @@ def test_small_tensors_are_spelled_bit_for_bit(dtype: str, shape: list[int], see
 def test_what_no_text_holds_is_left() -> None:
     lines = [f"  %{i} : Tensor = prim::Constant[value=<Tensor>]()\n" for i in range(4)]
     module = irtool.parse(f"graph():\n{''.join(lines)}  return (%1)\n")
-    arrays = [np.zeros(MOST + 1), np.ones(2, np.complex64), np.array([0, 0xFFC00001], np.uint32).view(np.float32), np.ones(3)]
+    arrays = [np.zeros(SPELLED + 1), np.ones(2, np.complex64), np.array([0, 0xFFC00001], np.uint32).view(np.float32), np.ones(3)]
     for node, array in zip(module.graph().nodes, arrays, strict=True):
         node.set_attribute("value", Attribute("<Tensor>", TensorLiteral("<Tensor>", array.dtype.name, array.shape, array)))
     assert spell(module) == ["0", "1", "2"] and "value= 1.0 1.0 1.0 [ CPUDoubleType{3} ]" in str(module)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import irtool
+from irtool.checking.graph_diff import compare_graphs
 from irtool.ir.errors import Error
 
 TEXT = """\
@@ -65,3 +66,11 @@ def test_a_line_that_is_wrong_is_an_error(old: str, new: str) -> None:
     with pytest.raises(Error) as raised:
         irtool.parse(text.replace(old, new, 1))
     assert "<string>:2:" in str(raised.value) and "E0706" in str(raised.value)
+
+
+def test_a_diff_sees_bits_that_a_text_rounds() -> None:
+    one = str(folded("%three")[1])
+    other = one.replace("thirds=float32[3]:q6qq", "thirds=float32[3]:rKqq")
+    graphs = [irtool.parse(text).graph() for text in (one, one, other)]
+    assert one != other and compare_graphs(graphs[0], graphs[1]).is_equal
+    assert "0.33333337" in "".join(compare_graphs(graphs[0], graphs[2]).lines)

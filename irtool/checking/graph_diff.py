@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from difflib import SequenceMatcher, unified_diff
 
+from irtool.interop.spelling import spell
 from irtool.ir.edits import clone_graph
 from irtool.ir.graph import Block, Graph, Node, Value
+from irtool.ir.module import Module
+from irtool.text.tensor_line import has_arrays
 
 CONTEXT = 3
 """Lines of context around a change."""
@@ -42,9 +45,11 @@ def compare_graphs(a: Graph, b: Graph, context: int | None = CONTEXT) -> Differe
 
 
 def bare(graph: Graph) -> Graph:
-    """A copy without comments about sources and scopes, and without a name."""
+    """A copy without comments about sources and scopes, and without a name; small tensors have all of their digits."""
     copy = clone_graph(graph)
     copy.name = ""
+    if has_arrays(copy):
+        spell(Module([copy]))
     for node in copy.walk():
         node.tail = ""
     return copy
