@@ -223,11 +223,11 @@ def number_nodes(block: Block, order: dict[Node, int]) -> None:
 
 def outermost_loop(node: Node) -> Node:
     """The outermost loop around a node: what the node writes, each round may read. The node itself where there is none."""
-    found, above = node, node.owner_block.owning_node
+    outermost, above = node, node.owner_block.owning_node
     while above is not None:
-        found = above if above.kind in LOOP_KINDS else found
+        outermost = above if above.kind in LOOP_KINDS else outermost
         above = above.owner_block.owning_node
-    return found
+    return outermost
 
 
 def _sweep(block: Block, live: Liveness) -> bool:
