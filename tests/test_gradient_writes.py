@@ -2,9 +2,11 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
+from gradient_ways import differences
 
 import irtool
 from irtool import PassManager
@@ -82,3 +84,30 @@ def test_a_write_behind_a_product_does_not_reach_its_gradient(held: str, view: s
                 lambda: irtool.compile(written).vjp([x, 1], [ones], [0]),
                 lambda: irtool.compile(written).record([x, 1], [0]).backward([ones])):
         np.testing.assert_array_equal(way()[0], expected)
+
+
+PARTS = ("unbind(0)[0]", "chunk(2)[0]", "split(1)[0]", "split([1, 1])[0]", "tensor_split(2)[0]", "hsplit(3)[0]", "vsplit(2)[0]")
+"""Parts of a tensor of 2 by 3. torch refuses writes into the first four where they need gradients; here their gradients are right."""
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("body", [
+    "u = y.{}\n    u.mul_(x[1, 1])\n    return y * x", "u = y.{}\n    y.mul_(x)\n    return u * x[0, 0]",
+    "l = [y, x]\n    u = y.{}\n    u.mul_(x[1, 1])\n    return torch.cat(l)",
+    "z = torch.zeros_like(x)\n    u = z.{}\n    u.add_(x[0, 0])\n    return z * y"])
+def test_writes_into_one_of_several_parts(part: str, body: str) -> None:
+    """All ways and a tape give one gradient, that of differences."""
+    source = f"def f(x: Tensor):\n    y = x * 1.5\n    {body.format(part)}\n"
+    graph, x = compile_source(source).graph(), np.arange(1.0, 7.0).reshape(2, 3)
+    cotangent = np.cos(np.arange(irtool.run(graph, [x])[0].size)).reshape(irtool.run(graph, [x])[0].shape)
+
+    def total(value: np.ndarray[Any, Any]) -> Any:
+        return (irtool.run(graph, [value], interpret=True)[0] * cotangent).sum()
+
+    steps = np.eye(6).reshape(6, 2, 3) * 1e-6
+    expected = np.array([total(x + step) - total(x - step) for step in steps]).reshape(2, 3) / 2e-6
+    assert not differences(graph, [x], [cotangent], [0], [expected])
+    space: dict[str, Any] = {"torch": irtool.torch}
+    exec(source.replace(": Tensor", ""), space)
+    gradient = irtool.grad(lambda value: (space["f"](value) * irtool.torch.tensor(cotangent)).sum())(irtool.torch.tensor(x))
+    np.testing.assert_allclose(np.asarray(gradient), expected, rtol=1e-6)
