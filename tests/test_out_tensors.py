@@ -54,3 +54,21 @@ def test_who_would_see_the_new_shape_is_not_misled(out: str, after: str) -> None
     single = irtool.from_script("def f(x: Tensor, y: Tensor):\n    return torch.neg(x, out=y[0])\n")     # a view of what y holds
     with pytest.raises(UnsupportedError, match="another shape"):
         irtool.run(single, [np.ones(2, np.float32), np.ones((3, 5), np.float32)])
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("made", ["x.clone()", "x * 2", "x"])
+@pytest.mark.parametrize("size", ["[2, 2], [1, 2], 1", "[2], [1]", "[4, 2], [2, 1]", "[3, 2], [1, 1]"])
+def test_as_strided_to_another_number_of_elements(size: str, made: str) -> None:
+    """As for out=: a view of the same memory takes the place of the tensor, if nothing else reads that."""
+    torch = pytest.importorskip("torch")
+    source = f"def f(x: Tensor):\n    a = {made}\n    b = a.as_strided_({size})\n    return b * 3\n"
+    x = np.arange(9, dtype=np.float32).reshape(3, 3)
+    wanted = torch.jit.CompilationUnit(source).f(torch.tensor(x)).numpy()
+    module, again = irtool.from_script(source), irtool.from_script(source.replace("b * 3", "b * 3, a" if made != "x" else "b * 3, x"))
+    executors = [irtool.compile(module, **options) for options in OPTIONS]
+    for call in (lambda: irtool.run(module, [x], interpret=True), *[lambda: irtool.run(module, [x])] * 3,
+                 *[lambda each=each: each.run([x]) for each in executors * 2]):
+        np.testing.assert_array_equal(call()[0], wanted)
+    with pytest.raises(UnsupportedError, match="another number of elements"):
+        irtool.run(again, [x])

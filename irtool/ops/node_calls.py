@@ -142,11 +142,11 @@ def call_node(node: Node, values: list[Any]) -> Sequence[Any]:
 
 
 def called(node: Node, chosen: Overload, args: list[Any]) -> Any:
-    """The result of an overload. An out= argument takes the shape of the result where nobody else holds it: it is a new tensor then."""
+    """The result of an overload. What is written to takes the shape of the result where nobody else holds it: it is another tensor then."""
     try:
         return chosen(args)
     except Resized as error:
-        if not all(map(is_read_once, node.inputs[len(node.inputs) - chosen.outs:])):
+        if not all(map(is_read_once, node.inputs[len(node.inputs) - chosen.outs:] if chosen.outs else node.inputs[:1])):
             raise
         for message in error.warnings:
             warn_in_users_code(message, UserWarning)

@@ -284,6 +284,18 @@ def coefficient(name: str, value: Any, dtype: np.dtype[Any], inside: np.dtype[An
     return as_array(fit(number, dtype), inside)
 
 
+class Resized(UnsupportedError):
+    """A tensor that is written to has another size than its result: whoever else holds it would see the new one.
+
+    results: tensors to read instead of those written to; warnings: torch's.
+    """
+
+    def __init__(self, message: str, results: Sequence[Any], warnings: Sequence[str] = ()) -> None:
+        super().__init__(f"{message} is not supported where the tensor is read again")
+        self.results = results
+        self.warnings = warnings
+
+
 def write_into(target: Any, result: Any, schema: Schema) -> Any:
     """Store `result` in `target` as an in-place operator does; returns `target`. Raises RunError with torch's messages."""
     if isinstance(result, tuple):
@@ -320,7 +332,7 @@ def refuse_dtype(kind: str, result: np.dtype[Any], target: np.dtype[Any]) -> Non
 def reshape_in_place(target: Array, view: Array, kind: str) -> Array:
     """Change the shape and strides of `target` itself to those of `view`, a view of all of it (`t_`, `squeeze_`, `unsqueeze_`)."""
     if view.size != target.size:
-        raise UnsupportedError(f"{kind} to another number of elements is not supported yet")
+        raise Resized(f"{kind} to another number of elements", [view])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)      # NumPy prefers a new view, but other values refer to this one
         try:
@@ -338,17 +350,6 @@ def reshape_in_place(target: Array, view: Array, kind: str) -> Array:
     return target
 
 
-class Resized(UnsupportedError):
-    """An out= argument with elements has another shape than its result: whoever else holds it would see the new shape."""
-
-    def __init__(self, outs: list[Any], results: Sequence[Any]) -> None:
-        super().__init__("out= with another shape is not supported where the tensor is read again")
-        self.results = [astype(value, out.dtype) for out, value in zip(outs, results, strict=True)]
-        self.warnings = [f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does not match the "
-                         f"required output shape {list(value.shape)}."
-                         for out, value in zip(outs, results, strict=True) if out.size and out.shape != value.shape]
-
-
 def write_outs(outs: list[Any], result: Any) -> Any:
     """Store results in the out= arguments; returns these. Raises Resized."""
     results = result if isinstance(result, tuple) else (result,)
@@ -358,7 +359,10 @@ def write_outs(outs: list[Any], result: Any) -> Any:
         if not can_cast(value.dtype, out.dtype):
             raise RunError(f"result type {title(value.dtype)} can't be cast to the desired output type {title(out.dtype)}", code="E0409")
     if any(out.size and out.shape != value.shape for out, value in zip(outs, results, strict=True)):
-        raise Resized(outs, results)
+        pairs = list(zip(outs, results, strict=True))
+        raise Resized("out= with another shape", [astype(value, out.dtype) for out, value in pairs], [
+            f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does not match the required "
+            f"output shape {list(value.shape)}." for out, value in pairs if out.size and out.shape != value.shape])
     for out, value in zip(outs, results, strict=True):
         if out.shape != value.shape:
             if not isinstance(out, np.ndarray) or not out.flags.owndata:

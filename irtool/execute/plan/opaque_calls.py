@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from irtool.execute.plan.program import Item, Known, meta_of_item, numbers_of
+from irtool.ir.effects import RESHAPES
 from irtool.ir.graph import Node
 from irtool.ir.types import TupleType
 from irtool.ops.array_library import np
@@ -44,7 +45,7 @@ def visitor(node: Node) -> tuple[Visitor, bool, bool]:
             types = [*[each.type for each in schema.returns], *[value.type for value in node.outputs]]      # AutogradAdd takes lists, too
             holds = any("[]" in type.text or isinstance(type, TupleType) for type in types)
             fresh = plan.overload.fresh and plan.overload.mode == "plain" and not holds
-            if len(node.outputs) == 1 and plan.overload.mode != "out":      # out= may be another tensor, if nobody else reads it
+            if len(node.outputs) == 1 and plan.overload.mode != "out" and schema.kind not in RESHAPES:      # that may give another tensor
                 shortcut = SHORTCUTS.get(schema.name)
                 if shortcut is not None and plan.plain:
                     return shortcut(plan.overload), True, fresh
