@@ -25,6 +25,7 @@ def weights_of(batch: Batch, target: Any, weight: Any, ignore_index: int, like: 
 def nll_loss(batch: Batch, self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
     """-self[target] * weight[target] by gather; then the sum, or the sum over the total weight."""
     dim = 0 if self.ndim == 1 else 1
+    target = batch.again("aten::reshape", target, []) if self.ndim == 1 and target.ndim else target
     is_counted = batch.again("aten::ne", target, ignore_index)
     safe = batch.again("aten::where", is_counted, target, batch.again("aten::zeros_like", target))
     picked = batch.again("aten::squeeze", batch.again("aten::gather", self, dim, batch.again("aten::unsqueeze", safe, dim)), dim)
@@ -72,7 +73,7 @@ def cross_entropy(batch: Batch, self: Any, target: Any, weight: Any, reduction: 
         count = 1
         for place, extent in enumerate(self.shape):
             count *= extent if place != dim else 1
-        return batch.again("aten::div", batch.again("aten::sum", losses), float(max(count, 1)))
+        return batch.again("aten::div", batch.again("aten::sum", losses), float(count if self.shape[dim] else 0))
     loss = batch.again("aten::nll_loss_nd", logs, target, weight, reduction, ignore_index)
     if not smoothing:
         return loss

@@ -23,7 +23,7 @@ def renorm(batch: Batch, self: Any, p: Any, dim: int, maxnorm: Any) -> Any:
 def distance(batch: Batch, x1: Any, x2: Any, *args: Any) -> Any:
     """x1 (..., n, d), x2 (..., m, d) -> (B, ...). pairwise_distance broadcasts, so its operands get one rank."""
     if batch.kind == "aten::pairwise_distance":
-        rank = max(x1.ndim, x2.ndim)
+        rank = max(x1.ndim, x2.ndim, 1)
         x1, x2 = (batch.again("aten::reshape", each, [1] * (rank - each.ndim) + list(each.shape)) if each.ndim < rank else each
                   for each in (x1, x2))
     return batch.box(batch.same(batch.whole(x1), batch.whole(x2), *args))
@@ -38,7 +38,7 @@ def dist(batch: Batch, self: Any, other: Any, p: Any) -> Any:
 @table.batch("cosine_similarity")
 def cosine_similarity(batch: Batch, x1: Any, x2: Any, dim: int, eps: float) -> Any:
     """dim counted from the end of the larger rank, so that it holds for both (B, ...)."""
-    rank = max(x1.ndim, x2.ndim)
+    rank = max(x1.ndim, x2.ndim, 1)      # of two numbers: along a dimension of one element
     place = wrapped_dim(dim, rank) - rank
     operands = [batch.again("aten::reshape", each, [1] * (rank - each.ndim) + list(each.shape)) if each.ndim < rank else each
              for each in (x1, x2)]

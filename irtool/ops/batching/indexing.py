@@ -74,8 +74,7 @@ def masked_fill(batch: Batch, self: Any, mask: Any, value: Any) -> Any:
     if isinstance(value, Tensor) and batch.has(value):
         return batch.again("aten::where", mask, batch.again("aten::to", value, self.dtype), self)
     rank = max(self.ndim, mask.ndim)
-    x = batch.whole(self) if batch.has(mask) and not batch.has(self) else aligned(batch, self, rank)
-    return batch.box(batch.do(batch.kind, x, aligned(batch, mask, rank), value))
+    return batch.box(batch.do(batch.kind, aligned(batch, self, rank), aligned(batch, mask, rank), value))
 
 
 def rows(batch: Batch) -> Any:

@@ -32,7 +32,8 @@ def solve(batch: Batch, *args: Any) -> Any:
 @table.batch("vander")
 def vander(batch: Batch, x: Any, N: Any, increasing: bool) -> Any:
     """By linalg_vander, whose powers increase; flipped if they are to decrease."""
-    powers = batch.again("aten::linalg_vander", x, N=x.shape[-1] if N is None else N)
+    count = x.shape[-1] if N is None else N
+    powers = batch.again("aten::slice", batch.again("aten::linalg_vander", x, N=max(count, 1)), -1, 0, count)
     return powers if increasing else batch.again("aten::flip", powers, [-1])
 
 

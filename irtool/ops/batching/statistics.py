@@ -36,6 +36,7 @@ def nuclear_norm(batch: Batch, self: Any, keepdim: bool) -> Any:
 def cov(batch: Batch, self: Any, correction: int, fweights: Any, aweights: Any) -> Any:
     """rows (n, observations) minus their weighted mean, times their conjugate transpose, over the degrees of freedom -> (n, n)."""
     rows = batch.again("aten::reshape", self, [1, -1]) if self.ndim < 2 else self
+    rows = batch.again("aten::mul", rows, 1.0) if rows.dtype < 5 else rows      # whole numbers
     weights = fweights if aweights is None else aweights if fweights is None else batch.again("aten::mul", fweights, aweights)
     if weights is None:
         centred = batch.again("aten::sub", rows, batch.again("aten::mean", rows, [1], True))
@@ -51,7 +52,7 @@ def cov(batch: Batch, self: Any, correction: int, fweights: Any, aweights: Any) 
         count = batch.again("aten::clamp_min", batch.again("aten::sub", total, lost), 0)
     product = batch.again("aten::matmul", scaled, batch.again("aten::mH", centred))
     covariance = batch.again("aten::div", product, count)
-    return batch.again("aten::reshape", covariance, []) if self.ndim < 2 else covariance
+    return batch.again("aten::reshape", covariance, []) if rows.shape[0] == 1 else covariance
 
 
 @table.batch("corrcoef")

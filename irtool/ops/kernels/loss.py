@@ -95,6 +95,8 @@ def huber_loss(xp, self, target, reduction, delta):
     dtype = self.dtype
     self, target = _both(xp, self, target)
     only("huber_cpu", "f", self)
+    if dtype.kind != "f":
+        raise RunError(f"result type {title(self.dtype)} can't be cast to the desired output type {title(dtype)}")
     z, kind = xp.abs(self - target), self.dtype.type
     loss = xp.where(z <= kind(delta), kind(0.5) * z * z, kind(delta) * (z - kind(0.5 * delta)))
     return reduced(xp, loss.astype(dtype, copy=False), reduction)
