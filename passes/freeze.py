@@ -25,6 +25,6 @@ def freeze(graph: Graph, eval: bool = False) -> bool:
     """
     for value in graph.inputs:
         if isinstance(value.type, ClassType):
-            raise PassError(f"freeze: %{value.name} is an instance of {value.type}, whose values the text does not hold: give the archive",
+            raise PassError(f"freeze: %{value.name} is an instance of {value.type}, whose values are not in the text: use the archive",
                             code="E0405")
     return False

@@ -41,7 +41,7 @@ df_input_captured_outputs=[0], df_output_vjps=[0], ReverseSubgraph=<Graph>](%x)
     """
     present = list(pairs(module))
     if not present and not any(packed_nodes(graph) for graph in module.graphs):
-        raise PassError(f"pack-gradient: {module.filename} holds no gradient pair; differentiate makes one", code="E0306")
+        raise PassError(f"pack-gradient: {module.filename} contains no gradient pair; differentiate makes one", code="E0306")
     seen: set[Graph] = set()
     for pair in present:
         pair.check()

@@ -40,7 +40,7 @@ df_input_captured_outputs=[0], df_output_vjps=[0], ReverseSubgraph=<Graph>](%x)
     named = zip(module.graphs, module.names(), strict=True)
     packed = [(graph, name, node) for graph, name in named for node in packed_nodes(graph)]
     if not packed and not any(True for _ in pairs(module)):
-        raise PassError(f"unpack-gradient: {module.filename} holds no packed gradient; pack-gradient makes one of a pair", code="E0306")
+        raise PassError(f"unpack-gradient: {module.filename} contains no packed gradient; pack-gradient makes one of a pair", code="E0306")
     taken = {graph.name for graph in module.graphs if graph.name}
     for outer, name, node in packed:
         pair = _unpacked(outer, name, node)

@@ -79,7 +79,7 @@ def test_inspect_tells_what_is_there() -> None:
 
 
 @pytest.mark.parametrize("words, code, message", [
-    (["fmt", ARCHIVES / "net_train.npz"], 1, "which hold no program"),
+    (["fmt", ARCHIVES / "net_train.npz"], 1, "which contain no program"),
     (["run", f"{ARCHIVES}/net_train.pt:forwrd"], 1, "has no method 'forwrd' (did you mean 'forward'?)"),
     (["run", f"{ARCHIVES}/nothing.pt:forward"], 2, "no such file or directory"),
     (["inspect", ARCHIVES / "make.py"], 1, "expected an archive, or weights"),

@@ -193,7 +193,7 @@ def test_the_type_tells_what_a_one_element_tensor_is() -> None:
 def test_a_tensor_without_data_says_so_when_it_is_read() -> None:
     literal = Attribute("<Tensor>").value
     assert isinstance(literal, TensorLiteral) and not literal.has_data and literal.shape is None and literal.dtype is None
-    with pytest.raises(UnsupportedError, match="holds no data"):
+    with pytest.raises(UnsupportedError, match="has no data"):
         literal.numbers()
 
 

@@ -135,7 +135,7 @@ def test_a_file_that_is_not_ours_is_not_written_over(beside: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize("damage, code, message", [
-    (lambda path: path.unlink(), 2, "no such file"), (lambda path: path.write_bytes(path.read_bytes() + b"x"), 1, "another file by now"),
+    (lambda path: path.unlink(), 2, "no such file"), (lambda path: path.write_bytes(path.read_bytes() + b"x"), 1, "another file"),
     (lambda path: (path.unlink(), path.mkdir()), 2, "no file"),
     pytest.param(lambda path: (path.unlink(), os.mkfifo(path)), 2, "no file", marks=pytest.mark.skipif(os.name != "posix", reason="pipes")),
 ])

@@ -135,7 +135,7 @@ class TestCaseFiles:
     @pytest.mark.parametrize("line, complaint", [
         ("# RNU: fmt", "expected '# RUN: COMMAND'"),
         ("# RUN fmt", "expected '# RUN: COMMAND'"),
-        ("# run: fmt", "commands stand behind '# RUN:'"),
+        ("# run: fmt", "commands follow '# RUN:'"),
         ("# CHEKC-NEXT: neg", "expected '# CHECK: PATTERN'"),
         ("# CHECK-NXT: neg", "expected '# CHECK: PATTERN'"),
         ("# CHECK neg", "expected '# CHECK: PATTERN'"),
@@ -276,7 +276,7 @@ add_pass(drop)
         ("graph(1)", "expected '==' or '~=' and the outputs"), ("graph(1 == 2", "expected ',' or ')'"),
         ("graph(x) == 1", "'x' is no value"), ("graph(1) == 1 rtol=2", "expected the end"),
         ("graph(1) ~= 1 rtl=2", "expected rtol=NUMBER"), ("graph(1) ~= 1 rtol=x", "no number"),
-        ("graph(@x.npy) == 1", "a file stands alone"), ("f(1) == 1", "no graph named 'f'"),
+        ("graph(@x.npy) == 1", "a file must be the whole value"), ("f(1) == 1", "no graph named 'f'"),
         ("graph(1, 2) == 1", "graph takes 1 inputs, 2 are given"), ("graph('x') == 1", "expected Tensor"),
         ("graph(1) == 1, 2", "output1: missing"),
     ])

@@ -41,7 +41,7 @@ X = np.ones(3)
 
 def test_a_declared_reason_is_told_once_with_the_line() -> None:
     executor = irtool.compile(irtool.parse(nested(MAX_DEPTH + 1), "deep.ir"))
-    with pytest.warns(fallbacks.FallbackWarning, match=r"^deep.ir:\d+:\d+: note: .* more than 40 blocks, or 16 loops, stand") as told:
+    with pytest.warns(fallbacks.FallbackWarning, match=r"^deep.ir:\d+:\d+: note: .* more than 40 blocks, or 16 loops, are nested") as told:
         for _ in range(4):
             np.testing.assert_array_equal(executor(X, np.array(1))[0], -X)
     assert len(told) == 1
@@ -56,7 +56,7 @@ def test_branches_at_the_limit_and_loops_at_theirs_have_plans() -> None:
             executor = irtool.compile(graph, native=False)
             for flag in (0, 1, 1):
                 np.testing.assert_array_equal(executor(X, np.array(flag))[0], irtool.run(graph, [X, np.array(flag)], interpret=True)[0])
-    with pytest.warns(fallbacks.FallbackWarning, match="16 loops, stand in each other"):
+    with pytest.warns(fallbacks.FallbackWarning, match="16 loops, are nested"):
         irtool.compile(irtool.parse(nested(1).replace("%y : Tensor = aten::neg(%x)", loops(MAX_LOOPS + 1))), native=False)(X, np.array(1))
 
 

@@ -160,7 +160,7 @@ class TestPairs:
         assert done.code == 1 and "several gradient pairs; choose one: --pair f, --pair g, --graph f, --graph df" in done.err
         assert irt("run", "-", given, "--pair=g", text=two).code == 0
         assert "no gradient pair 'h', expected one of: f, g" in irt("run", "-", given, "--pair=h", text=two).err
-        assert "it holds none" in irt("run", "-", given, "--pair=h", text=MUL_ADD).err
+        assert "it has none" in irt("run", "-", given, "--pair=h", text=MUL_ADD).err
         assert irt("run", "-", given, "--pair=f", "--graph=f", text=two).code == 2
         done = irt("run", "-", given, "--backward", text=MUL_ADD)
         assert done.code == 1 and "no cotangents" in done.err

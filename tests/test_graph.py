@@ -144,7 +144,7 @@ def test_walks() -> None:
 def test_a_node_stands_in_one_block() -> None:
     graph = Graph()
     node = graph.block.append(Node("aten::neg"))
-    with pytest.raises(ValueError, match="already stands in a block"):
+    with pytest.raises(ValueError, match="is already in a block"):
         graph.block.append(node)
 
 

@@ -422,7 +422,7 @@ def test_functions_of_torchs_gradient_graphs_are_known_by_name() -> None:
 
 def test_a_list_of_tensors_without_data_says_so() -> None:
     module = irtool.parse("graph():\n  %0 : Tensor[] = prim::Constant[value=[<Tensors>]]()\n  return (%0)\n")
-    with pytest.raises(irtool.UnsupportedError, match="holds no data for these tensors"):
+    with pytest.raises(irtool.UnsupportedError, match="has no data for these tensors"):
         irtool.run(module, [])
 
 

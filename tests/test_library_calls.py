@@ -25,7 +25,7 @@ RELU = """graph(%x : Tensor):
 
 def test_a_function_of_torch_runs_by_its_name_with_a_warning() -> None:
     graph = irtool.parse(RELU).graph()
-    with pytest.warns(LibraryWarning, match="taken for torch's: relu"):
+    with pytest.warns(LibraryWarning, match="assumed to be torch's: relu"):
         results = [irtool.run(graph, [X])[0]]
     results += [irtool.run(graph, [X])[0] for _ in range(2)]        # by a plan, and without a word
     assert all(np.array_equal(found, X.clip(0)) for found in results)
@@ -44,7 +44,7 @@ def test_a_function_with_other_arguments_is_somebody_elses(call: str, result: st
     text = RELU.replace('"relu"', name).replace("(%f, %x, %no)", f"(%f, {arguments}").replace("%1 : Tensor", f"%1 : {result}")
     graph = irtool.parse(text).graph()
     assert opened(graph) is graph
-    with pytest.raises(irtool.UnsupportedError, match=f"prim::CallFunction of '{name[1:-1]}' is not supported: the text does not hold"):
+    with pytest.raises(irtool.UnsupportedError, match=f"prim::CallFunction of '{name[1:-1]}' is not supported: its body is not in the"):
         irtool.run(graph, [X])
 
 

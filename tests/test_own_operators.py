@@ -34,7 +34,7 @@ def written(folder: Path, text: str) -> str:
     ("def p(graph: Graph, most) -> bool: ...", 3, "the option 'most' of the pass p needs one of these types: bool, int"),
     ("def p(graph: Graph, most: complex = 1j) -> bool: ...", 3, "not complex"),
     ("def p(graph: Graph, **options: int) -> bool: ...", 3, "takes any number of options"),
-    ("def dce(graph: Graph) -> bool: ...", 3, "the pass 'dce' is there already: "),
+    ("def dce(graph: Graph) -> bool: ...", 3, "the pass 'dce' is already defined: "),
     ("def p(graph: Graph) -> bool: ...", 3, "the pass 'p' gave None: a pass returns True"),
     ("def p(graph: Graph) -> bool:\n    return 1 / 0 > 1", 4, "ZeroDivisionError: division by zero"),
     ("def p(graph: Graph) -> bool:\n    next(graph.walk()).kind = 'prim::If'\n    return True", 3, "'p' leaves a graph that is wrong"),
@@ -48,7 +48,7 @@ def written(folder: Path, text: str) -> str:
     (OPERATOR + "@twice.derivative\ndef g(grad, k, n): return grad * k", 5, "its derivative reads grad, n, which are no arguments"),
     ('@irtool.operator("^Half(Tensor x) -> Tensor")\ndef half(x): return x\n@half.derivative\ndef g(grad): return grad', 5,
      "needs a whole formula"),
-    (OPERATOR + '@irtool.operator("t::twice(Tensor x) -> Tensor")\ndef other(x): return x', 5, "the operator 't::twice' is there already"),
+    (OPERATOR + '@irtool.operator("t::twice(Tensor x) -> Tensor")\ndef other(x): return x', 5, "operator 't::twice' is already defined"),
     (OPERATOR + 'twice.facts(pointwise="yes")', 3, "pointwise in one of these ways: keeps, bool, real, other"),
 ])
 def test_what_is_wrong_is_said_at_its_line(tmp_path: Path, text: str, line: int, message: str) -> None:

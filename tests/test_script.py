@@ -337,5 +337,5 @@ def test_one_number_is_a_list_before_another_overload_takes_it() -> None:
 
 
 def test_a_module_of_torch_nn_is_answered_with_the_way_out() -> None:
-    with pytest.raises(irtool.ParseError, match=r"weights the source does not hold: write torch.jit.script\(Net\(...\)\).save\('net.pt'\)"):
+    with pytest.raises(irtool.ParseError, match=r"weights are not in the source: write torch.jit.script\(Net\(...\)\).save\('net.pt'\)"):
         irtool.from_script("import torch\n\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        return x\n")

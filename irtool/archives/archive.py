@@ -70,7 +70,7 @@ class Archive(PickledValues):
         """The values that the code calls `CONSTANTS.c0` and so on."""
         values = self._unpickled("constants.pkl", "constants")
         if not isinstance(values, tuple):
-            self.container.fail("constants.pkl", "holds no tuple")
+            self.container.fail("constants.pkl", "contains no tuple")
         return tuple(values)
 
     @cached_property
@@ -79,7 +79,7 @@ class Archive(PickledValues):
         _ = self.constants
         root = self._unpickled("data.pkl", "data")
         if not isinstance(root, Object) or not isinstance(self.library.class_called(str(root.type)), ClassDefinition):
-            self.container.fail("data.pkl", "holds no module")
+            self.container.fail("data.pkl", "contains no module")
         assert isinstance(root, Object)
         return root
 

@@ -92,7 +92,7 @@ class Container:
             raise DamagedError(f"{self.name}: {self.byte_count} bytes that would inflate to {inside} are refused", code="E0703")
         self.root = entries[0].filename.partition("/")[0] if "/" in entries[0].filename else ""
         if not self.root and all(info.filename.endswith(".npy") for info in entries):
-            raise Error(f"{self.name}: arrays of an npz, which hold no program; expected a TorchScript archive", code="E0711")
+            raise Error(f"{self.name}: arrays of an npz, which contain no program; expected a TorchScript archive", code="E0711")
         if not self.root:
             raise Error(f"{self.name}: {described([info.filename for info in entries])}; expected a TorchScript archive, whose records are "
                         "in one folder, or weights", code="E0711")
@@ -114,7 +114,7 @@ class Container:
             return      # torch does not see these records
         key = "/".join(parts[1:])
         if key in self.records:
-            self.fail(name, "stands in the file twice")
+            self.fail(name, "occurs in the file twice")
         if info.flag_bits & 1:
             self.fail(name, "is encrypted", "E0710")
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):

@@ -122,7 +122,7 @@ def constant_of(build: Builder, value: Any, type: Type, is_written: bool, what: 
         text = f"{value.owner}.{value.name}" if isinstance(value, EnumMember) else "<Packed>"
         return build.node("prim::Constant", (), {"value": Attribute(text, value)}, [type]).output
     kind = value.__class__.__name__
-    raise UnsupportedError(f"{what} : {type} is a {kind}, which no constant can hold: freezing it is not supported", code="E0404")
+    raise UnsupportedError(f"{what} : {type} is a {kind}, which cannot be a constant: freezing it is not supported", code="E0404")
 
 
 def standalone(module: ScriptModule, method: str = "forward") -> Graph:

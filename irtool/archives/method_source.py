@@ -103,7 +103,7 @@ class ArchiveSource(Source):
         if isinstance(type, EnumType) and type.name not in self.classes:
             known = self.archive_library.class_called(type.name) if self.archive_library is not None else None
             if not isinstance(known, Enumeration):
-                raise UnsupportedError(f"what the members of {type.name} stand for is not in the text", code="E0606")
+                raise UnsupportedError(f"the values of the members of {type.name} are not in the text", code="E0606")
             rows = [f"  {member} = {literal(each)}" for member, each in known.members.items()]
             self.classes[type.name] = "\n".join([f"class {type.name.rpartition('.')[2]}(Enum):", *rows, ""])
         return class_name(type)

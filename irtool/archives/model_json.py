@@ -56,7 +56,7 @@ class OldArchive(Archive):
     def _rows(self, row: Any, key: str) -> list[Any]:
         rows = self._part(row, key, list)
         if not all(isinstance(each, dict) for each in rows):
-            self.container.fail(RECORD, f"'{key}' holds what is no object")
+            self.container.fail(RECORD, f"'{key}' contains a value that is no object")
         return list(rows)
 
     def _number(self, value: Any) -> int:
@@ -154,7 +154,7 @@ class OldArchive(Archive):
         self._texts[path.replace(".", "/")] = "\n".join(lines) + "\n"
         definition = self.library.class_called(f"{path}.{name}")
         if not isinstance(definition, ClassDefinition):
-            self.container.fail(record or RECORD, "holds no methods")
+            self.container.fail(record or RECORD, "contains no methods")
         assert isinstance(definition, ClassDefinition)
         instance = Object(definition.type)
         instance.attributes.update(check_attributes(self.container, self.library, definition, state))

@@ -153,7 +153,7 @@ class Tree(World):
     def number(self, member: EnumMember) -> Any:
         known = self.source.archive_library.class_called(member.owner) if self.source.archive_library is not None else None
         if not isinstance(known, Enumeration):
-            raise UnsupportedError(f"save: what {member} stands for is not known", code="E0404")
+            raise UnsupportedError(f"save: the value of {member} is not known", code="E0404")
         return known.members[member.name]
 
     def class_name(self, type: Type) -> str:

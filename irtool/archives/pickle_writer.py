@@ -130,7 +130,7 @@ class PickleWriter:
         if known is not None:
             return [known]
         if id(value) in self._open:
-            raise UnsupportedError("save: a value that holds itself cannot be saved", code="E0404")
+            raise UnsupportedError("save: a value that contains itself cannot be saved", code="E0404")
         self._open.add(id(value))
 
         def close() -> Iterable[Any]:

@@ -109,7 +109,7 @@ def settled(value: Any) -> Any:
         return {key: settled(each) for key, each in value.items()}
     while isinstance(value, Boxed):
         if not isinstance(value.layer, Autograd | Hooks | Logger):
-            raise UnsupportedError(f"an attribute of the module cannot hold what is computed inside {value.layer}: give it among the "
+            raise UnsupportedError(f"an attribute of the module cannot keep a value computed inside {value.layer}: pass it in the "
                                    "parameters of irtool.functional_call", code="E0404")
         value = value.value
     return value.array if isinstance(value, Tensor) else value

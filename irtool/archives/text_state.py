@@ -141,7 +141,7 @@ class TextState:
         try:
             lowered = Lowered(Mentioned(graph), graph, self._instances[graph.inputs[0]])
         except UnknownInstance as unknown:
-            raise UnsupportedError(f"{self.filename}: an instance goes to {unknown}: not supported with weights from a file",
+            raise UnsupportedError(f"{self.filename}: an instance is passed to {unknown}: not supported with weights from a file",
                                    code="E0404") from None
         lacking = [value for value in (holder.attributes.get(name) for holder, name in lowered.sources) if isinstance(value, Lacking)]
         if lacking:

@@ -39,8 +39,8 @@ def refuse_shared(graph: Graph, needs: Collection[Value], changes: Changes) -> N
     """Raises UnsupportedError, at the node, for a list that changes and may have aliases."""
     for value, node in changes.shared.items():
         if value in needs:
-            raise at_node(graph, UnsupportedError(f"the gradient of %{value.name}, a list that changes, is not supported where "
-                                                  "something else holds the list too", code="E0501"), node)
+            raise at_node(graph, UnsupportedError(f"the gradient of %{value.name}, a list that changes, is not supported if "
+                                                  "something else contains the list too", code="E0501"), node)
 
 
 def refuse_writes(graph: Graph, needs: set[Value]) -> None:

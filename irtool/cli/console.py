@@ -98,7 +98,7 @@ class Console:
         except ValueError as error:         # a NUL byte in the name
             raise UsageError(f"{path!r}: {error}", code="E0707") from None
         except MemoryError:
-            raise Error(f"{path}: not enough memory for what it holds", code="E0406") from None
+            raise Error(f"{path}: not enough memory for its content", code="E0406") from None
 
     def read(self, path: str) -> SourceFile:
         """A file as text; for an archive, a method of it (`irtool.cli.opener`).

@@ -54,7 +54,7 @@ def convert(arguments: Arguments, console: Console) -> None:
         raise UsageError("--input is for attributes of the module that a text takes, beside --load-state", code="E0801")
     if isinstance(content, Archive):
         if not target.endswith((*WEIGHTS, ".pt")):
-            raise Error(f"{arguments.source}: arrays alone, which hold no program: .npz, .safetensors and .pt take them", code="E0711")
+            raise Error(f"{arguments.source}: arrays alone, which contain no program: .npz, .safetensors and .pt take them", code="E0711")
         write_whole(target, weights_writer.encode(content) if target.endswith(".pt") else encode(content, target))
     elif place is None or content is None:
         source = text or console.read(arguments.source)

@@ -166,7 +166,7 @@ def chosen(module: Module, graph: str | None, pair: str | None) -> Graph | Gradi
     from irtool.ir.pair import pairs
 
     if graph and pair:
-        raise UsageError("--graph takes one graph as it stands, --pair two of them: give one of the two")
+        raise UsageError("--graph names one graph, --pair a pair of graphs: use one of the two")
     if graph:
         return module.graph(graph)
     candidates = list(pairs(module))
@@ -176,7 +176,7 @@ def chosen(module: Module, graph: str | None, pair: str | None) -> Graph | Gradi
                 each.check()
                 return each
         names = ", ".join(each.f.name or "" for each in candidates)
-        raise Error(f"{module.filename}: no gradient pair '{pair}'" + (f", expected one of: {names}" if candidates else "; it holds none"),
+        raise Error(f"{module.filename}: no gradient pair '{pair}'" + (f", expected one of: {names}" if candidates else "; it has none"),
                     code="E0115")
     graphs = module.graphs
     if not graphs:

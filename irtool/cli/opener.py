@@ -88,7 +88,7 @@ def read_archive(file: str, method: str, data: bytes | None = None) -> ArchiveSo
     except OSError as error:
         raise UsageError(f"{file}: {error.strerror or error}", code="E0707") from None
     if not isinstance(archive, ScriptModule):
-        raise Error(f"{file}: arrays alone, {len(archive)} of them, which hold no program", code="E0711")
+        raise Error(f"{file}: arrays alone, {len(archive)} of them, which contain no program", code="E0711")
     return method_of(archive, file, method)
 
 

@@ -69,7 +69,7 @@ def on_cluster(address: str) -> Iterator[Submit]:
     try:
         client = Client(address, timeout=10, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
-        raise Error(f"--scheduler {address}: {error or 'nobody answers'}".split("\n")[0], code="E0707") from None
+        raise Error(f"--scheduler {address}: {error or 'no scheduler answers'}".split("\n")[0], code="E0707") from None
     futures = []
 
     def submit(function: Callable[[Request], Answer], request: Request) -> Any:

@@ -301,7 +301,7 @@ class Follower(Tracer):
             if is_inside(self, root_of(target)):
                 return
             raise UnsupportedError(f"{kind} inside irtool.jit writes into a tensor that is no argument and was not made by irtool.torch "
-                                   "inside the function: make it an argument, or return what it shall hold", code="E0507")
+                                   "inside the function: make it an argument, or return its new value", code="E0507")
         for place, (box, memory) in enumerate(self.watched):
             if box is target or np.may_share_memory(target.value.array, memory):
                 if kind in MEMORY_MOVERS:

@@ -231,7 +231,7 @@ def pulled_back(func: Function, primals: Sequence[Any], has_aux: bool = False, u
         if aligned_cotangents is None:
             count = len(flatten(cotangents)[0])
             raise RunError(f"expected {len(leaves)} cotangents, got {count}" if count != len(leaves) else
-                           f"cotangents must stand in a tree as the outputs do{keys_of(shape)}")
+                           f"cotangents must form the same tree as the outputs{keys_of(shape)}")
         for each, leaf in zip(aligned_cotangents, leaves, strict=True):
             if not isinstance(each, Tensor | int | float | complex | None):
                 raise RunError(f"a cotangent is {described(each)}, its output a tensor of shape {leaf.shape}")
@@ -268,7 +268,7 @@ class Linearized:
         seeds = aligned(tuple(tensors(each, as_variable) for each in tangents), self.wanted)
         if seeds is None:
             raise RunError(f"expected {len(self.wanted)} tangents, got {len(tangents)}" if len(tangents) != len(self.wanted) else
-                           "tangents must stand in a tree as the primals do")
+                           "tangents must form the same tree as the primals")
         for seed, point in zip(seeds, self.points, strict=True):
             if isinstance(point, Tensor) and not isinstance(seed, Tensor | None):
                 raise RunError(f"a tangent is {described(seed)}, its primal a tensor of shape {point.shape}")

@@ -184,7 +184,7 @@ def _read_case(lines: list[str], start: int, problems: list[str]) -> Case | None
         stripped[place] = ""
     if case.checks and "out" in sections:
         problems.append(f"{start + case.checks[0]}: a case has CHECK lines or a section '# ---- out', not both")
-    problems += [f"{start + place}: expected '# run: graph(VALUE, ...) == VALUE', not '# run: {text}'; commands stand behind '# RUN:'"
+    problems += [f"{start + place}: expected '# run: graph(VALUE, ...) == VALUE', not '# run: {text}'; commands follow '# RUN:'"
                  for place, text in case.runs.items() if not re.match(r"[\w.]+\(", text)]
     if not commands and (case.checks or sections):
         problems.append(f"{start}: no line '# RUN: COMMAND' in this case")

@@ -213,7 +213,7 @@ class CaseItem(pytest.Item):
         if expected != actual and (recorder.accept == "all" or recorder.accept == "names" and names_only):
             reread = read_cases(actual, shown)
             if len(reread) != 1 or reread[0].sections != sections:
-                raise CaseFailure("the output cannot be written into a case file: it holds lines that look like sections")
+                raise CaseFailure("the output cannot be written into a case file: it contains lines that look like sections")
             _, rest = checked_head(reread[0], out, shown)
             if rest:
                 raise CaseFailure("\n".join(rest))

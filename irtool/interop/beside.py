@@ -76,7 +76,7 @@ def checksum(data: bytes) -> str:
 def attach_content(module: Module, beside: Beside, data: bytes, place: str) -> None:
     """Set the arrays of the constants from the content of the file at `place`. Raises Error if the content is another, or damaged."""
     if checksum(data) != beside.checksum:
-        raise Error(diagnostics=[beside.problem(f"constants are in {place}, which is another file by now: its sha256 is {checksum(data)}")],
+        raise Error(diagnostics=[beside.problem(f"constants are in {place}, which is another file: its sha256 is {checksum(data)}")],
                     code="E0706")
     attach_all(module, decode(data, place), place)
 

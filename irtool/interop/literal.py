@@ -54,7 +54,7 @@ def literal_text(value: Any) -> str:
     if isinstance(value, np.ndarray):
         name = "bool" if value.dtype == bool else next((short for short, long in DTYPES.items() if long == value.dtype.name), None)
         if name is None:
-            raise Error(f"no literal stands for a tensor of dtype {value.dtype.name}", code="E0807")
+            raise Error(f"there is no literal for a tensor of dtype {value.dtype.name}", code="E0807")
         elements = set(map(element_text, value.flat))
         return f"{''.join([f'{size}x' for size in value.shape])}{name}={elements.pop() if len(elements) == 1 else nested_text(value)}"
     if isinstance(value, list | tuple):
@@ -67,13 +67,13 @@ def literal_text(value: Any) -> str:
         return '"' + "".join([f"\\{escapes[char]}" if char in escapes else char for char in value]) + '"'
     if value is None or isinstance(value, bool | int | float | complex | np.generic):
         return element_text(value)
-    raise Error(f"no literal stands for a value of type {type(value).__name__}", code="E0807")
+    raise Error(f"there is no literal for a value of type {type(value).__name__}", code="E0807")
 
 
 def element_text(value: Any) -> str:
     """The shortest text of a number, bool or None that restores it. Raises Error for a complex number that is not finite."""
     if isinstance(value, complex | np.complexfloating) and not np.isfinite(value):
-        raise Error(f"no literal stands for {value}", code="E0807")
+        raise Error(f"there is no literal for {value}", code="E0807")
     return str(value).strip("()").lower()
 
 
@@ -124,7 +124,7 @@ class Reader:
         if self.take("@"):
             path, self.at = self.text[self.at:], len(self.text)
             if not at_top or self.load is None:
-                raise self.error("a file stands alone, not inside a list")
+                raise self.error("a file must be the whole value, not inside a list")
             return self.load(path)
         if self.take("["):
             return self.items("]", depth)

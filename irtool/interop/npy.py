@@ -116,7 +116,7 @@ def fill(array: Array, stream: BinaryIO, where: str) -> None:
     if at < into.size:
         raise DamagedError(f"{where}: damaged: it ends after {at} bytes of {into.size}")
     if stream.read(1):
-        raise DamagedError(f"{where}: damaged: it goes on behind its {into.size} bytes")
+        raise DamagedError(f"{where}: damaged: it continues after its {into.size} bytes")
 
 
 def check_text(array: Array, where: str) -> None:

@@ -82,7 +82,7 @@ def as_member(value: Any, key: str) -> Array:
     if isinstance(value, np.ndarray | np.generic):
         return np.asarray(value)
     if isinstance(value, int) and not isinstance(value, bool) and not -2**63 <= value < 2**64:
-        raise Error(f"{key}: the integer {str(value)[:20]}... needs more than 64 bits, which an npz cannot hold", code="E0704")
+        raise Error(f"{key}: the integer {str(value)[:20]}... needs more than 64 bits, which an npz cannot contain", code="E0704")
     if isinstance(value, bool | int | float | complex | str):
         return np.array(value)
     raise Error(f"{key}: a value of type {type(value).__name__} has no form in an npz", code="E0704")
@@ -112,7 +112,7 @@ def decode_stream(stream: BinaryIO, size: int, filename: str) -> Archive:
     except NeedsNumpy:
         raise
     except MemoryError:
-        raise DamagedError(f"{filename}: not enough memory for what it holds", code="E0406") from None
+        raise DamagedError(f"{filename}: not enough memory for its content", code="E0406") from None
     except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError, OverflowError,
             IndexError) as error:
         raise DamagedError(f"{filename}: damaged, or not an .npz file: {first_line(error)}") from None

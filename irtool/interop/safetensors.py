@@ -65,7 +65,7 @@ def decode(memory: Any, filename: str) -> Archive:
     if place != size - 8 - length:
         raise DamagedError(f"{filename}: damaged: {size - 8 - length - place} bytes behind the last array")
     if not archive.none <= archive.arrays.keys():
-        raise DamagedError(f"{filename}: damaged: '{NONE}' lists what is no key of the file")
+        raise DamagedError(f"{filename}: damaged: '{NONE}' lists a word that is no key of the file")
     return archive
 
 
@@ -75,7 +75,7 @@ def header_of(data: bytes, filename: str) -> dict[str, Any]:
         content: dict[str, Any] = {}
         for name, value in pairs:
             if name in content:
-                raise ValueError(f"'{quoted(name)[:80]}' stands in it twice")
+                raise ValueError(f"'{quoted(name)[:80]}' occurs in it twice")
             content[name] = value
         return content
     try:
@@ -160,7 +160,7 @@ def encode(archive: Archive) -> bytes:
         elif array.dtype.newbyteorder("<") in NAMES and name != METADATA:
             arrays[name] = NAMES[array.dtype.newbyteorder("<")], array.astype(array.dtype.newbyteorder("<"), copy=False)
         else:
-            raise Error(f"'{quoted(name)}': {array.dtype} has no form in a .safetensors file; an .npz holds it", code="E0704")
+            raise Error(f"'{quoted(name)}': {array.dtype} has no form in a .safetensors file; an .npz can contain it", code="E0704")
     places = {}
     place = 0
     # so that each begins at a multiple of its element's size

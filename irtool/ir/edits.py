@@ -127,7 +127,7 @@ def put_behind(node: Node, slot: int, value: Value) -> None:
     result = node.output
     graph = value.node.graph
     if graph is None:
-        raise ValueError(f"%{value.name} stands in no graph")
+        raise ValueError(f"%{value.name} is in no graph")
     value.type, result.type = result.type, value.type
     value.exchange(result)
     node.replace_input(slot, result)
@@ -165,7 +165,7 @@ def replace_output(node: Node, index: int, types: Sequence[Type]) -> list[Value]
     """Replace one result, which must be unused, by new results of these types."""
     graph = node.graph
     if graph is None:
-        raise ValueError(f"{node.kind} stands in no graph")
+        raise ValueError(f"{node.kind} is in no graph")
     old = node.outputs
     fresh = [node.add_output(graph.fresh_id(), type) for type in types]
     node.remove_output(index)

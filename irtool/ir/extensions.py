@@ -81,7 +81,7 @@ def raised_in(function: Callable[..., Any], error: Exception) -> Error:
 def check_name(what: str, name: str, function: Callable[..., Any], owner: Callable[..., Any] | None) -> None:
     """Raises Error if a name has another definition. owner: the present definition; None: none."""
     if owner is not None and not Place(function).is_of(Place(owner)):
-        raise Place(function).error(f"{what} '{name}' is there already: {Place(owner)}")
+        raise Place(function).error(f"{what} '{name}' is already defined: {Place(owner)}")
 
 
 @cache

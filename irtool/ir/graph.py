@@ -196,14 +196,14 @@ class Node(Displayed):
         """Is this node before `other` in the same block? Raises ValueError for nodes of different blocks."""
         block = self.owner_block
         if other.owner is not block:
-            raise ValueError(f"{self.kind} and {other.kind} stand in different blocks")
+            raise ValueError(f"{self.kind} and {other.kind} are in different blocks")
         return self is not other and comes_before(block, self, other)
 
     @property
     def owner_block(self) -> Block:
         """The block that contains the node. Raises ValueError if none does."""
         if self.owner is None:
-            raise ValueError(f"{self.kind} stands in no block")
+            raise ValueError(f"{self.kind} is in no block")
         return self.owner
 
     def argument(self, name: str) -> Value | Literal | list[Value] | None:
@@ -341,7 +341,7 @@ class Node(Displayed):
     # -- links and uses, private to this package
     def _link(self, prev: Node, next: Node, block: Block) -> None:
         if self.owner is not None:
-            raise ValueError(f"{self.kind} already stands in a block; use move_before")
+            raise ValueError(f"{self.kind} is already in a block; use move_before")
         self.prev, self.next = prev, next
         prev.next = self
         next.prev = self

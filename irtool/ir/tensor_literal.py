@@ -177,7 +177,7 @@ class TensorLiteral:
     def _read_numbers(self) -> list[Number]:
         text = self.text
         if text.startswith("<"):
-            raise UnsupportedError("the text holds no data for this tensor ('<Tensor>'): "
+            raise UnsupportedError("the text has no data for this tensor ('<Tensor>'): "
                                    "--constants=FILE.npz takes the numbers from beside it", code="E0405")
         if text.startswith("{"):
             return [self._cast(_number(text[1:-1].strip(), text), 1.0)]

@@ -98,12 +98,12 @@ def _check_links(graph: Graph) -> Iterator[Found]:
             yield owner, "a block without its hidden nodes"
         for hidden in (block.param_node, block.return_node):
             if hidden.owner is not block:
-                yield owner, f"{_show(hidden)} stand in another block"
+                yield owner, f"{_show(hidden)} are in another block"
         yield from _check_results(block.param_node)
         end, node = block.return_node, block.return_node.next
         while node is not end:
             if node in seen:
-                yield node, f"{_show(node)} stands in the graph twice"
+                yield node, f"{_show(node)} is in the graph twice"
                 return
             seen.add(node)
             if node.owner is not block:

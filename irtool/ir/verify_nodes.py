@@ -297,7 +297,7 @@ def _size_problem(node: Node) -> str:
         if _MANY_DIGITS.search(attribute.text):
             values = attribute.value if isinstance(attribute.value, list) else [attribute.value]
             if any(isinstance(value, int) and not -1 << 63 <= value < 1 << 63 for value in values):
-                return f"the attribute '{name}' of {node.kind} holds an int of more than 64 bits"
+                return f"the attribute '{name}' of {node.kind} contains an int of more than 64 bits"
     return ""
 
 

@@ -73,7 +73,7 @@ def _scalar(text: str) -> Any:
     if text in ("inf", "-inf", "nan"):
         return float(text)
     if text.startswith("<"):
-        raise RunError(f"the scalar {text[:80]} of a Python op stands for an object, which no text holds", code="E0413")
+        raise RunError(f"the scalar {text[:80]} of a Python op is an object, which no text can contain", code="E0413")
     if text[:1] + text[-1:] in ("()", "[]"):
         items = [_scalar(part) for part in split_scalars(text[1:-1], ",")]
         return tuple(items) if text[0] == "(" else items

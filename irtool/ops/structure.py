@@ -142,7 +142,7 @@ def from_literal(value: Any, type: Type | None) -> Any:
     if isinstance(value, str) and str(type) == "Generator":
         return fresh_generator(int(value.rstrip(")").rpartition("seed=")[2]))
     if isinstance(value, Opaque) and value.text in ("[<Tensors>]", "[<Tensor>]", "<Tensors>"):
-        raise UnsupportedError(f"the text holds no data for these tensors ('{value.text}')", code="E0405")
+        raise UnsupportedError(f"the text has no data for these tensors ('{value.text}')", code="E0405")
     return value
 
 
@@ -266,7 +266,7 @@ def _enum_name(node: Node, values: list[Any]) -> Sequence[Any]:
 
 def _enum_value(node: Node, values: list[Any]) -> Sequence[Any]:
     if isinstance(values[0], EnumMember):
-        raise UnsupportedError(f"the text does not hold what {values[0]!r} stands for: give the member as an input", code="E0417")
+        raise UnsupportedError(f"the value of {values[0]!r} is not in the text: pass the member as an input", code="E0417")
     return (values[0].value,)
 
 
@@ -368,7 +368,7 @@ def _call_function(node: Node, values: list[Any]) -> Sequence[Any]:
     name = values[0].name if values and isinstance(values[0], FunctionName) else "?"
     function = getattr(autodiff_functions, name, None) if name.startswith("AD_") else None
     if function is None:
-        raise UnsupportedError(f"prim::CallFunction of '{name}' is not supported: the text does not hold its body. Print "
+        raise UnsupportedError(f"prim::CallFunction of '{name}' is not supported: its body is not in the text. Print "
                                f"inlined_graph, or put the graph of '{name}' into the file (# graph {name}:) and run the pass inline",
                                code="E0417")
     return (unwrapped(function(*[Tensor(each) if is_array(each) else each for each in values[1:]])),)
@@ -379,7 +379,7 @@ def _call_method(node: Node, values: list[Any]) -> Sequence[Any]:
     type, method = node.inputs[0].type.text, attribute_name(node)
     if method == "__init__" and type.rpartition(".")[2] in NO_EFFECT_CONTEXTS:
         return (None,) * len(node.outputs)
-    raise UnsupportedError(f"prim::CallMethod of '{method}' of {type} is not supported: the text does not hold its body. "
+    raise UnsupportedError(f"prim::CallMethod of '{method}' of {type} is not supported: its body is not in the text. "
                            "Print inlined_graph", code="E0417")
 
 

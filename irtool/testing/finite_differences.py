@@ -143,7 +143,7 @@ def gradcheck(graph: Graph | Module, inputs: Sequence[Any], wrt: Sequence[int] |
     chosen = tuple(i for i, value in enumerate(values) if next(floating(value), None) is not None) if wrt is None \
         else wanted("gradcheck", wrt, graph, values)
     if not chosen:
-        raise RunError("no input holds a floating-point tensor: there is nothing to differentiate", code="E0506")
+        raise RunError("no input contains a floating-point tensor: there is nothing to differentiate", code="E0506")
     names = [f"%{value.name}" for value in graph.inputs]
     report = Report()
     graph = widened(graph)

@@ -67,7 +67,7 @@ def named_type(name: str, place: Place) -> Type | None:
     if alias is None or isinstance(alias, ast.Constant) and not isinstance(alias.value, str):
         return None
     if name in place.known_types:
-        fail(place, alias, f"'{name}' stands for itself")
+        fail(place, alias, f"'{name}' is an alias of itself")
     place.known_types[name] = None
     try:
         return annotation(alias, place)

@@ -169,7 +169,7 @@ def member_field(e: Emitter, node: ast.Attribute, value: Value) -> Value | None:
     if node.attr == "name":
         return e.constant(word) if word is not None else e.one("prim::EnumName", (value,), types.STR)
     if enumeration is None or not enumeration.members:
-        e.fail(node, f"the source does not say what the members of {type_name(type)} stand for")
+        e.fail(node, f"the source does not contain the values of the members of {type_name(type)}")
     if word is not None:
         return e.constant(enumeration.members[word])
     result = e.constant(next(iter(enumeration.members.values()))).type

@@ -27,7 +27,7 @@ def refuse_modules(unit: Unit) -> None:
     """Raises ParseError, which names alternatives, for a file that defines modules of torch.nn: their weights are not in the source."""
     for definition in unit.place.classes.values():
         if any((dotted(base) or "").rpartition(".")[2] in ("Module", "Sequential", "ScriptModule") for base in definition.bases):
-            fail(unit.place, definition, f"'{definition.name}' is a module of torch.nn, whose weights the source does not hold: write "
+            fail(unit.place, definition, f"'{definition.name}' is a module of torch.nn, whose weights are not in the source: write "
                  f"torch.jit.script({definition.name}(...)).save('{definition.name.lower()}.pt') with torch, then irtool takes that file",
                  len("class"))
 

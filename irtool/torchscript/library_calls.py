@@ -101,5 +101,5 @@ def opened(graph: Graph) -> Graph:
             names[str(called_name(node))] = None
             replace_node(node, inline_graph(body, node, node.inputs[1:]))
     words = ", ".join(names)
-    warn_in_users_code(f"the graph holds only the names of functions that it calls; these are taken for torch's: {words}", LibraryWarning)
+    warn_in_users_code(f"the graph has only the names of functions that it calls, assumed to be torch's: {words}", LibraryWarning)
     return copy

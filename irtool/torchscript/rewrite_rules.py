@@ -39,7 +39,7 @@ class RewriteRule:
         self.graph = graph
         returned = graph.outputs[0].node if len(graph.outputs) == 1 else None
         if returned is None or returned.kind != "prim::TupleConstruct" or len(returned.inputs) != 2:
-            raise Error(f"the rule '{self.name}' returns no pair: what is looked for, and what takes its place", code="E0310")
+            raise Error(f"the rule '{self.name}' returns no pair: a pattern, and its replacement", code="E0310")
         self.root, self.replacement = returned.inputs
         self.conditions: list[Value] = []
         for node in graph.block:

@@ -49,7 +49,7 @@ def bisect(arguments: Arguments, console: Console) -> int:
     from irtool.cli.test_command import verdict
 
     if arguments.test and verdict(arguments.test, str(module)) != "good":
-        console.err("the file is bad, or cannot be told, before any pass")
+        console.err("the file is bad, or its status is unknown, before any pass")
         return 1
     if not arguments.test:
         checked.start(module)

@@ -60,7 +60,7 @@ def in_folders(a: str, b: str, console: Console) -> list[tuple[str, str]]:
 
     names = sorted({path.name for folder in (a, b) for path in Path(folder).iterdir() if path.suffix in (".ir", ".pt")})
     if not names:
-        raise UsageError(f"neither {a} nor {b} holds *.ir or *.pt", code="E0701")
+        raise UsageError(f"neither {a} nor {b} contains *.ir or *.pt", code="E0701")
     return [tuple([str(Path(folder) / name) if (Path(folder) / name).exists() else f"?{Path(other) / name}"     # type: ignore[misc]
                    for folder, other in ((a, b), (b, a))]) for name in names]
 

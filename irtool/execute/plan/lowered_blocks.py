@@ -103,7 +103,7 @@ class Blocks(ABC):
         """One block deeper."""
         self.depth += 1
         if self.depth > MAX_DEPTH or self.loops > MAX_LOOPS:
-            raise NotLowered(f"more than {MAX_DEPTH} blocks, or {MAX_LOOPS} loops, stand in each other")
+            raise NotLowered(f"more than {MAX_DEPTH} blocks, or {MAX_LOOPS} loops, are nested")
 
     def branch(self, node: Node, into: Lowered) -> None:
         """prim::If. A condition that is known leaves one block."""

@@ -116,7 +116,7 @@ class Source:
         if function_name is None:
             self.depth += 1
             if self.depth > MAX_BLOCKS:
-                raise UnsupportedError(f"{node.kind} holds graphs nested too deeply to be written as TorchScript", code="E0606")
+                raise UnsupportedError(f"{node.kind} contains graphs nested too deeply to be written as TorchScript", code="E0606")
             function_name = self.helpers[graph] = self.function(graph, node.kind.rpartition("::")[2])
             self.depth -= 1
         return function_name
