@@ -213,7 +213,7 @@ class TestLiteral:
         ("2xu8=300", "not uint8 elements"),
         ("2xf32=[none, 1]", "elements of a tensor are numbers"),
         ("__import__('os')", "is no value"),
-        ("[@x.npy]", "stands alone"),
+        ("[@x.npy]", "not inside a list"),
         ("{[1]: 2}", "a key is"),
     ])
     def test_what_is_no_literal_says_why(self, text: str, complaint: str) -> None:
