@@ -1,4 +1,4 @@
-"""Convolutions, their gradients, and pools as calls of loops in C, where all sizes are known."""
+"""Convolutions, their gradients, pools and norms as calls of loops in C, where all sizes are known."""
 from __future__ import annotations
 
 import math
@@ -9,6 +9,8 @@ from irtool.execute.fusion import GroupOptions
 from irtool.execute.native.building import compiler
 from irtool.execute.native.convolution_calls import WORTH_IT, Convolution, Geometry, convolution
 from irtool.execute.native.convolution_source import MOST_TAPS
+from irtool.execute.native.row_norms import WORTH_IT as NORM_WORTH_IT
+from irtool.execute.native.row_norms import RowNorm, Rows
 from irtool.execute.native.stages import NotNative
 from irtool.execute.plan import costs
 from irtool.execute.plan.memory import every, overwrites
@@ -20,20 +22,22 @@ from irtool.ops.kernels.pooling import Geometry as Pool
 from irtool.ops.symbols.array_layout import Meta, dummy, fresh_meta, meta_of
 
 BACKWARD = "aten::convolution_backward"
+NORMS = ("aten::layer_norm", "aten::group_norm")
 POOLS = ("aten::max_pool", "aten::avg_pool")
 Calls = tuple[list[Call], list[Item]]
 
 
 def is_convolution(kind: str) -> bool:
     """May a node of a kind become calls of loops in C?"""
-    return kind in ("aten::convolution", "aten::_convolution", BACKWARD) or kind[:-2] in ("aten::conv", "aten::conv_transpose", *POOLS)
+    return kind in ("aten::convolution", "aten::_convolution", BACKWARD, *NORMS) \
+        or kind[:-2] in ("aten::conv", "aten::conv_transpose", *POOLS)
 
 
 def convolution_calls(node: Node, items: Sequence[Item], program: Program, options: GroupOptions) -> Calls:
     """The calls for a convolution node, or for its gradient, and its results; none where the node remains a call of the operator: sizes are
     unknown or wrong, it is small, there is no C compiler, or C is off."""
-    lower = backward if node.kind == BACKWARD else pool if node.kind[:-2] in POOLS else forward
-    if options.native is False or compiler() is None or len(items) < (6 if lower is pool else 7):
+    lower = backward if node.kind == BACKWARD else pool if node.kind[:-2] in POOLS else norm if node.kind in NORMS else forward
+    if options.native is False or compiler() is None or len(items) < (7 if lower in (backward, forward) else 6):
         return [], []
     try:
         return lower(node, items, program, options) or ([], [])
@@ -90,6 +94,31 @@ def pool(node: Node, items: Sequence[Item], program: Program, options: GroupOpti
     out = program.variable(fresh_meta(x.dtype, shape))
     function = Convolution("forward" if is_mean else "maximum", geometry, shape, x.dtype, False, crew(options))
     return [Call(function, (items[0], weight), {}, out, "out", node)], [out]
+
+
+def norm(node: Node, items: Sequence[Item], program: Program, options: GroupOptions) -> Calls | None:
+    """Layer norm or group norm."""
+    x, given = meta_of_item(items[0]), [each for each in items[2:4] if not (isinstance(each, Known) and each.value is None)]
+    if x is None or x.dtype.char not in "fd" or 0 in x.shape or not (x.is_contiguous or node.kind == NORMS[0]):
+        return None
+    if node.kind == NORMS[0]:
+        parts = tuple(numbers_of(items[1]))
+        at = Rows(math.prod(x.shape) // math.prod(parts), 1, math.prod(parts), 1)
+        if not parts or x.shape[-len(parts):] != parts:
+            return None
+    else:
+        groups = value_of(items[1])
+        if len(x.shape) < 2 or groups < 1 or x.shape[1] % groups:
+            return None
+        parts, at = x.shape[1:2], Rows(x.shape[0] * groups, groups, x.shape[1] // groups, math.prod(x.shape[2:]))
+    metas = [meta_of_item(each) for each in given]
+    if any(each is None or each.dtype != x.dtype or each.shape != parts for each in metas) \
+            or math.prod(x.shape) < NORM_WORTH_IT and not options.native:
+        return None
+    has = [not (isinstance(each, Known) and each.value is None) for each in items[2:4]]
+    out = program.variable(fresh_meta(x.dtype, x.shape))
+    function = RowNorm(at, x.shape, x.dtype, has[0], has[1], float(value_of(items[4])), crew(options))
+    return [Call(function, (items[0], *given), {}, out, "out", node)], [out]
 
 
 def value_of(item: Item) -> Any:
