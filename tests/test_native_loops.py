@@ -239,7 +239,7 @@ def test_work_decides_where_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> 
     curve = loop(f"{ROW}\n%e : Tensor = aten::tanh(%r)\n-> (%true, %e)")
     given = {"products": (cell, shapes(5, 2, 3, 4)), "functions": (curve, [(5, 3), (3,)]), "exact": (EXACT["sum"], [(5, 3), (3,)])}
     for least, expected in ((10**6, {"exact"}), (1000, {"products", "functions", "exact"})):       # NumPy's bits need less to gain
-        monkeypatch.setattr(native_loops, "WORTH_COMPILING", least)
+        monkeypatch.setattr(native_loops, "WORTH_A_LOOP", least)
         for name, (text, sizes) in given.items():
             plan = Plan(graph_of(text))
             plan(arrays(np.float64, *sizes))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from irtool.execute.fusion import WORTH_COMPILING, WORTH_COMPILING_SOON, coalesced
+from irtool.execute.fusion import WORTH_COMPILING_SOON, coalesced
 from irtool.execute.native import building
 from irtool.execute.native.c_source import DATA, Untranslatable, c_type, direct, expression, library_declarations
 from irtool.execute.native.loop_rounds import Rounds
@@ -24,6 +24,9 @@ from irtool.ops.array_library import np
 from irtool.ops.symbols.array_layout import Meta
 from irtool.ops.symbols.elementwise import flattened
 
+WORTH_A_LOOP = 1 << 21
+"""The estimated time of a loop, in elements, from which it is compiled though its results have other bits than NumPy's: a millisecond or
+two, of which C leaves a quarter."""
 CALL = 1000
 """The time of one call from Python, in elements computed in that time."""
 FUSED = 16
@@ -114,7 +117,7 @@ def native_loop(loop: Repeat, inputs: Sequence[Variable], overwrites: bool, want
         text, work = source.written()
     except Untranslatable as error:
         raise NotNative(str(error)) from None
-    if wanted is None and steps < WORTH_COMPILING and (source.functions or source.products):     # other bits than NumPy's
+    if wanted is None and steps < WORTH_A_LOOP and (source.functions or source.products):     # other bits than NumPy's
         raise too_little
     compiled = building.built(text, lambda: Source(rounds, False).written()[0])
     if compiled is None:
