@@ -56,8 +56,8 @@ class Rounds:
         self.products: dict[Variable, int] = {}         # results of products: their stages
         self.next_of: dict[Variable, Carried] = {}      # a result of the round -> the carried array whose next value it is
         self.readers: Counter[Variable] = Counter()
-        kept = [each.args[1].meta for each in loop.body.instructions if isinstance(each, Call) and each.way == "keep"]
-        self.kept = (loop.rounds or 0) * sum([meta.nbytes for meta in kept if meta is not None])        # bytes of the lists that it fills
+        rows = [each.args[1].meta for each in loop.body.instructions if isinstance(each, Call) and each.way == "keep"]
+        self.list_bytes = (loop.rounds or 0) * sum([meta.nbytes for meta in rows if meta is not None])  # bytes of the lists that it fills
         self.begin()
         for each in loop.body.instructions:
             if isinstance(each, Call):
@@ -414,7 +414,7 @@ class Rounds:
             left, right = turned(right), turned(left)
         size = right.shape[0] * right.shape[1] * dtype.itemsize
         strided = right.strides[1] != 1 and right.shape[1] > 1
-        packed = self.is_fixed(right) and right.shape[1] > 1 and (strided or NEAR <= size <= self.kept)
+        packed = self.is_fixed(right) and right.shape[1] > 1 and (strided or NEAR <= size <= self.list_bytes)
         if size > (LARGEST_PACKED if packed else LARGEST):
             raise NotNative("a product so large that BLAS is faster")
         if packed:
