@@ -6,6 +6,8 @@ an int, a bool or, before 2020, a float) the type decides: `attribute.as_type(ty
 """
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
+
 from irtool.ir.attribute_reader import AttributeSyntaxError, Opaque, parse_value, read_attributes, split_attributes
 from irtool.ir.attribute_speller import argument_text, value_text
 from irtool.ir.dialect import LATEST, Dialect
@@ -63,11 +65,6 @@ class Attribute:
         return self._value
 
     @property
-    def value_if_read(self) -> object:
-        """The value if it was asked for before, else UNPARSED."""
-        return self._value
-
-    @property
     def array(self) -> object | None:
         """The array of a tensor if it is known: the text may round or omit its elements."""
         value = self._value
@@ -99,6 +96,18 @@ class Attribute:
 
     def __repr__(self) -> str:
         return f"<Attribute {self.text}>"
+
+
+def beyond_text(nodes: Iterable[Mapping[str, Attribute]]) -> Iterator[object]:
+    """The known arrays of tensors, and the graphs, that the text of attributes does not show. nodes: the attributes of each."""
+    for attributes in nodes:
+        for attribute in attributes.values():
+            value = attribute._value
+            if value.__class__ is TensorLiteral:
+                if value.data is not None:
+                    yield value.data
+            elif value is not UNPARSED and attribute.text == "<Graph>":
+                yield value
 
 
 def _convert(value: object, type: Type, text: str = "") -> object:

@@ -10,7 +10,7 @@ import binascii
 import re
 from collections.abc import Iterator
 
-from irtool.ir.attribute import Attribute
+from irtool.ir.attribute import Attribute, beyond_text
 from irtool.ir.errors import Error
 from irtool.ir.graph import Graph, Node
 from irtool.ir.tensor_literal import SPELLED, TensorLiteral
@@ -41,12 +41,8 @@ def tensor_constants(graph: Graph, prefix: str = "") -> Iterator[tuple[str, Node
 
 def has_arrays(graph: Graph) -> bool:
     """Has a constant of a graph an array, which the text leaves out or rounds?"""
-    for node in graph.walk():
-        if node.attributes:
-            for attribute in node.attributes.values():
-                if attribute.array is not None or isinstance(attribute.value_if_read, Graph) and has_arrays(attribute.value_if_read):
-                    return True
-    return False
+    known = beyond_text([node.attributes for node in graph.walk() if node.attributes])
+    return any(not isinstance(each, Graph) or has_arrays(each) for each in known)
 
 
 def tensor_line(graph: Graph) -> str:
