@@ -115,7 +115,7 @@ static long rows_of_tiles(const struct sizes *g)
     const long most = HALF / (16 * sizeof(REAL) * wide * (g->channels + g->outs));
     long best = 1;
     double least = 1e30;
-    for (long rows = 1; rows <= tall && (rows <= most || rows * wide <= 3 * LANES); rows++) {
+    for (long rows = 1; rows <= (tall + g->parts - 1) / g->parts && (rows <= most || rows * wide <= 3 * LANES); rows++) {
         const double each = (double)((rows * wide + LANES - 2) / LANES) / rows;
         if (each <= least)
             best = rows, least = each;
