@@ -72,7 +72,7 @@ cluster: $(VENV)/installed-cluster ## the tests on Dask workers, which are insta
 	$(BIN)/python -m pytest -m cluster
 
 browser: $(VENV)/installed-browser $(PLAYGROUND) ## the tests of pages in headless Chromium (apt-get install chromium npm)
-	$(BIN)/python -m pytest -m browser
+	$(BIN)/python -m pytest -m browser $(shell grep -l mark.browser tests/test_*.py)
 
 docs: $(VENV)/installed-docs ## the documentation as a site that works from disk, in build/site, and its tests
 	IRTOOL_SITE=build/site $(BIN)/python -m pytest -m docs tests/test_site.py tests/test_notebooks.py

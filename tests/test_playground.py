@@ -91,6 +91,11 @@ class Playground:
         """Put a text in place of the input."""
         self.after(lambda: self.page.evaluate(SET_TEXT, text), fact)
 
+    def wait(self, element: str, text: str) -> None:
+        """Wait until an element shows a text."""
+        shown = "([id, text]) => document.getElementById(id).textContent.includes(text)"
+        self.page.wait_for_function(shown, arg=[element, text], timeout=60_000)
+
     def choose(self, view: str) -> None:
         """Choose what is shown."""
         self.after(lambda: self.page.click(f"#tab-{view}"))
@@ -153,7 +158,7 @@ def test_every_view_of_texts_of_every_year(opened: Callable[..., Playground]) ->
 @browses
 def test_each_pass_and_the_gradient(opened: Callable[..., Playground]) -> None:
     playground = opened()
-    playground.page.fill("#passes", "cse,dce")
+    playground.after(lambda: playground.page.fill("#passes", "cse,dce"))
     playground.write((ROOT / "examples" / "lstm_cell.ir").read_text())
     frame = playground.picture()
     frame.locator("#after").click()
@@ -201,7 +206,7 @@ def test_an_archive(opened: Callable[..., Playground]) -> None:
 def test_a_link_carries_the_input(opened: Callable[..., Playground]) -> None:
     playground = opened()
     text = "graph(%x.é : Tensor):\n  %y : Tensor = aten::neg(%x.é) # 100%&=+#\n  return (%y)\n"
-    playground.page.fill("#passes", "dce")
+    playground.after(lambda: playground.page.fill("#passes", "dce"))
     playground.write(text)
     playground.choose("source")
     playground.page.click("#share")
@@ -245,9 +250,10 @@ def test_run_is_offered_where_numpy_is(opened: Callable[..., Playground]) -> Non
     playground = opened(has_numpy=True)     # though it is not
     playground.choose("run")
     playground.page.wait_for_selector("html[data-numpy]", state="attached", timeout=60_000)
-    playground.after(lambda: playground.page.fill("#values", "x=2xf32=[1, 2]\n\n'y'=1"))
+    playground.page.fill("#values", "x=2xf32=[1, 2]\n\n'y'=1")
+    playground.wait("words", "'y'")
+    playground.wait("messages", "this needs NumPy")
     assert playground.page.inner_text("#words") == "irtool run input.ir --input 'x=2xf32=[1, 2]' --input ''\\''y'\\''=1'"
-    assert "this needs NumPy" in playground.page.inner_text("#messages")
 
 
 @browses
@@ -258,7 +264,8 @@ def test_run(opened: Callable[..., Playground]) -> None:
     playground.write("graph(%x : Float(2, 3), %y : Float(3, 1)):\n  %1 : Tensor = aten::mm(%x, %y)\n  return (%1)\n")
     playground.page.click("#tab-run")
     playground.page.wait_for_selector("html[data-numpy]", state="attached", timeout=60_000)
-    playground.after(lambda: playground.page.fill("#values", "x=2x3xf32=[1, 2, 3, 4, 5, 6]\ny=3x1xf32=1"))
+    playground.page.fill("#values", "x=2x3xf32=[1, 2, 3, 4, 5, 6]\ny=3x1xf32=1")
+    playground.wait("output", "[15.]")
     assert playground.page.inner_text("#output").split("\n")[1:3] == ["  [[ 6.]", "   [15.]]"]
     playground.choose("picture")
     assert playground.picture().locator("#picture .box").count() == 4
