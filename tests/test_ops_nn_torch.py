@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from side_by_side import Torch
 
+import irtool
 from irtool.ops.call import call_op
 
 torch: Any = Torch()
@@ -192,3 +193,20 @@ def test_linear_algebra() -> None:
                                                                                                       (normal(30, 4), normal(28, 4))),
                        ("linalg_matrix_norm", (A, 1)), ("linalg_matrix_norm.str_ord", (A, "nuc")), ("pdist", (normal(5, 3),))):
         both(name, *args)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int32", "int64", "float16", "float32", "complex64"])
+def test_borders_of_the_dtypes_that_torch_takes(mode: str, dtype: str) -> None:
+    torch = pytest.importorskip("torch")
+    for rank in (2, 3, 4, 5):
+        x, pad = np.ones((3,) * rank, dtype), [1, 1] * max(1, rank - 2)
+        found = []
+        for call in (lambda x=x, pad=pad: torch.nn.functional.pad(torch.from_numpy(x), pad, mode).numpy(),
+                     lambda x=x, pad=pad: call_op("aten::pad", [x, pad, mode, None])):
+            try:
+                found.append(call())
+            except (RuntimeError, irtool.Error) as error:
+                found.append(str(error))
+        np.testing.assert_array_equal(*found)

@@ -1,7 +1,7 @@
 """Tensors with a border: constant, mirrored, repeated or circular; and the gradients of these."""
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import add_at, as_array, to_number
-from irtool.ops.checks import channels_last, in_memory_order
+from irtool.ops.checks import channels_last, in_memory_order, only
 from irtool.ops.op import OpTable
 
 table = OpTable("padding")
@@ -98,6 +98,8 @@ def pad_by_mode(xp, self, pad, mode, value):
         raise RunError(f"Unrecognised padding mode {mode}")
     if len(pad) not in (2, 4, 6) or self.ndim not in (len(pad) // 2 + 1, len(pad) // 2 + 2):
         raise RunError("Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now")
+    if mode != "circular":
+        only(f"{'reflection' if mode == 'reflect' else 'replication'}_pad{len(pad) // 2}d", "uifc", self)
     return padded(xp, self, pad, mode)
 
 
