@@ -143,7 +143,8 @@ class NodeCalls:
         if known is not None:
             return known.on_tape(self.tape, values)
         if moves_values(node):
-            return [as_handles(each) for each in call_node(node, values)] if node.kind == "prim::GetAttr" else call_node(node, values)
+            results = call_node(node, values)       # lists stay the lists that they are; instances of constants have attributes of arrays
+            return [as_handles(each) if has_arrays(each) else each for each in results] if node.kind == "prim::GetAttr" else results
         if node.kind[:1] == "^":
             return self.python_operator(node, values)
         written = written_by(node) if node_may_write(node) else []
@@ -244,6 +245,15 @@ def as_handles(value: Any) -> Any:
         instance.attributes.update({name: as_handles(each) for name, each in value.attributes.items()})
         return instance
     return value
+
+
+def has_arrays(value: Any) -> bool:
+    """Is there an array without a handle in a value?"""
+    if isinstance(value, list | tuple):
+        return any(map(has_arrays, value))
+    if isinstance(value, dict):
+        return any(map(has_arrays, value.values()))
+    return has_arrays(value.attributes) if isinstance(value, Object) else is_array(value) or isinstance(value, np.generic)
 
 
 def as_arrays(value: Any) -> Any:
