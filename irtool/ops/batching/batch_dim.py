@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from irtool.ir.errors import UnsupportedError
@@ -185,6 +186,11 @@ def common_dtype(batch: Batch, args: tuple[Any, ...]) -> int | None:
     tensors = [each for each in values if isinstance(each, Tensor)]
     if not any(batch.has(each) and not each.ndim for each in tensors) or len({each.dtype for each in tensors}) < 2:
         return None
+    return promoted_dtype(values)
+
+
+def promoted_dtype(values: Sequence[Any]) -> int:
+    """The common dtype of tensors and numbers, by their dimensions without the batch dimension."""
     return code_of(result_type([np.empty((0,) * each.ndim, dtype_of(each.dtype)) if isinstance(each, Tensor) else each for each in values]))
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from irtool.ops.array_library import np
 from irtool.ops.batch import Batch
-from irtool.ops.batching.batch_dim import shifted, wrapped_dim
+from irtool.ops.batching.batch_dim import promoted_dtype, shifted, wrapped_dim
 from irtool.ops.kernels.distance import table
 from irtool.ops.tensor import Tensor
 
@@ -23,7 +23,8 @@ def renorm(batch: Batch, self: Any, p: Any, dim: int, maxnorm: Any) -> Any:
 def distance(batch: Batch, x1: Any, x2: Any, *args: Any) -> Any:
     """x1 (..., n, d), x2 (..., m, d) -> (B, ...). pairwise_distance broadcasts, so its operands get one rank."""
     if batch.kind == "aten::pairwise_distance":
-        rank = max(x1.ndim, x2.ndim, 1)
+        rank, dtype = max(x1.ndim, x2.ndim, 1), promoted_dtype((x1, x2))      # a number does not promote what has dimensions
+        x1, x2 = (each if each.dtype == dtype else batch.again("aten::to", each, dtype) for each in (x1, x2))
         x1, x2 = (batch.again("aten::reshape", each, [1] * (rank - each.ndim) + list(each.shape)) if each.ndim < rank else each
                   for each in (x1, x2))
     return batch.box(batch.same(batch.whole(x1), batch.whole(x2), *args))
