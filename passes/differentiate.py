@@ -1,8 +1,8 @@
 """Reverse differentiation of graphs."""
 from __future__ import annotations
 
-from irtool.analysis.alias import Aliases
 from irtool.autodiff.in_place import without_writes
+from irtool.autodiff.own_parts import aliases_with_own_parts
 from irtool.autodiff.refusals import refuse_omitted
 from irtool.autodiff.reverse import differentiate_graph, holds_tensors
 from irtool.autodiff.versions import in_versions
@@ -86,7 +86,7 @@ def _without_views_written(module: Module, graph: Graph) -> Graph:
 
     A graph that writes into its inputs is not replaced.
     """
-    if not any(map(node_may_write, graph.walk())) or any(map(Aliases(graph).is_written, graph.inputs)):
+    if not any(map(node_may_write, graph.walk())) or any(map(aliases_with_own_parts(graph).is_written, graph.inputs)):
         return graph
     copy = clone_graph(graph)
     without_writes(copy)

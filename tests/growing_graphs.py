@@ -266,6 +266,25 @@ def wide_branch(n: int) -> str:
                   "%s : Tensor = aten::cat(%l, %zero)"], "s")
 
 
+def own_parts(n: int) -> str:
+    """Tensors taken apart, whose parts are written into and read, as in traced LSTM cells."""
+    lines = []
+    for i in range(n // 5):
+        lines += [f"%a{i} : Tensor = aten::mul({before(i, 'm')}, %x)", f"%l{i} : Tensor[] = aten::unsafe_chunk(%a{i}, %k, %zero)",
+                  f"%p{i} : Tensor, %q{i} : Tensor = prim::ListUnpack(%l{i})", f"%s{i} : Tensor = aten::sigmoid_(%p{i})",
+                  f"%m{i} : Tensor = aten::mul(%q{i}, %s{i})"]
+    return graph(lines, f"m{n // 5 - 1}")
+
+
+def shared_parts(n: int) -> str:
+    """Parts of parts of an input, which are written into."""
+    lines = []
+    for i in range(n // 3):
+        lines += [f"%l{i} : Tensor[] = aten::unsafe_chunk({before(i, 'p')}, %k, %zero)",
+                  f"%p{i} : Tensor, %q{i} : Tensor = prim::ListUnpack(%l{i})", f"%s{i} : Tensor = aten::sigmoid_(%q{i})"]
+    return graph(lines, f"p{n // 3 - 1}")
+
+
 def views_of_one(n: int) -> str:
     """Many views of one tensor, each written into."""
     lines = ["%b : Tensor = aten::mul(%x, %y)"]
@@ -285,4 +304,4 @@ def prints(n: int) -> str:
 SHAPES: tuple[Callable[[int], str], ...] = (
     chain, fan_out, long_list, branches, branches_through, nested_branches, nested_writes, loops, carried, writes, many_writes,
     written_list, views, reshapes, appends, tuples, products, dead, many_lists, list_of_views, unpacked, dictionary, entries, outputs,
-    inputs, deep_tuples, wide_branch, views_of_one, prints)
+    inputs, deep_tuples, wide_branch, views_of_one, own_parts, shared_parts, prints)

@@ -6,6 +6,10 @@ import random
 VIEWS = ("{a}[{i}]", "{a}[{i}:{j}]", "{a}.t()", "{a}.view(-1)", "{a}.unsqueeze(0)", "{a}.diagonal()", "{a}.transpose(0, 1)[{i}]",
          "{a}[:, {i}]", "{a}[{i}][{i}:]", "{a}.view(-1)[::2]", "{a}.expand(2, 3, 3)", "{a}.detach()", "{a}.view(3, 3)[1:].t()")
 """Of a tensor of 3 by 3, or a part of one."""
+PARTS = ("torch.unsafe_chunk({a}, 3)", "torch.unsafe_chunk({a}, 3, 1)", "torch.unsafe_split({a}, 1)",
+         "{a}.unsafe_split_with_sizes([1, 1, 1], 1)", "torch.unsafe_chunk({a}.t() * 2, 3)",
+         "torch.unsafe_split(torch.exp({a}), 1, 1)", "torch.unsafe_chunk({a} * {b} + {v}.sum(), 3)")
+"""Three parts, which for gradients are tensors of their own, of one in whose memory they are."""
 WRITES = ("{v}.mul_({n})", "{v}.add_({v})", "{v}.exp_()", "{v}.tanh_()", "{v}.relu_()", "{v}.zero_()", "{v}.fill_({n})", "{v}.copy_({s})",
           "{v}.mul_({s})", "{v}.add_({s}, alpha=2)", "{v}.sigmoid_()", "{v}.neg_()", "{v}.clamp_(-0.5, 0.5)", "{v}.sub_({s})",
           "{v}.masked_fill_({v} > 0, {n})", "{v}.pow_(2)", "{v}.div_({s} * {s} + 1)", "{v}.atan2_({s})", "{v}.lerp_({s} * 2, 0.5)")
@@ -56,7 +60,11 @@ def write_program(seed: int, most: int = 8, control: bool = False) -> str:
         elif what < 0.45 or not views:
             views.append(f"v{count}")
             lines.append(f"    v{count} = {filled(rng.choice(VIEWS))}")
-        elif what < 0.75:
+        elif what < 0.55:
+            names = [f"{letter}{count}" for letter in "pqr"]
+            lines.append(f"    {', '.join(names)} = {filled(rng.choice(PARTS))}")
+            views += names
+        elif what < 0.8:
             lines.append(f"    {write()}")
         else:
             lines.append(f"    m{count} = {filled(rng.choice(MAKES))}")

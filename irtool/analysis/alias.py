@@ -10,7 +10,7 @@ snapshot: after edits that change which memory values are in, make a new one.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
 from irtool.analysis.alias_roots import roots_of_all
@@ -45,10 +45,14 @@ _RULES: Handlers[Callable[[Aliases, Node], None]] = Handlers()
 
 
 class Aliases:
-    """The aliases and writes of a graph as it is now."""
+    """The aliases and writes of a graph as it is now.
 
-    def __init__(self, graph: Graph) -> None:
+    apart: nodes whose results are known to share no memory that anything else reads, whatever their kinds say.
+    """
+
+    def __init__(self, graph: Graph, apart: Container[Node] = ()) -> None:
         self.graph = graph
+        self._apart = apart
         self._points: dict[Value, tuple[Value, ...]] = {}     # a value that is no root itself -> the values that it may alias
         self._wild_values: list[Value] = []
         self._writes: dict[Node, list[Value]] = {}            # direct writes, before roots are known
@@ -311,6 +315,8 @@ class Aliases:
             category = category_of(node)
             if category == FRESH:
                 plain[node.kind] = facts_of(node.kind).out_arities
+                continue
+            if node in self._apart:
                 continue
             if category == SPECIAL:
                 rule = _RULES.get(node.kind) or _RULES.get("prim::" + node.kind)

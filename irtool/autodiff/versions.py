@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from irtool.analysis.alias import Aliases
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.analysis.overlaps import may_overlap
 from irtool.autodiff.hidden_writes import is_writer
 from irtool.autodiff.in_place import containers_late, in_its_dtype
+from irtool.autodiff.own_parts import aliases_with_own_parts
 from irtool.ir.builder import Builder
 from irtool.ir.edits import clone_graph, clone_node, replace_inputs
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, MUTATORS
@@ -170,7 +170,7 @@ class Versions:
 
     def is_closed(self) -> bool:
         """Are all readers and writers of the bases known, and can every write become a version?"""
-        aliases = Aliases(self.graph)
+        aliases = aliases_with_own_parts(self.graph)
         roots: dict[Value, Value] = {}
         for base in self.newest:
             if any(roots.setdefault(root, base) is not base for root in aliases.roots(base)):
