@@ -111,11 +111,11 @@ def sharing(results: Any, inputs: list[Any]) -> list[tuple[int, int]]:
     return [(i, j) for i, a in enumerate(arrays) for j in range(i + 1, len(everything)) if np.may_share_memory(a, everything[j])]
 
 
-def check(graph: irtool.Graph, inputs: Callable[[], list[Any]], threads: int = 1) -> Plan:
+def check(graph: irtool.Graph, inputs: Callable[[], list[Any]], threads: int = 1, native: bool | None = None) -> Plan:
     """A plan gives what the interpreter gives: by slots, then compiled, then once more. Inputs stay what they are."""
     first = inputs()
     wanted = outcome(lambda: run(graph, first))
-    plan = Plan(graph, threads=threads)
+    plan = Plan(graph, threads=threads, native=native)
     for turn in ("slots", "compiled", "compiled again"):
         given = inputs()
         results = outcome(lambda given=given: plan(given))
@@ -124,7 +124,7 @@ def check(graph: irtool.Graph, inputs: Callable[[], list[Any]], threads: int = 1
         assert sharing(results, given) == sharing(wanted, first), f"{turn}: other memory is shared\n{plan.source}"
         changed = difference(given, inputs())
         assert not changed, f"{turn} changed its inputs: {changed}"
-    slots = Plan(graph, compile_after=-1, threads=threads)
+    slots = Plan(graph, compile_after=-1, threads=threads, native=native)
     for _ in range(2):
         assert not difference(outcome(lambda: slots(inputs())), wanted)
     return plan

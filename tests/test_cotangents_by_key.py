@@ -27,8 +27,8 @@ def test_cotangents_are_taken_by_key_or_flat(cotangents: Any) -> None:
 
 
 @pytest.mark.parametrize(("cotangents", "words"), [
-    ({"a": X}, "expected 2 cotangents, got 1"), ({"a": X, "c": X}, "as the outputs do, with the keys 'a', 'b'"), ([X], "expected 2"),
-    ({"a": X, "b": [X]}, "as the outputs do"), ({"a": X, "b": X[:1]}, "a cotangent has shape")])
+    ({"a": X}, "expected 2 cotangents, got 1"), ({"a": X, "c": X}, "tree as the outputs, with the keys 'a', 'b'"), ([X], "expected 2"),
+    ({"a": X, "b": [X]}, "tree as the outputs"), ({"a": X, "b": X[:1]}, "a cotangent has shape")])
 def test_what_does_not_fit_is_refused(cotangents: Any, words: str) -> None:
     _, back = dispatch.vjp(lambda x: {"a": x * 1, "b": x * 10}, X)
     with pytest.raises(irtool.RunError, match=words):
@@ -37,7 +37,7 @@ def test_what_does_not_fit_is_refused(cotangents: Any, words: str) -> None:
 
 def test_a_cotangent_of_a_sole_result_stands_in_nothing() -> None:
     _, back = dispatch.vjp(lambda x: x * 2, X)
-    with pytest.raises(irtool.RunError, match="as the outputs do"):
+    with pytest.raises(irtool.RunError, match="tree as the outputs"):
         back((X,))
 
 

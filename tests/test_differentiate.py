@@ -150,18 +150,20 @@ def test_blocks_of_june_2018() -> None:
       -> (%5)
     }
     block1""", "    block0")
-    assert str(clone_graph(graph, renumber=True)) == """graph(%a : Dynamic
+    copy = clone_graph(graph)
+    copy.renumber()
+    assert str(copy) == """graph(%a : Dynamic
       %b : Dynamic
       %c : Dynamic) {
-  %3 : Dynamic = aten::add[alpha={1}](%a, %b)
-  %4 : Dynamic = prim::If(%c)
+  %0 : Dynamic = aten::add[alpha={1}](%a, %b)
+  %1 : Dynamic = prim::If(%c)
     block0() {
-      %5 : Dynamic = aten::add[alpha={1}](%b, %3)
-      %6 : Dynamic = aten::add[alpha={1}](%5, %3)
-      -> (%6)
+      %2 : Dynamic = aten::add[alpha={1}](%b, %0)
+      %3 : Dynamic = aten::add[alpha={1}](%2, %0)
+      -> (%3)
     }
-  %7 : Dynamic = aten::add[alpha={1}](%4, %3)
-  return (%7);
+  %4 : Dynamic = aten::add[alpha={1}](%1, %0)
+  return (%4);
 }
 """
 

@@ -180,7 +180,7 @@ LOOP = """graph(%x : Tensor, %w : Tensor, %v : Tensor, %n : int):
 def test_within_a_round_and_within_a_branch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(costs, "blas_threads", lambda: 1)
     values = weights(3, 200)
-    plan = check(graph_of(LOOP), lambda: [*[each.copy() for each in values], 3], threads=2)
+    plan = check(graph_of(LOOP), lambda: [*[each.copy() for each in values], 3], threads=2, native=False)
     assert [line.split("=")[0] for line in plan.source.splitlines() if " = start(dot" in line] == [f"            t{i} " for i in range(3)]
 
 

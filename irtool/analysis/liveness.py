@@ -107,6 +107,7 @@ class Liveness:
         self._writers: dict[Value, list[tuple[int, Node]]] = {}     # root -> nodes that write into it, and from when on; the last first
         self._found: list[Node] = []                                # of these, live ones, taken out
         self._order: dict[Node, int] = {}
+        self._fillers: dict[Node, bool] = {}                        # nodes asked so far -> have they containers as results?
         self.keeps_gradients_whole = graph.dialect.is_of_2018
         """In texts of 2018 a `GradOf` keeps unused results."""
         everything = list(graph.walk())
@@ -168,12 +169,18 @@ class Liveness:
         """The writes that may come before a live node reads a value are live: any, if the node puts the value into a container."""
         assert self._aliases is not None
         roots = self._aliases.roots(value)
-        is_held = len(roots) > MANY or any(contained_classes(result.type) for result in reader.outputs)
-        now = len(self._order) if is_held else self._order[reader]
+        now = len(self._order) if len(roots) > MANY or self._fills_container(reader) else self._order[reader]
         for root in roots:
             writers = self._writers.get(root)
             while writers and writers[-1][0] < now:
                 self._found.append(writers.pop()[1])
+
+    def _fills_container(self, node: Node) -> bool:
+        """Is a result of a node a container? Asked once per node: a loop with many results reads many values."""
+        known = self._fillers.get(node)
+        if known is None:
+            known = self._fillers[node] = any(contained_classes(result.type) for result in node.outputs)
+        return known
 
     def _run(self) -> None:
         while self._stack or self._found:

@@ -107,8 +107,15 @@ def without_write(name: str) -> str | None:
         return None
     plain = WITHOUT_WRITE.get(kind) or (kind[:-1] if kind.endswith("_") else "")        # it has a kernel of its own
     taken = sorted([text.replace("?", "") for text in types])
-    return next((each for each in (plain + dot + rest, plain) if each in OPS and
-                 sorted([argument.type.text.replace("?", "") for argument in overload(each).schema.arguments]) == taken), None)
+    return next((each for each in (plain + dot + rest, plain) if each in OPS and taken == sorted(
+        [argument.type.text.replace("?", "") for place, argument in enumerate(overload(each).schema.arguments)
+         if place < len(taken) or not argument.has_default])), None)
+
+
+def arguments_of_plain(name: str, plain: str, args: list[Any]) -> list[Any]:
+    """The arguments of the overload `plain`, from those of `name`, which writes; more have defaults (`copy_.Tensor`)."""
+    rest = overload(plain).schema.arguments[len(args):]
+    return [*[args[place] for place in plain_order(name, plain)], *[argument.default for argument in rest]]
 
 
 @forgets_kinds
@@ -289,7 +296,7 @@ def do_write(layer: Layer, name: str, plain: str | None, args: list[Any]) -> Any
         return reshaped(layer, plain, target, args[1:])
     if plain is not None:
         refuse_shared_parts(name, target, args[1:])
-        return write(layer, name, target, layer.apply(plain, [args[place] for place in plain_order(name, plain)]))
+        return write(layer, name, target, layer.apply(plain, arguments_of_plain(name, plain, args)))
     kind = name.partition(".")[0]
     if layer.owns(target) and not facts_of(kind).is_random or any(layer.owns(each) for each in tensors_in(args[1:])):
         raise UnsupportedError(f"{kind} is not supported inside {layer}: it writes into its operand", code="E0504")

@@ -198,7 +198,7 @@ class NodeCalls:
         copies = list(values)
         for place in places:
             copies[place] = Tensor(elements_of(values[place]).copy())
-        if qualified(node.kind) in STATISTICS:
+        if not writes_out(node):
             results = self.run(node, copies)
         else:
             if self.tape.reaches(values):
@@ -278,6 +278,12 @@ def moves_values(node: Node) -> bool:
 def leaves(type: Type) -> list[Type]:
     """The leaf types of a type, which are no lists, tuples or dicts."""
     return [leaf for element in type.elements for leaf in leaves(element)] if type.elements else [type]
+
+
+def writes_out(node: Node) -> bool:
+    """Does a node write into `out=` arguments? Else into running statistics."""
+    schema = schema_of(node)
+    return schema is None or any(argument.keyword_only and argument.alias is not None for argument in schema.arguments)
 
 
 def written_by(node: Node) -> list[int]:

@@ -106,7 +106,7 @@ def beyond_text(nodes: Iterable[Mapping[str, Attribute]]) -> Iterator[object]:
             if value.__class__ is TensorLiteral:
                 if value.data is not None:
                     yield value.data
-            elif value is not UNPARSED and attribute.text == "<Graph>":
+            elif attribute.text == "<Graph>" and value is not UNPARSED and not isinstance(value, Opaque):
                 yield value
 
 

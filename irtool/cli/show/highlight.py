@@ -7,7 +7,7 @@ IR = re.compile(r"""
     (?P<comment> \#[^\n]* )
   | (?P<string>  "(?:[^"\\\n]|\\.)*" )
   | (?P<value>   %[\w.]+ )
-  | (?P<kind>    \b[a-zA-Z_]\w*::\w+ | (?<==[ ])\w+(?=\() )
+  | (?P<kind>    \b[a-zA-Z_]\w*::\w+ | (?<==[ ])(?!graph\()\w+(?=\() )
   | (?P<word>    \b(?:graph|return|block\d+)(?=[ ]?\() | ^[ \t]*-> )
   | (?P<type>    (?<=:[ ])[A-Z]\w* | (?<=:[ ])(?:int|float|bool|str|complex|number|None)\b )
 """, re.VERBOSE | re.MULTILINE)

@@ -7,6 +7,7 @@
     convolution_source  convolutions as C, as products of matrices
     winograd_source     convolutions with kernels of 3 x 3 as C, by Winograd's algorithm
     depthwise_source    depthwise convolutions and pools as C
+    row_norms       layer norm and group norm as C
     stages          the parts of one iteration of a loop: elementwise steps, products, sums
     loop_rounds     one iteration of a loop as stages
     c_loops         a loop of a graph as one C function
