@@ -8,8 +8,9 @@ VIEWS = ("{a}[{i}]", "{a}[{i}:{j}]", "{a}.t()", "{a}.view(-1)", "{a}.unsqueeze(0
 """Of a tensor of 3 by 3, or a part of one."""
 PARTS = ("torch.unsafe_chunk({a}, 3)", "torch.unsafe_chunk({a}, 3, 1)", "torch.unsafe_split({a}, 1)",
          "{a}.unsafe_split_with_sizes([1, 1, 1], 1)", "torch.unsafe_chunk({a}.t() * 2, 3)",
-         "torch.unsafe_split(torch.exp({a}), 1, 1)", "torch.unsafe_chunk({a} * {b} + {v}.sum(), 3)")
-"""Three parts, which for gradients are tensors of their own, of one in whose memory they are."""
+         "torch.unsafe_split(torch.exp({a}), 1, 1)", "torch.unsafe_chunk({a} * {b} + {v}.sum(), 3)",
+         "{a}.chunk(3)", "(x - {a}).unbind(1)", "torch.tensor_split({a} + {b}, 3)")
+"""Three parts of a tensor, in its memory; for gradients what an `unsafe_` operator gives is no part of anything."""
 WRITES = ("{v}.mul_({n})", "{v}.add_({v})", "{v}.exp_()", "{v}.tanh_()", "{v}.relu_()", "{v}.zero_()", "{v}.fill_({n})", "{v}.copy_({s})",
           "{v}.mul_({s})", "{v}.add_({s}, alpha=2)", "{v}.sigmoid_()", "{v}.neg_()", "{v}.clamp_(-0.5, 0.5)", "{v}.sub_({s})",
           "{v}.masked_fill_({v} > 0, {n})", "{v}.pow_(2)", "{v}.div_({s} * {s} + 1)", "{v}.atan2_({s})", "{v}.lerp_({s} * 2, 0.5)")

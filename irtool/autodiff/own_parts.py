@@ -1,7 +1,7 @@
-"""Alias analysis in which parts that `unsafe_chunk` and `unsafe_split` give are tensors of their own, where no reader can tell.
+"""Alias analysis in which parts that `chunk` and `unsafe_split` give are tensors of their own, where no reader can tell.
 
-For gradients such parts are no views of the whole, but they lie in its memory. Where no node after reads the whole by any name, nor writes
-into it, each part is alone in its piece of the memory: the gates of a traced LSTM cell, into which it writes their activations.
+Such parts lie in the memory of the whole. Where no node after reads the whole by any name, nor writes into it, each part is alone in its
+piece of the memory: the gates of a traced LSTM cell, into which it writes their activations.
 """
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from irtool.analysis.alias import Aliases
 from irtool.autodiff.in_place import is_alone, is_later
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.types import TensorType
-from irtool.ops.size_facts import HIDDEN_VIEWS
+from irtool.ops.size_facts import SEPARATE_PARTS
 
 
 def aliases_with_own_parts(graph: Graph) -> Aliases:
     """The aliases of a graph, without those between the parts of a tensor that nothing reads or writes any more."""
-    pairs = {node: parts for node in graph.walk() if node.kind in HIDDEN_VIEWS for parts in nodes_of_parts(node)}
+    pairs = {node: parts for node in graph.walk() if node.kind in SEPARATE_PARTS for parts in nodes_of_parts(node)}
     aliases = Aliases(graph, apart={*pairs, *pairs.values()})
     shared: set[Value] = set()
     for node, parts in list(pairs.items()):

@@ -43,6 +43,8 @@ BY_MEMORY = aten("resolve_conj")
 """Kinds whose result depends on whether an operand is a conjugated view."""
 HIDDEN_VIEWS = aten("unsafe_chunk unsafe_split unsafe_split_with_sizes _unsafe_view")
 """Kinds whose results share memory with the operand, which gradients ignore: a write into one changes no other's gradient."""
+SEPARATE_PARTS = HIDDEN_VIEWS | aten("chunk split split_with_sizes unbind tensor_split hsplit vsplit dsplit")
+"""Kinds whose results share memory with the operand, but none with each other."""
 OVERLAPPING_VIEWS = aten("expand expand_as broadcast_to broadcast_tensors as_strided unfold meshgrid")
 """Views in which several elements may have one place in memory: a write into one is a write into all of them."""
 ON_TENSORS = {f"aten::__{word}__": f"aten::logical_{word}" for word in ("not", "and", "or")}
