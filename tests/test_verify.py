@@ -187,3 +187,11 @@ def test_old_results_that_are_one_list_today() -> None:
     graph = graph_of("graph(%x : Dynamic) {\n  %2 : Dynamic, %3 : Dynamic = aten::chunk[chunks=2, dim=1](%x)\n"
                      "  %4 : Dynamic, %5 : Dynamic = aten::max_pool2d[kernel_size=[2, 2]](%2)\n  return (%3, %4);\n}\n")
     assert not messages(graph)
+
+
+def test_lists_of_fractions_are_no_lists_of_ints() -> None:
+    """Texts of 2018 have constants in place, which no declaration of a value types."""
+    for number in ("0.5", "-inf", "nan"):
+        text = f"graph(%x : Dynamic) {{\n  %1 : int[] = prim::ListConstruct({number}, 1)\n  return (%1);\n}}\n"
+        with pytest.raises(irtool.Error, match=f"prim::ListConstruct makes int\\[\\] of {number}, expected whole numbers"):
+            irtool.verify(irtool.parse(text).graph())

@@ -149,13 +149,25 @@ def _one_result(node: Node, what: str) -> str:
 
 def _list_problem(node: Node, strict: bool) -> str:
     if len(node.outputs) != 1 or not strict and node.output.type.key not in _NUMBER_KEYS:
-        return _one_result(node, "list")
+        return _one_result(node, "list") or _fraction_problem(node)
     type = node.output.type
     if not isinstance(type, ListType):
         return "" if type.key == "Any" or isinstance(type, OptionalType) else f"{node.kind} gives a list, found {type}"
     for value in node.inputs:
         if not flows(value.type, type.element):
             return f"{node.kind} makes {type} of %{value.name} : {value.type}"
+    return ""
+
+
+def _fraction_problem(node: Node) -> str:
+    """A problem if a list of ints is made of a constant that is no whole number, which texts of 2018 can say (`ListConstruct(0.5)`)."""
+    type = node.output.type
+    if not isinstance(type, ListType):
+        return ""
+    for value in node.inputs:
+        attribute = value.node.attributes.get("value") if value.node.kind == "prim::Constant" else None
+        if attribute is not None and is_fraction(attribute.value, type.element):
+            return f"{node.kind} makes {type} of {attribute.text[:40]}, expected whole numbers"
     return ""
 
 
