@@ -66,8 +66,10 @@ def test_every_way_gives_what_the_interpreter_gives(name: str) -> None:
     graph = irtool.PassManager("functionalize", verify=True).run(irtool.parse(str(module))).graph()
     kinds = [node.kind for node in graph.walk()]
     assert any(kind.endswith("_") for kind in kinds) == (name in LEFT), graph
+    without = irtool.PassManager("remove-inplace", verify=True).run(irtool.parse(str(module)))
     compiled = irtool.compile(module)
-    for way in (lambda value: irtool.run(graph, [value], interpret=True), compiled, compiled):
+    for way in (lambda value: irtool.run(graph, [value], interpret=True), lambda value: irtool.run(without, [value], interpret=True),
+                compiled, compiled):
         found = way(given := x.copy())
         assert all(map(np.array_equal, [*leaves(found), given], [*leaves(expected), after]))
     cotangents = [np.cos(np.arange(each.size)).reshape(each.shape) for each in leaves(expected)]

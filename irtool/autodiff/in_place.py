@@ -7,6 +7,8 @@ from irtool.analysis.alias import Aliases
 from irtool.analysis.list_changes import ancestor
 from irtool.analysis.overlaps import may_overlap
 from irtool.autodiff.formula_graphs import has_own_formula
+from irtool.autodiff.later_readers import is_alone, is_later
+from irtool.autodiff.own_parts import aliases_with_own_parts
 from irtool.ir.builder import Builder
 from irtool.ir.constants import constant, is_constant
 from irtool.ir.dtypes import dtype_code
@@ -14,11 +16,10 @@ from irtool.ir.effects import FRESH, IF_KINDS, category_of, node_may_write
 from irtool.ir.graph import RETURN, Block, Graph, Node, Value
 from irtool.ir.places import place_of
 from irtool.ir.schema import schema_of, schemas
-from irtool.ir.structure_kinds import CONTAINERS, LIST_RESHAPING_KINDS
-from irtool.ir.types import TENSOR, ListType, TensorType, spell
+from irtool.ir.structure_kinds import CONTAINERS
+from irtool.ir.types import TENSOR, TensorType, spell
 from irtool.ops.facts import BOOL, facts_of_node
 from irtool.ops.result_dtypes import CASTS, FIRST_DTYPE, result_dtypes
-from irtool.ops.size_facts import OVERLAPPING_VIEWS
 from irtool.partial.items import holds_tensor
 
 
@@ -33,16 +34,16 @@ def without_writes(graph: Graph, wanted: Iterable[Node] | None = None) -> None:
 def replace_writes(graph: Graph, nodes: Sequence[Node]) -> None:
     """As `without_writes` for the rewritable nodes `nodes`; constructions of containers are not moved."""
     without_writes_in_order(graph, nodes)
-    aliases, is_exact = Aliases(graph), True
+    aliases, is_exact = aliases_with_own_parts(graph), True
     for node in nodes:
         result = without_write(graph, node, aliases)
         if result is None and not is_exact and is_rewritable(node):     # replaced writes no longer alias: ask again
-            aliases, is_exact = Aliases(graph), True
+            aliases, is_exact = aliases_with_own_parts(graph), True
             result = without_write(graph, node, aliases)
         if result is not None:
             is_exact = False
             if result.node is not node:     # a new value, which the analysis does not know
-                aliases, is_exact = Aliases(graph), True
+                aliases, is_exact = aliases_with_own_parts(graph), True
 
 
 def containers_late(block: Block) -> None:
@@ -59,7 +60,7 @@ def containers_late(block: Block) -> None:
 def without_writes_in_order(graph: Graph, nodes: Sequence[Node]) -> None:
     """As `without_writes`, for tensors whose only aliases are the results of writes into them, all in the block that computes the
     tensor. All writes into one tensor are replaced in one walk, so that the time is linear in their number."""
-    aliases, allowed = Aliases(graph), set(nodes)
+    aliases, allowed = aliases_with_own_parts(graph), set(nodes)
     done: set[Value] = set()
     for node in nodes:
         if node.inputs[0] in done or not is_rewritable(node):       # the operand of a replaced write may be a new value
@@ -156,57 +157,6 @@ def is_rewritable(node: Node) -> bool:
     """Does a node write into its first operand and return it, and is there an operator that does the same without writing?"""
     return node.kind.endswith("_") and not node.kind.endswith("__") and len(node.inputs) > 0 and len(node.outputs) == 1 \
         and node_may_write(node) and bool(schemas(node.kind[:-1]))
-
-
-def is_later(user: Node, node: Node) -> bool:
-    """Does `user`, a reader of a value of the block of `node`, run after `node`?"""
-    while user.owner is not node.owner:
-        owner = user.owner_block.owning_node
-        if owner is None:
-            return True
-        user = owner
-    return user.kind == "prim::Return" or user is not node and node.before_in_block(user)
-
-
-def is_alone(aliases: Aliases, value: Value, node: Node) -> bool:
-    """After `node`, is the memory of `value` read only through `value` and the result of `node`? False for a value of another block."""
-    block = node.owner_block
-    if value.node.owner is not block:
-        return False
-    names = aliases.names_of(value)
-    for other in reversed(names):       # the last aliases are the most likely to be read after the node
-        if other is value or other is node.output or not isinstance(other.type, TensorType):
-            continue
-        if other.node.kind in OVERLAPPING_VIEWS or not block.contains(other.node) or any(is_later(user, node) for user, _ in other.uses):
-            return False
-    return value.node.kind not in OVERLAPPING_VIEWS and not any(
-        is_held(user, node) for other in names if other is not node.output and isinstance(other.type, TensorType) for user, _ in other.uses)
-
-
-def is_held(user: Node, node: Node) -> bool:
-    """Does a reader of a tensor put it into a list or another container that is read after `node`?"""
-    if user.kind not in CONTAINERS:
-        return False
-    container = user.inputs[0] if user.kind.startswith("aten::") else user.output
-    return any(reader.kind in CONTAINERS and reader is not user or is_later(reader, node) or is_handed_on(reader)
-               for each in (container, *made_of(container)) for reader, _ in each.uses)
-
-
-def is_handed_on(reader: Node) -> bool:
-    """Does a reader forward what it reads as another value: a node with blocks, or the end of a block?"""
-    return bool(reader.blocks) or reader.kind == RETURN and reader.owner_block.owning_node is not None
-
-
-def made_of(container: Value) -> Iterator[Value]:
-    """Lists made from the elements of a list (slices, sums, copies), and recursively lists made from those."""
-    lists, seen = [container], {container}
-    while lists:
-        for reader, _ in lists.pop().uses:
-            if reader.kind in LIST_RESHAPING_KINDS and len(reader.outputs) == 1 and isinstance(reader.output.type, ListType) \
-                    and reader.output not in seen:
-                seen.add(reader.output)
-                lists.append(reader.output)
-                yield reader.output
 
 
 def live_nodes(graph: Graph) -> Iterator[Node]:

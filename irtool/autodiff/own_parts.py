@@ -6,7 +6,7 @@ piece of the memory: the gates of a traced LSTM cell, into which it writes their
 from __future__ import annotations
 
 from irtool.analysis.alias import Aliases
-from irtool.autodiff.in_place import is_alone, is_later
+from irtool.autodiff.later_readers import is_alone, is_later
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.types import TensorType
 from irtool.ops.size_facts import SEPARATE_PARTS
