@@ -11,7 +11,9 @@ from irtool.dispatch.backward_pass import replaced
 from irtool.dispatch.stack import pushed
 from irtool.dispatch.trees import flatten, unflatten
 from irtool.execute.graph_gradients import fitted
+from irtool.execute.jit_arguments import spans_of
 from irtool.execute.output_cotangents import as_seed, conjugate, distributed, none_for
+from irtool.execute.plan.memory import written_inputs
 from irtool.execute.recording import Recording, as_arrays, as_handles
 from irtool.ir.arguments import ONE_PER_OUTPUT, check_function, check_list, check_seed, is_whole, misfit, positions
 from irtool.ir.errors import RunError
@@ -80,15 +82,18 @@ class Recorded:
         wrt = positions("record", wrt, executor.graph)
         tape = Recording(executor.options.threads, executor.options.check_saved)
         lifetime = Lifetime(tape)
+        before = values
         if executor.writes:
             values = copied(values)
-            tape.shares_inputs = any(share_memory(*pair) for pair in combinations(arrays_in(values), 2))
-        operands = [tape.leaf(value) if index in wrt else as_handles(value) for index, value in enumerate(values)]
+        operands = inputs_on(tape, executor, values, wrt)
         leaves = [map_tensors(tape.snapshot, operands[index]) for index in wrt]     # the graph may write into the operand
         with np.errstate(all="ignore"), seeded(seed), pushed(tape):
             results = executor.run_on_tape(operands, tape)
         tape.shares_inputs = False
-        outputs = executor.delivered([as_arrays(value) for value in results])
+        if executor.writes and tape.has_written:      # outputs may share memory with each other, which versions of tensors on a tape do not
+            outputs = executor.delivered(executor.execute(copied(before), seed))
+        else:
+            outputs = executor.delivered([as_arrays(value) for value in results])
         return Recorded(lifetime, values, leaves, tuple(wrt), results, outputs, seed, executor.reaches)
 
     def hook_output(self, index: int, hook: Hook) -> None:
@@ -275,3 +280,33 @@ def on_tape_again(gradient: Any, output: Any) -> Any:
     if isinstance(gradient, list | tuple) and output is not None:
         return [on_tape_again(each, one) for each, one in zip(gradient, output, strict=True)]
     return gradient if isinstance(gradient, Tensor) or output is None else as_handles(output)
+
+
+def inputs_on(tape: Recording, executor: Executor, values: Sequence[Any], wrt: Sequence[int]) -> list[Any]:
+    """The inputs of a graph as handles. If some of them share memory that the graph writes into, they become views of one tensor, so that a
+    write into one changes the others. Sets `tape.shares_inputs` if a gradient of such an input is wanted."""
+    if not executor.writes:
+        return [tape.leaf(value) if index in wrt else as_handles(value) for index, value in enumerate(values)]
+    is_written = written_inputs(executor.graph)
+    leaves, shape = flatten([None if index in wrt else value for index, value in enumerate(values)])
+    owners = [index for index, value in enumerate(values) for _ in flatten(None if index in wrt else value)[0]]
+    arrays = {place: leaf for place, leaf in enumerate(leaves) if isinstance(leaf, np.ndarray)}
+    spans = [span for span in spans_of(arrays) or () if any(is_written[owners[place]] for place in span.parts)]
+    parts = {place for span in spans for place in span.parts}
+    memories = [(span.of(arrays), True) for span in spans]
+    memories += [(array, is_written[owners[place]]) for place, leaf in enumerate(leaves) if place not in parts
+                 for array in arrays_in([leaf])]
+    memories += [(array, is_written[index]) for index in wrt for array in arrays_in([values[index]])]
+    tape.shares_inputs = any((first or second) and share_memory(one, other)
+                             for (one, first), (other, second) in combinations(memories, 2))
+    handles = list(map(as_handles, leaves))
+    for span in spans:
+        is_one = span.is_one(arrays)
+        memory = as_handles(arrays[span.first] if is_one else span.of(arrays))
+        for place, start in span.parts.items():
+            array = arrays[place]
+            with pushed(tape):
+                handles[place] = memory if is_one else tape.apply(
+                    "aten::as_strided", [memory, list(array.shape), [each // array.itemsize for each in array.strides], start])
+    inputs: list[Any] = unflatten(shape, handles)
+    return [tape.leaf(value) if index in wrt else inputs[index] for index, value in enumerate(values)]

@@ -47,6 +47,7 @@ class Recording(Autograd):
         self.checks = checks
         self.has_hooks = False
         self.shares_inputs = False      # does the graph write into inputs, some of which are in one memory?
+        self.has_written = False        # has a node written into a tensor?
         self.sums: dict[Entry, list[tuple[str, Any, int]]] = {}
 
     def leaf(self, value: Any) -> Any:
@@ -148,6 +149,7 @@ class NodeCalls:
         if node.kind[:1] == "^":
             return self.python_operator(node, values)
         written = written_by(node) if node_may_write(node) else []
+        self.tape.has_written = self.tape.has_written or bool(written)
         if 0 in written and not takes_a_view(node) and isinstance(values[0], Tensor) and shows_twice(elements_of(values[0])):
             return self.overlapping(node, values)
         places = [place for place in written if place]
