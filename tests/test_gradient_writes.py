@@ -24,6 +24,8 @@ PROGRAMS = {
                                        "    return y * torch.nn.functional.silu(x) + torch.nn.functional.dropout(x, 0.5, False)\n",
     "through a view": "def f(x, y):\n    a = x * y\n    b = a.view(-1)\n    b.mul_(3)\n    a[0].mul_(y[1])\n    return a * x\n",
     "in a loop": "def f(x, y):\n    a = x * 2\n    for i in range(3):\n        a.mul_(y)\n        a[1] = torch.sin(a[0])\n    return a\n",
+    "what a loop carries on": "def f(x, y):\n    h = x\n    for i in range(3):\n        a = h + y * h\n        a.mul_(x)\n        h = a\n"
+                              "    return h\n",
     "what is overwritten is needed": "def f(x, y):\n    c = torch.ones_like(y) * 3\n    a = x * c\n    c.mul_(5)\n    return a * c * y\n",
 }
 
