@@ -1,10 +1,10 @@
 """Reverse differentiation of graphs."""
 from __future__ import annotations
 
-from irtool.autodiff.in_place import without_writes
 from irtool.autodiff.own_parts import aliases_with_own_parts
 from irtool.autodiff.refusals import refuse_omitted
 from irtool.autodiff.reverse import differentiate_graph, holds_tensors
+from irtool.autodiff.unread_writes import without_writes
 from irtool.autodiff.versions import in_versions
 from irtool.interpret import located
 from irtool.ir.edits import clone_graph

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from irtool.ir.graph import Graph
 from irtool.ir.remarks import missed
-from irtool.passes.remove_mutation import KEPT_WRITE, MutationRemover
+from irtool.passes.remove_mutation import KEPT_WRITE
 
 KINDS = frozenset(f"aten::{name}_" for name in ("add", "sub", "mul", "div", "masked_fill", "fill", "zero"))
 
@@ -32,6 +32,7 @@ def remove_inplace(graph: Graph) -> bool:
           return (%5)
     """
     from irtool.autodiff.in_place import is_rewritable, replace_writes  # it compiles formulas, which naming a pass need not
+    from irtool.autodiff.unread_writes import MutationRemover
 
     changed = False
     while True:

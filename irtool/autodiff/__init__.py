@@ -14,7 +14,7 @@
     reach             which values a gradient can reach
     recompute         which values df computes again instead of capturing them; min_cut finds the cheapest choice
     saved_sizes       sizes that df reads: whether f or df asks for them
-    in_place, hidden_writes, versions                    writes into tensors, as values that are never written into
+    in_place, unread_writes, hidden_writes, versions     writes into tensors, as values that are never written into
     own_parts, later_readers                             whether anything reads the memory after a write
     overwritten       captured values that f overwrites later
     gradient_modes    `no_grad` in graphs

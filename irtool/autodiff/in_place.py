@@ -23,20 +23,8 @@ from irtool.ops.result_dtypes import CASTS, FIRST_DTYPE, result_dtypes
 from irtool.partial.items import holds_tensor
 
 
-def without_writes(graph: Graph, wanted: Iterable[Node] | None = None) -> None:
-    """Replace `relu_(x)` by `relu(x)` where no reader can tell, in inner blocks too. wanted: the nodes to replace (None: all)."""
-    from irtool.passes.remove_mutation import MutationRemover  # which imports from here
-
-    nodes = [node for node in (graph.walk() if wanted is None else wanted) if is_rewritable(node)]
-    if nodes:
-        containers_late(graph.block)
-        replace_writes(graph, nodes)
-        left = [node for node in nodes if node.owner_block.owning_node is not None and is_rewritable(node)]
-        MutationRemover(graph, left).run()      # what a loop carries to its next round
-
-
 def replace_writes(graph: Graph, nodes: Sequence[Node]) -> None:
-    """As `without_writes` for the rewritable nodes `nodes`; constructions of containers are not moved."""
+    """As `without_writes` of `unread_writes` for the rewritable nodes `nodes`; constructions of containers are not moved."""
     without_writes_in_order(graph, nodes)
     aliases, is_exact = aliases_with_own_parts(graph), True
     for node in nodes:

@@ -13,7 +13,7 @@ from irtool.autodiff.formula_gradients import reverse_operator
 from irtool.autodiff.gradient_modes import refuse_grad_mode
 from irtool.autodiff.gradients import Gradients
 from irtool.autodiff.groups import open_groups
-from irtool.autodiff.in_place import is_rewritable, without_writes
+from irtool.autodiff.in_place import is_rewritable
 from irtool.autodiff.list_gradients import reverse_change, reverse_list
 from irtool.autodiff.loop_gradients import reverse_loop
 from irtool.autodiff.overwritten import copy_before_writes
@@ -23,6 +23,7 @@ from irtool.autodiff.refusals import refuse_omitted, refuse_shared, refuse_untyp
 from irtool.autodiff.saved_sizes import ask_in_df, ask_in_f
 from irtool.autodiff.structure_gradients import reverse_cast, reverse_construct, reverse_sum, reverse_tuple_index, reverse_unpack
 from irtool.autodiff.sweep import Handler, Sweep
+from irtool.autodiff.unread_writes import without_writes
 from irtool.autodiff.verbatim_gradients import read_saved, reverse_custom, reverse_packed
 from irtool.ir.collector import Paused
 from irtool.ir.custom import CUSTOM_VJP

@@ -6,7 +6,7 @@ from typing import Any
 
 from irtool.autodiff.gradient_modes import modes_in, refuse_grad_mode
 from irtool.autodiff.hidden_writes import is_writer
-from irtool.autodiff.in_place import without_writes
+from irtool.autodiff.unread_writes import without_writes
 from irtool.autodiff.versions import in_versions
 from irtool.dispatch.recipes import interpreted
 from irtool.dispatch.stack import Boxed, current, is_floating

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from irtool.autodiff.in_place import without_writes
 from irtool.autodiff.reach import holds_tensors
 from irtool.autodiff.reverse import Reverse, differentiate_graph
+from irtool.autodiff.unread_writes import without_writes
 from irtool.autodiff.versions import in_versions
 from irtool.dispatch.recipes import Way
 from irtool.execute.argument_spec import ArgumentSpec

@@ -12,8 +12,8 @@ from irtool.accepted_values import accept, takes_objects
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.autodiff.gradient_modes import settle_grad_mode
 from irtool.autodiff.groups import open_groups
-from irtool.autodiff.in_place import without_writes
 from irtool.autodiff.reverse import Reverse, differentiate_graph
+from irtool.autodiff.unread_writes import without_writes
 from irtool.autodiff.versions import in_versions
 from irtool.execute.mixed_dtypes import may_mix
 from irtool.execute.output_cotangents import as_seed, conjugate, distributed, parts_of
