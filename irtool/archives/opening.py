@@ -233,8 +233,9 @@ class Opening:
         name = str(node.attributes["name"].value)
         if operands[0] in self._elements:
             container, index = self._elements[operands[0]]
-            return [self._one_of([(key, each) for key, each in container.attributes.items() if isinstance(each, Object)], index, node,
-                                 operands, into)]
+            modules = [(key, each) for key, each in container.attributes.items() if isinstance(each, Object)
+                       and (index.type.key == "str" or key.isdecimal())]        # an int is the name of no other module
+            return [self._one_of(modules, index, node, operands, into)]
         holder = self.objects.get(operands[0])
         type = holder.type if holder is not None else operands[0].type
         if not isinstance(type, ClassType) or holder is None and self.library.definition(type).is_interface:
