@@ -5,10 +5,10 @@
     fast(w, x2, y2)             # runs the graph: dtypes and sizes are the same, and so are the decisions of the trace
 
 A signature is the dtypes and sizes of arrays, the classes of numbers and the values of all other arguments, and what the function reads
-from outside its arguments (`irtool.execute.jit_surroundings`). For one signature the function
-may have several variants: a variant is a trace and its decisions (`irtool.dispatch.follower`), the answers that Python got about elements
-and numbers. Each run compares its answers with the decisions, before it writes into an argument; if they differ, another variant runs, or
-is traced. Under a layer (inside grad, vmap, trace) the Python function itself is called, and the layer sees its operations.
+from outside its arguments (`irtool.execute.jit_surroundings`). For one signature the function may have several variants: a variant is a
+trace and its decisions (`irtool.dispatch.follower`), the answers that Python got about elements and numbers. Each run compares its answers
+with the decisions, before it writes into an argument; if they differ, another variant runs, or is traced. Under a layer (inside grad, vmap,
+trace) the Python function itself is called, and the layer sees its operations.
 """
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ class Jitted:
         earlier = dict(self.surroundings.keys or {})
         variant, results = trace_call(self.function, arguments, call.leaves, shape)
         if self.surroundings.ignore_changes(earlier):
-            self.states = {tuple((self.surroundings.keys or {}).items()): self.state}
+            self.states = {self.surroundings.key: self.state}
         variant.reason = self.why = reason
         tree.add(variant)
         return unflatten(variant.shape, results)

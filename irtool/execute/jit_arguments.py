@@ -109,6 +109,10 @@ class Span:
         first = arrays[self.first]
         return np.lib.stride_tricks.as_strided(first, (self.count,), (first.itemsize,))
 
+    def view(self, place: int, array: Any) -> list[Any]:
+        """Sizes, strides and offset, in items, by which `aten::as_strided` of the memory is the array at a place."""
+        return [list(array.shape), [each // array.itemsize for each in array.strides], self.parts[place]]
+
 
 def spans_of(arrays: dict[int, Any]) -> list[Span] | None:
     """The memory that arrays, by position, share; None if arrays that share memory have items of different sizes."""

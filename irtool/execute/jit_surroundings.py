@@ -63,7 +63,12 @@ class Surroundings:
                                                    if keys.get(place, MISSING) != earlier.get(place, MISSING)), "")
         self.entries, self.cells, self.containers = walk.entries, walk.cells, walk.containers
         self.keys, self.names = keys, walk.names
-        return tuple(keys.items()), changed
+        return self.key, changed
+
+    @property
+    def key(self) -> Any:
+        """A hashable key of all values, as they were at the last look."""
+        return tuple((self.keys or {}).items())
 
     def ignore_changes(self, earlier: dict[Any, Any]) -> bool:
         """Leave out, from now on, what has changed since the values had the keys `earlier`: the function has changed it. Has anything?"""

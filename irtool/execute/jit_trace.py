@@ -78,10 +78,9 @@ class Trace:
             return
         memory = follower.watch(follower.input(Tensor(span.of(copies))))
         self.tensors.append(span)
-        for place, start in span.parts.items():
-            sizes, strides = copies[place].shape, [each // copies[place].itemsize for each in copies[place].strides]
+        for place in span.parts:
             with pushed(follower):
-                self.boxes[place] = follower.apply("aten::as_strided", [memory, list(sizes), strides, start])
+                self.boxes[place] = follower.apply("aten::as_strided", [memory, *span.view(place, copies[place])])
 
     def input(self, place: int, array: Any) -> Boxed:
         """Add an input for an array."""

@@ -303,10 +303,8 @@ def inputs_on(tape: Recording, executor: Executor, values: Sequence[Any], wrt: S
     for span in spans:
         is_one = span.is_one(arrays)
         memory = as_handles(arrays[span.first] if is_one else span.of(arrays))
-        for place, start in span.parts.items():
-            array = arrays[place]
+        for place in span.parts:
             with pushed(tape):
-                handles[place] = memory if is_one else tape.apply(
-                    "aten::as_strided", [memory, list(array.shape), [each // array.itemsize for each in array.strides], start])
+                handles[place] = memory if is_one else tape.apply("aten::as_strided", [memory, *span.view(place, arrays[place])])
     inputs: list[Any] = unflatten(shape, handles)
     return [tape.leaf(value) if index in wrt else inputs[index] for index, value in enumerate(values)]
