@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from irtool.accepted_values import accept, arrays_in, overlapping
 from irtool.analysis.alias import Aliases
@@ -32,14 +32,28 @@ if TYPE_CHECKING:
 PLAIN = bool, int, float, complex, str, type(None)
 
 
-def freeze(graph: Graph | Module, values: Mapping[str | int, Any]) -> Graph:
+@overload
+def freeze(graph: Graph | Module, values: Mapping[str | int, Any]) -> Graph: ...
+
+
+@overload
+def freeze(graph: ScriptModule) -> ScriptModule: ...
+
+
+def freeze(graph: Graph | Module | ScriptModule, values: Mapping[str | int, Any] | None = None) -> Graph | ScriptModule:
     """A new graph in which inputs are constants: they leave its signature, the others keep their order.
 
     values: arrays and Python values by the names of inputs (`x` for `%x.1`, too) or by their positions among those of `graph`. They are
     copied: later writes into them do not change the graph, and writes of the graph into them are lost after each run.
+    Of a ScriptModule, without `values`, what its method `freeze` returns.
+
     Raises RunError for unknown names and positions and for values that do not fit, UnsupportedError for values that cannot be constants.
     """
+    if values is None and not isinstance(graph, Graph | Module) and hasattr(graph, "freeze"):
+        return graph.freeze()
     graph = clone_graph(check_graph("freeze", graph))
+    if values is None:
+        raise RunError(f"freeze: expected values of inputs by name or position, there are {listed(graph)}", code="E0402")
     names = Names(graph.inputs)
     by_place: dict[int, Any] = {}
     for key, value in values.items():

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from irtool.ir.graph import Graph
-    from irtool.ir.module import Module
 
 
 def misfit(where: str, name: str, value: object, expected: str) -> RunError:
@@ -80,14 +79,15 @@ def check_list(where: str, what: str, value: object, expected: str) -> None:
         raise RunError(f"{where}: expected a list of {what}, {expected}, got {type(value).__name__}")
 
 
-def check_graph(where: str, graph: Graph | Module) -> Graph:
+def check_graph(where: str, graph: object) -> Graph:
     """The graph, or the only graph of a module. Raises RunError for anything else."""
     from irtool.ir.graph import Graph
     from irtool.ir.module import Module
 
     single = graph.graph() if isinstance(graph, Module) else graph
     if not isinstance(single, Graph):
-        raise RunError(f"{where}: expected a Module or a Graph, got {type(graph).__name__}")
+        hint = "; its method `graph` returns one" if callable(getattr(type(graph), "graph", None)) else ""
+        raise RunError(f"{where}: expected a Module or a Graph, got {type(graph).__name__}{hint}")
     return single
 
 

@@ -117,10 +117,13 @@ def call_method(e: Emitter, node: ast.AST, method: Method, positional: Sequence[
 
 # ---------------------------------------------------------------- attributes
 def static_member(e: Emitter, node: ast.Attribute, definition: ClassDefinition) -> Meaning:
-    """`Class.name`: a static method."""
-    if node.attr == "__new__" and e.place.library is not None:
+    """`Class.name`: a static method; in the code of archives also a function of the file of that name, as torch saves hooks."""
+    library = e.place.library
+    if node.attr == "__new__" and library is not None:
         return NewObject(definition.type)
     function = definition.statics.get(node.attr)
+    if function is None and library is not None:
+        function = library.function_called(f"{definition.type}.{node.attr}")
     if function is None:
         e.fail(node, f"'{definition.type}' has no static method '{node.attr}'")
     return Called(function)

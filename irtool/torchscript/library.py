@@ -107,11 +107,14 @@ class Library:
         known = self.class_called(path)
         if known is not None:
             return known
+        function = self.function_called(path)
+        return Packaged(path, self) if function is None else Called(function)
+
+    def function_called(self, path: str) -> Function | None:
+        """The function of a full name, or None. Raises ParseError."""
         module, _, last = path.rpartition(".")
         unit = self.unit(module)
-        if unit is not None and last in unit.functions:
-            return Called(unit.functions[last])
-        return Packaged(path, self)
+        return None if unit is None else unit.functions.get(last)
 
     def constant(self, e: Emitter, node: ast.Attribute) -> Value:
         """`CONSTANTS.c0`."""

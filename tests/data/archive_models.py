@@ -381,6 +381,26 @@ class Half(nn.Module):
         return self.n(self.l(x.half().float())).to(torch.float16)
 
 
+class Hooked(nn.Module):
+    """Hooks of a submodule: torch saves them as methods of the class and as functions of a file with the name of the class."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+
+        def doubled(self, inputs: Tuple[Tensor]) -> Tensor:
+            return inputs[0] * 2
+
+        def residual(self, inputs: Tuple[Tensor], output: Tensor) -> Tensor:
+            return output + inputs[0]
+
+        self.layer.register_forward_pre_hook(doubled)
+        self.layer.register_forward_hook(residual)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layer(x)
+
+
 def cases():
     torch.manual_seed(0)
     g = torch.Generator().manual_seed(1)
@@ -430,3 +450,4 @@ def cases():
     )
     mha = nn.MultiheadAttention(8, 2, batch_first=True).eval()
     yield "mha", S(mha), "forward", (r(2, 4, 8), r(2, 6, 8), r(2, 6, 8))
+    yield "hooked", S(Hooked()), "forward", (r(2, 3),)
