@@ -301,11 +301,12 @@ class MemoryPlan:
         between runs: if the sum is much more than the values alive at one time need, the plan keeps no large buffers between runs."""
         report = self.arranged()
         if self.owned and report.peak > LOOSE * report.live:
-            for buffer in self.buffers:
-                if buffer.is_once and not buffer.leaves and buffer.meta.nbytes >= LARGE:
-                    buffer.is_loose = buffer.leaves = True
-                    buffer.piece = None
-            report = self.arranged()
+            loose = [each for each in self.buffers if each.is_once and not each.leaves and each.meta.nbytes >= LARGE]
+            for buffer in loose:
+                buffer.is_loose = buffer.leaves = True
+                buffer.piece = None
+            if loose:
+                report = self.arranged()
         self.views = {out: view for out, view in self.views.items() if not view.buffer.leaves and view.buffer.piece is None}
         self.inside = [*[each for each in self.buffers if is_placed(each) and not each.leaves and each.piece is None], *self.views.values()]
         return report

@@ -145,8 +145,8 @@ class Placement:
             self.places += [(buffer, None, self.arena + offset) for offset, *_, buffer in piece.buffers]
             rest += piece.all
             self.arena += piece.size
-        if is_final and self.arena and len(rest) > 1:       # in one large piece buffers fit better than in several smaller ones
-            offsets, total = in_one(rest)
+        if is_final and self.arena > largest_sum([(each.start, each.end, each.size) for each in rest]):
+            offsets, total = in_one(rest)       # in one large piece buffers fit better than in several smaller ones
             if total < self.arena:
                 self.arena = total
                 self.places = [(buffer, piece, offsets.get(buffer, offset)) for buffer, piece, offset in self.places]
