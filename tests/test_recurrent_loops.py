@@ -117,3 +117,39 @@ def test_states_of_zeros_are_known(tmp_path: Path) -> None:
     assert main(["plan", "--print-after-all", str(path), str(inputs)], stdout=out) == 0
     after = out.getvalue().partition("# after write-out")[2]
     assert "loop" in after and "aten::lstm" not in after.partition("graph(")[0]
+
+
+def test_gradients_of_lstm_keep_gates(tmp_path: Path) -> None:
+    """df reads the gates of the forward run: it computes no sigmoid again."""
+    options = (True, 2, True, False)
+    module = irtool.parse(program("lstm", sizes_of("lstm", *options, True), *options))
+    irtool.PassManager("differentiate,specialize-undef,lower-grad-of,dce").run(module)
+    f, df = module.graphs
+    assert [sum(node.kind == "aten::sigmoid" for node in graph.walk()) for graph in (f, df)] == [3 * 4, 0]
+
+
+MISFITS: dict[str, Any] = {
+    "no time": lambda sizes: [sizes[0][1:], *sizes[1:]],
+    "one state for all samples": lambda sizes: [sizes[0], (1, 1, 4), *sizes[2:]],
+    "states of two layers": lambda sizes: [sizes[0], (2, 2, 4), *sizes[2:]],
+    "a parameter less": lambda sizes: sizes[:-1],
+    "twice the parameters": lambda sizes: sizes + sizes[-4:],
+}
+
+
+@pytest.mark.parametrize("misfit", MISFITS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_refuse_what_the_operator_refuses(kind: str, misfit: str) -> None:
+    options = (True, 1, False, False)
+    sizes = sizes_of(kind, *options, False)
+    cotangents = [np.ones_like(each) for each in irtool.run(irtool.parse(program(kind, sizes, *options)).graph(), drawn(sizes))]
+    sizes = MISFITS[misfit](sizes)
+    graph, values = irtool.parse(program(kind, sizes, *options)).graph(), drawn(sizes)
+    for run in (irtool.run, irtool.compile(graph).vjp, irtool.vjp):
+        with pytest.raises(irtool.RunError):
+            if run is irtool.run:
+                run(graph, values)
+            elif run is irtool.vjp:
+                run(graph, values, cotangents, range(len(values)), interpret=True)
+            else:
+                run(values, cotangents, range(len(values)))

@@ -24,9 +24,9 @@ from irtool.ops.array_library import np
 from irtool.ops.symbols.array_layout import Meta
 from irtool.ops.symbols.elementwise import flattened
 
-WORTH_A_LOOP = 1 << 21
-"""The estimated time of a loop, in elements, from which it is compiled though its results have other bits than NumPy's: a millisecond or
-two, of which C leaves a quarter."""
+WORTH_A_LOOP = 1 << 19
+"""The estimated time of a loop, in elements, from which it is compiled though its results have other bits than NumPy's: half a millisecond,
+of which C leaves a quarter."""
 CALL = 1000
 """The time of one call from Python, in elements computed in that time."""
 FUSED = 16

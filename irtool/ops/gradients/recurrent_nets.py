@@ -1,8 +1,8 @@
 """Gradients of layered recurrent nets over time.
 
-A layer's outputs are its states, so the gates of all times are recomputed by one product; only the cells of an LSTM are recomputed step by
-step. Then the gradient of the state is propagated back through time, and the gradients of weights are computed for all times at once. A
-layer has gradients of its input, its first states and its parameters.
+A layer's outputs are its states, so the gates of a GRU are recomputed for all times by one product. An LSTM runs as a loop that keeps its
+cells and its gates, since cells could only be recomputed step by step. Then the gradient of the state is propagated back through time, and
+the gradients of weights are computed for all times at once. A layer has gradients of its input, its first states and its parameters.
 
 Tensors have the order in which a direction runs: (time, batch, ...). Packed sequences are padded, and `active` marks the rows that exist at
 each time; where a sequence has ended (or not begun), the state does not change.
@@ -101,28 +101,47 @@ def gru_back(for_out: Tensor, for_last: Tensor, x: Tensor, out: Tensor, first: T
     return for_x, [for_first], for_params
 
 
-def cells_after(first: Tensor, forget: Tensor, added: Tensor) -> Tensor:
-    """The cell after each time: `forget` times the cell before, plus `added`."""
-    cell = first
+def lstm_steps(x: Tensor, first: list[Tensor], params: list[Tensor], has_biases: bool, active: Tensor | None) -> tuple[
+        Tensor, Tensor, Tensor]:
+    """The states and the cells of an LSTM after each time, and the activated gates, side by side."""
+    from_input = torch.mm(x.flatten(0, 1), params[0].t()).view([x.size(0), x.size(1), params[0].size(0)])
+    if has_biases:
+        from_input = from_input + params[2]
+    has_projection = len(params) % 2 == 1
+    weight = params[1].t()
+    state, cell = first[0], first[1]
+    states: list[Tensor] = []
     cells: list[Tensor] = []
-    for time in range(forget.size(0)):
-        cell = forget.select(0, time) * cell + added.select(0, time)
+    gates: list[Tensor] = []
+    for time in range(from_input.size(0)):       # not of x, whose type may say its size: a short loop would be unrolled
+        from_state = torch.mm(state, weight)
+        if has_biases:
+            from_state = from_state + params[3]
+        parts = (from_input.select(0, time) + from_state).chunk(4, -1)
+        i, f, g, o = parts[0].sigmoid(), parts[1].sigmoid(), parts[2].tanh(), parts[3].sigmoid()
+        new_cell = f * cell + i * g
+        new_state = o * new_cell.tanh()
+        if has_projection:
+            new_state = torch.mm(new_state, params[len(params) - 1].t())
+        if active is not None:
+            new_state, new_cell = torch.where(active.select(0, time), new_state, state), torch.where(active.select(0, time), new_cell, cell)
+        state, cell = new_state, new_cell
+        states.append(state)
         cells.append(cell)
-    return torch.stack(cells)
+        gates.append(torch.cat([i, f, g, o], -1))
+    return torch.stack(states), torch.stack(cells), torch.stack(gates)
 
 
 def lstm_back(for_out: Tensor, for_last: list[Tensor], x: Tensor, out: Tensor, first: list[Tensor], params: list[Tensor],
-              has_biases: bool, active: Tensor | None) -> tuple[Tensor, list[Tensor], list[Tensor]]:
-    """Input, forget, cell and output gate; with an odd number of parameters the last one projects the state."""
+              has_biases: bool, active: Tensor | None, cells: Tensor, kept: Tensor) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+    """Input, forget, cell and output gate, activated in `kept`; with an odd number of parameters the last one projects the state."""
     before = states_before(first[0], out, active)
-    from_input, from_state = gates_of(x, before, params, has_biases)
-    parts = (from_input + from_state).chunk(4, -1)
-    i, f, g, o = parts[0].sigmoid(), parts[1].sigmoid(), parts[2].tanh(), parts[3].sigmoid()
-    forget, added = f, i * g
+    parts = kept.chunk(4, -1)
+    i, f, g, o = parts[0], parts[1], parts[2], parts[3]
+    forget = f
     if active is not None:
-        forget, added = torch.where(active, f, torch.ones_like(f)), added * active
-    cells = cells_after(first[1], forget, added)
-    cells_before = torch.cat([first[1].unsqueeze(0), cells.narrow(0, 0, cells.size(0) - 1)])
+        forget = torch.where(active, f, torch.ones_like(f))
+    cells_before = states_before(first[1], cells, active)
     squashed = cells.tanh()
     into_cell = o * (1 - squashed * squashed)
     slopes = torch.cat([g * i * (1 - i), cells_before * f * (1 - f), i * (1 - g * g), squashed * o * (1 - o)], -1)
@@ -157,7 +176,7 @@ def lstm_back(for_out: Tensor, for_last: list[Tensor], x: Tensor, out: Tensor, f
 
 
 def direction_back(kind: str, for_out: Tensor, for_last: list[Tensor], x: Tensor, out: Tensor, first: list[Tensor], params: list[Tensor],
-                   has_biases: bool, active: Tensor | None, is_backwards: bool) -> tuple[
+                   has_biases: bool, active: Tensor | None, is_backwards: bool, kept: list[Tensor]) -> tuple[
                        Tensor, list[Tensor], list[Tensor]]:
     """One layer in one direction; a direction that runs backwards is laid out backwards first."""
     running = active
@@ -166,7 +185,7 @@ def direction_back(kind: str, for_out: Tensor, for_last: list[Tensor], x: Tensor
         if active is not None:
             running = active.flip([0])
     if kind == "lstm":
-        for_x, for_first, for_params = lstm_back(for_out, for_last, x, out, first, params, has_biases, running)
+        for_x, for_first, for_params = lstm_back(for_out, for_last, x, out, first, params, has_biases, running, kept[0], kept[1])
     elif kind == "gru":
         for_x, for_first, for_params = gru_back(for_out, for_last[0], x, out, first[0], params, has_biases, running)
     else:
@@ -176,30 +195,75 @@ def direction_back(kind: str, for_out: Tensor, for_last: list[Tensor], x: Tensor
 
 # ---- layers on layers
 
-def layer_of(kind: str, x: Tensor, first: list[Tensor], params: list[Tensor], has_biases: bool, bidirectional: bool,
-                batch_sizes: Tensor | None) -> list[Tensor]:
-    """One layer, all its directions: outputs and last states."""
+def padded(x: Tensor, batch_sizes: Tensor | None) -> Tensor:
+    """Rows of packed sequences as (time, batch, ...)."""
     if batch_sizes is None:
-        if kind == "lstm":
-            out, last, cell = torch.lstm(x, first, params, has_biases, 1, 0.0, False, bidirectional, False)
-            return [out, last, cell]
+        return x
+    return torch._pad_packed_sequence(x, batch_sizes, False, 0.0, -1)[0]
+
+
+def active_rows(x: Tensor, batch_sizes: Tensor | None) -> Tensor | None:
+    """Which rows of packed sequences exist at each time: (time, batch, 1)."""
+    if batch_sizes is None:
+        return None
+    places = torch._pad_packed_sequence(torch.arange(x.size(0), device=x.device), batch_sizes, False, -1, -1)[0]
+    return (places >= 0).unsqueeze(-1)
+
+
+def packed(x: Tensor, active: Tensor | None) -> Tensor:
+    """The rows of (time, batch, ...) that exist."""
+    if active is None:
+        return x
+    return x.flatten(0, 1).index_select(0, torch.nonzero(active.reshape([-1])).reshape([-1]))
+
+
+def lstm_layer(x: Tensor, first: list[Tensor], params: list[Tensor], has_biases: bool, bidirectional: bool, batch_sizes: Tensor | None
+               ) -> tuple[list[Tensor], list[Tensor]]:
+    """One layer of an LSTM: outputs and last states; cells and gates of each direction, in the order in which it runs."""
+    active = active_rows(x, batch_sizes)
+    into = padded(x, batch_sizes)
+    directions = 2 if bidirectional else 1
+    each = len(params) // directions
+    outputs: list[Tensor] = []
+    last: list[Tensor] = []
+    last_cells: list[Tensor] = []
+    kept: list[Tensor] = []
+    for direction in range(directions):
+        running = active
+        turned_input = into
+        if direction == 1:
+            turned_input = into.flip([0])
+            if active is not None:
+                running = active.flip([0])
+        out, cells, gates = lstm_steps(turned_input, [state.select(0, direction) for state in first],
+                                       params[direction * each:direction * each + each], has_biases, running)
+        kept = kept + [cells, gates]
+        last, last_cells = last + [out.select(0, -1)], last_cells + [cells.select(0, -1)]
+        outputs = outputs + [out.flip([0]) if direction == 1 else out]
+    return [packed(torch.cat(outputs, -1), active), torch.stack(last), torch.stack(last_cells)], kept
+
+
+def layer_of(kind: str, x: Tensor, first: list[Tensor], params: list[Tensor], has_biases: bool, bidirectional: bool,
+             batch_sizes: Tensor | None) -> tuple[list[Tensor], list[Tensor]]:
+    """One layer, all its directions: outputs and last states; what an LSTM keeps."""
+    kept: list[Tensor] = []
+    if kind == "lstm":
+        return lstm_layer(x, first, params, has_biases, bidirectional, batch_sizes)
+    if batch_sizes is None:
         if kind == "gru":
             out, last = torch.gru(x, first[0], params, has_biases, 1, 0.0, False, bidirectional, False)
         elif kind == "rnn_tanh":
             out, last = torch.rnn_tanh(x, first[0], params, has_biases, 1, 0.0, False, bidirectional, False)
         else:
             out, last = torch.rnn_relu(x, first[0], params, has_biases, 1, 0.0, False, bidirectional, False)
-        return [out, last]
-    if kind == "lstm":
-        out, last, cell = torch.lstm(x, batch_sizes, first, params, has_biases, 1, 0.0, False, bidirectional)
-        return [out, last, cell]
+        return [out, last], kept
     if kind == "gru":
         out, last = torch.gru(x, batch_sizes, first[0], params, has_biases, 1, 0.0, False, bidirectional)
     elif kind == "rnn_tanh":
         out, last = torch.rnn_tanh(x, batch_sizes, first[0], params, has_biases, 1, 0.0, False, bidirectional)
     else:
         out, last = torch.rnn_relu(x, batch_sizes, first[0], params, has_biases, 1, 0.0, False, bidirectional)
-    return [out, last]
+    return [out, last], kept
 
 
 def thinned(x: Tensor, masks: list[Tensor], layer: int, dropout: float) -> Tensor:
@@ -209,18 +273,31 @@ def thinned(x: Tensor, masks: list[Tensor], layer: int, dropout: float) -> Tenso
     return x
 
 
+def is_lstm(count: int, has_biases: bool, places: int) -> bool:
+    """Is this the number of parameters of an LSTM, with projections or without? places: its layers, times directions."""
+    each = 4 if has_biases else 2
+    return count == each * places or count == (each + 1) * places
+
+
 def layer_by_layer(kind: str, x: Tensor, first: list[Tensor], params: list[Tensor], has_biases: bool, num_layers: int, dropout: float,
-                   bidirectional: bool, batch_sizes: Tensor | None) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
-    """The net with dropout between layers: outputs and last states; the outputs of each layer but the last; the mask of each dropout."""
+                   bidirectional: bool, batch_sizes: Tensor | None) -> tuple[list[Tensor], list[Tensor], list[Tensor], list[Tensor]]:
+    """The net with dropout between layers: outputs and last states; the outputs of each layer but the last; the mask of each dropout; for
+    each direction of each layer what an LSTM keeps."""
     directions = 2 if bidirectional else 1
     each = len(params) // num_layers
     outputs: list[Tensor] = []
     masks: list[Tensor] = []
     last: list[Tensor] = []
     cells: list[Tensor] = []
+    kept: list[Tensor] = []
+    if kind == "lstm" and not is_lstm(len(params), has_biases, num_layers * directions):
+        raise ValueError("got an incorrect number of RNN parameters")
+    by_layer = [state.split([directions] * num_layers) for state in first]
     for layer in range(num_layers):
-        begins = [state.narrow(0, layer * directions, directions) for state in first]
-        layer_results = layer_of(kind, x, begins, params[layer * each:layer * each + each], has_biases, bidirectional, batch_sizes)
+        begins = [states[layer] for states in by_layer]
+        layer_results, layer_kept = layer_of(kind, x, begins, params[layer * each:layer * each + each], has_biases, bidirectional,
+                                             batch_sizes)
+        kept = kept + layer_kept
         x = layer_results[0]
         last = last + [layer_results[1]]
         if kind == "lstm":
@@ -233,26 +310,17 @@ def layer_by_layer(kind: str, x: Tensor, first: list[Tensor], params: list[Tenso
     results = [x, torch.cat(last)]
     if kind == "lstm":
         results = results + [torch.cat(cells)]
-    return results, outputs, masks
-
-
-def padded(x: Tensor, batch_sizes: Tensor | None) -> Tensor:
-    """Rows of packed sequences as (time, batch, ...)."""
-    if batch_sizes is None:
-        return x
-    return torch._pad_packed_sequence(x, batch_sizes, False, 0.0, -1)[0]
+    return results, outputs, masks, kept
 
 
 def net_back(kind: str, for_out: Tensor, for_last: list[Tensor], x: Tensor, out: Tensor, first: list[Tensor], params: list[Tensor],
              has_biases: bool, num_layers: int, bidirectional: bool, batch_sizes: Tensor | None, lower: list[Tensor], masks: list[Tensor],
-             dropout: float) -> tuple[Tensor, list[Tensor], list[Tensor]]:
-    """Gradients of all layers, from the last one back; `out` is the output of the last one, `lower` has the outputs of those before it."""
+             dropout: float, kept: list[Tensor]) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+    """Gradients of all layers, from the last one back; `out` is the output of the last one, `lower` has the outputs of those before it,
+    `kept` what `layer_by_layer` keeps."""
     directions = 2 if bidirectional else 1
     each = len(params) // (num_layers * directions)
-    active: Tensor | None = None
-    if batch_sizes is not None:
-        places = torch._pad_packed_sequence(torch.arange(x.size(0), device=x.device), batch_sizes, False, -1, -1)[0]
-        active = (places >= 0).unsqueeze(-1)
+    active = active_rows(x, batch_sizes)
     inputs = [x]
     for layer in range(num_layers - 1):
         inputs = inputs + [thinned(lower[layer], masks, layer, dropout)]
@@ -272,16 +340,15 @@ def net_back(kind: str, for_out: Tensor, for_last: list[Tensor], x: Tensor, out:
             place = layer * directions + direction
             part, begin, own_params = direction_back(
                 kind, grads[direction], [last.select(0, place) for last in for_last], into, outs[direction],
-                [state.select(0, place) for state in first], params[place * each:place * each + each], has_biases, active, direction == 1)
+                [state.select(0, place) for state in first], params[place * each:place * each + each], has_biases, active, direction == 1,
+                kept[2 * place:2 * place + 2])
             for_x = for_x + part
             states = states + [begin[0]]
             if kind == "lstm":
                 cells = cells + [begin[1]]
             weights = weights + own_params
         for_first, for_cell, for_params = states + for_first, cells + for_cell, weights + for_params
-        for_out = for_x
-        if active is not None:
-            for_out = for_x.flatten(0, 1).index_select(0, torch.nonzero(active.reshape([-1])).reshape([-1]))
+        for_out = packed(for_x, active)
         if layer > 0:
             for_out = thinned(for_out, masks, layer - 1, dropout)
     found_first = [torch.stack(for_first)]
@@ -305,21 +372,16 @@ def turned(x: Tensor, batch_first: bool) -> Tensor:
 @table.gradient("lstm.input")
 def lstm_gradient(input: Tensor, hx: list[Tensor], params: list[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool,
                   bidirectional: bool, batch_first: bool):
-    lower: list[Tensor] = []
-    masks: list[Tensor] = []
     rate = dropout if train else 0.0
-    if num_layers > 1:
-        results, lower, masks = layer_by_layer("lstm", turned(input, batch_first), hx, params, has_biases, num_layers, rate,
-                                               bidirectional, None)
-        out, last, cell = turned(results[0], batch_first), results[1], results[2]
-    else:
-        out, last, cell = torch.lstm(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
+    results, lower, masks, kept = layer_by_layer("lstm", turned(input, batch_first), hx, params, has_biases, num_layers, rate,
+                                                 bidirectional, None)
+    out, last, cell = turned(results[0], batch_first), results[1], results[2]
 
     def backward(grad: Tensor | None, grad_last: Tensor | None, grad_cell: Tensor | None):
         for_x, for_hx, for_params = net_back(
             "lstm", turned(or_zeros(grad, out), batch_first), [or_zeros(grad_last, last), or_zeros(grad_cell, cell)],
             turned(input, batch_first), turned(out, batch_first), hx, params, has_biases, num_layers, bidirectional, None, lower, masks,
-            dropout)
+            dropout, kept)
         return turned(for_x, batch_first), for_hx, for_params, None, None, None, None, None, None
 
     return out, last, cell, backward
@@ -328,20 +390,14 @@ def lstm_gradient(input: Tensor, hx: list[Tensor], params: list[Tensor], has_bia
 @table.gradient("lstm.data")
 def packed_lstm_gradient(data: Tensor, batch_sizes: Tensor, hx: list[Tensor], params: list[Tensor], has_biases: bool, num_layers: int,
                          dropout: float, train: bool, bidirectional: bool):
-    lower: list[Tensor] = []
-    masks: list[Tensor] = []
     rate = dropout if train else 0.0
-    if num_layers > 1:
-        results, lower, masks = layer_by_layer("lstm", data, hx, params, has_biases, num_layers, rate, bidirectional,
-                                               batch_sizes)
-        out, last, cell = results[0], results[1], results[2]
-    else:
-        out, last, cell = torch.lstm(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)
+    results, lower, masks, kept = layer_by_layer("lstm", data, hx, params, has_biases, num_layers, rate, bidirectional, batch_sizes)
+    out, last, cell = results[0], results[1], results[2]
 
     def backward(grad: Tensor | None, grad_last: Tensor | None, grad_cell: Tensor | None):
         for_x, for_hx, for_params = net_back(
             "lstm", or_zeros(grad, out), [or_zeros(grad_last, last), or_zeros(grad_cell, cell)], data, out, hx, params, has_biases,
-            num_layers, bidirectional, batch_sizes, lower, masks, dropout)
+            num_layers, bidirectional, batch_sizes, lower, masks, dropout, kept)
         return for_x, None, for_hx, for_params, None, None, None, None, None
 
     return out, last, cell, backward
@@ -352,9 +408,10 @@ def gru_gradient(input: Tensor, hx: Tensor, params: list[Tensor], has_biases: bo
                  bidirectional: bool, batch_first: bool):
     lower: list[Tensor] = []
     masks: list[Tensor] = []
+    kept: list[Tensor] = []
     rate = dropout if train else 0.0
     if num_layers > 1:
-        results, lower, masks = layer_by_layer("gru", turned(input, batch_first), [hx], params, has_biases, num_layers, rate,
+        results, lower, masks, kept = layer_by_layer("gru", turned(input, batch_first), [hx], params, has_biases, num_layers, rate,
                                                bidirectional, None)
         out, last = turned(results[0], batch_first), results[1]
     else:
@@ -363,7 +420,7 @@ def gru_gradient(input: Tensor, hx: Tensor, params: list[Tensor], has_biases: bo
     def backward(grad: Tensor | None, grad_last: Tensor | None):
         for_x, for_hx, for_params = net_back(
             "gru", turned(or_zeros(grad, out), batch_first), [or_zeros(grad_last, last)], turned(input, batch_first),
-            turned(out, batch_first), [hx], params, has_biases, num_layers, bidirectional, None, lower, masks, dropout)
+            turned(out, batch_first), [hx], params, has_biases, num_layers, bidirectional, None, lower, masks, dropout, kept)
         return turned(for_x, batch_first), for_hx[0], for_params, None, None, None, None, None, None
 
     return out, last, backward
@@ -374,9 +431,10 @@ def packed_gru_gradient(data: Tensor, batch_sizes: Tensor, hx: Tensor, params: l
                         dropout: float, train: bool, bidirectional: bool):
     lower: list[Tensor] = []
     masks: list[Tensor] = []
+    kept: list[Tensor] = []
     rate = dropout if train else 0.0
     if num_layers > 1:
-        results, lower, masks = layer_by_layer("gru", data, [hx], params, has_biases, num_layers, rate, bidirectional,
+        results, lower, masks, kept = layer_by_layer("gru", data, [hx], params, has_biases, num_layers, rate, bidirectional,
                                                batch_sizes)
         out, last = results[0], results[1]
     else:
@@ -384,7 +442,7 @@ def packed_gru_gradient(data: Tensor, batch_sizes: Tensor, hx: Tensor, params: l
 
     def backward(grad: Tensor | None, grad_last: Tensor | None):
         for_x, for_hx, for_params = net_back("gru", or_zeros(grad, out), [or_zeros(grad_last, last)], data, out, [hx], params,
-                                             has_biases, num_layers, bidirectional, batch_sizes, lower, masks, dropout)
+                                             has_biases, num_layers, bidirectional, batch_sizes, lower, masks, dropout, kept)
         return for_x, None, for_hx[0], for_params, None, None, None, None, None
 
     return out, last, backward

@@ -105,9 +105,10 @@ def _net(xp, kind, x, states, params, has_biases, num_layers, dropout, train, bi
     each = 2 + 2 * bool(has_biases) + projects
     if len(params) != each * num_layers * directions:
         raise RunError(f"got an incorrect number of RNN parameters: {len(params)}")
-    weights_hidden = params[1].shape[1]
-    if states[0].shape[0] != num_layers * directions or states[0].shape[-1] != weights_hidden:
-        raise RunError(f"Expected hidden size ({num_layers * directions}, {x.shape[1]}, {weights_hidden}), got {list(states[0].shape)}")
+    batch, gates = x.shape[1] if sizes is None else sizes[0] if sizes else 0, {"lstm": 4, "gru": 3}.get(kind, 1)
+    for name, state, width in zip(("hidden", "cell"), states, (params[1].shape[1], params[1].shape[0] // gates), strict=False):
+        if state.shape != (num_layers * directions, batch, width):
+            raise RunError(f"Expected {name} size ({num_layers * directions}, {batch}, {width}), got {list(state.shape)}")
     finals = []
     for layer in range(num_layers):
         outputs = []
