@@ -2,6 +2,7 @@
 that come in, complete types, and its two forms, compiled and as Python."""
 from __future__ import annotations
 
+import contextlib
 import json
 from collections import Counter
 from typing import Any
@@ -9,9 +10,11 @@ from typing import Any
 import formula_samples as recorded
 import pytest
 
+import irtool
 from irtool.autodiff.formula_graphs import compiled
 from irtool.execute.graph_gradients import Differentiated
-from irtool.ir.schema import schema_of
+from irtool.ir.schema import is_tensor_like, schema_named, schema_of
+from irtool.ir.types import parse_type
 from irtool.ops import OPS
 from irtool.ops.formula import formula_of, why_no_gradient
 from irtool.ops.samples.draw import Call
@@ -37,6 +40,24 @@ ROUGH = {
 def test_formula_is_right(name: str, sample: Call) -> None:
     problems = check_formula(name, sample, pairs=sample is OPS[name].samples[name][0])
     assert not problems, "\n".join(problems)
+
+
+SEVERAL = [name for name in FORMULAS if len(schema_named(name).returns) > 1]    # type: ignore[union-attr]
+
+
+@over("name", [pytest.param(name, id=name) for name in SEVERAL], family)
+def test_results_may_be_declared_to_have_no_gradients(name: str) -> None:
+    """The formula gets the gradients of some results; if it gets none, nothing is differentiated."""
+    for sample in OPS[name].samples[name]:
+        graph = Trial(name, sample).graph
+        tensors = [value for value in graph.outputs if is_tensor_like(value.type)]
+        for chosen in (*subsets(tensors), tensors):
+            for type in ("Long(2)", "Float(2, requires_grad=0)"):
+                copy = irtool.parse(str(graph)).graph()
+                for value in chosen:
+                    copy.outputs[graph.outputs.index(value)].type = parse_type(type)
+                with contextlib.suppress(irtool.UnsupportedError):
+                    irtool.PassManager("differentiate", verify=True).run(irtool.Module([copy]))
 
 
 def test_every_formula_has_samples() -> None:

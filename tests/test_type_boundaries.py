@@ -6,11 +6,13 @@ nodes that no operator takes.
 """
 from __future__ import annotations
 
+import contextlib
 import random
 
 import pytest
 
 import irtool
+from irtool.autodiff.list_gradients import READ, UNDO
 from irtool.passmanager import violations
 
 USES = {
@@ -54,6 +56,9 @@ LINES = {
     "element": "%p : G[] = prim::ListConstruct(%x, %x)\n  %v : W = aten::__getitem__(%p, %0)",
     "unwrapped": "%v : W = aten::_unwrap_optional(%x)",
     "unchecked": "%v : W = prim::unchecked_unwrap_optional(%x)",
+    "cast": "%v : W = prim::unchecked_cast(%x)",
+    "cast of a constant": "%v : W = prim::unchecked_cast(%0)",
+    "first of two results": "%v : W, %n : Tensor = aten::sort(%x, %0, %t)",
     "undefined": "%v : W = prim::ReplaceIfUndef(%x, %y)",
     "sum": "%v : W = prim::AutogradAdd(%x, %y)",
     "guard": "%v : W = prim::Guard(%x)",
@@ -120,6 +125,7 @@ def test_types_that_meet_agree_or_are_refused(place: str) -> None:
 @pytest.mark.parametrize(("line", "message"), [
     ("%v : Any, %w : Any = aten::linalg_qr(%x)", "aten::linalg_qr gives Tensor, found %v : Any"),
     ("%v : Tensor? = aten::exp(%x)", "aten::exp gives Tensor, found %v : Tensor?"),
+    ("%v : int[] = prim::unchecked_cast(%x)", "prim::unchecked_cast gives Tensor, found %v : int[]"),
     ("%v : str = aten::dim(%x)", "aten::dim gives int, found %v : str"),
     ("%v : str, %w : int = prim::TupleUnpack(%p)", "prim::TupleUnpack gives Tensor, found %v : str"),
     ("%v : Tensor[] = prim::AutogradAdd(%x, %x)", "prim::AutogradAdd gives Tensor, found %v : Tensor[]"),
@@ -127,6 +133,24 @@ def test_types_that_meet_agree_or_are_refused(place: str) -> None:
 def test_what_a_node_gives_is_what_it_says(line: str, message: str) -> None:
     module = irtool.parse(f"graph(%x : Tensor, %p : (Tensor, int)):\n  {line}\n  return (%x)\n")
     assert [each.message for each in violations(module)] == [message]
+
+
+DRAWN = ("%l", "%x", "%n", "%s", "%o")
+
+
+@pytest.mark.parametrize("kind", sorted({*READ, *UNDO}))
+def test_lists_of_old_dialects_have_gradients_or_are_refused(kind: str) -> None:
+    """Texts of 2018 declare few types, so that the verifier lets operands pass that no overload takes."""
+    rng = random.Random(kind)
+    for _ in range(60):
+        operands = ", ".join(["%l", *rng.choices(DRAWN, k=rng.randrange(4))])
+        result = rng.choice(("Dynamic", "Dynamic[]", "int"))
+        text = (f"graph(%x : Dynamic) {{\n  %n : int = prim::Constant[value=1]()\n  %s : string = prim::Constant[value=\"a\"]()\n"
+                f"  %o : None = prim::None()\n  %l : Dynamic[] = prim::ListConstruct(%x, %x)\n  %r : {result} = {kind}({operands})\n"
+                f"  %y : Dynamic = aten::stack(%l, %n)\n  return (%y, {rng.choice(('%r', '%y'))});\n}}\n")
+        for pipeline in ("differentiate", "differentiate{save=least},specialize-undef"):
+            with contextlib.suppress(irtool.Error):
+                irtool.PassManager(pipeline).run(irtool.parse(text))
 
 
 def test_what_another_overload_gives_may_be_declared() -> None:

@@ -39,6 +39,8 @@ def reverse_operator(grads: Gradients, node: Node) -> Sequence[Node]:
     count = len(formula.backward.inputs) - 1
     results = results_of(node, schema)
     incoming = [gradient_of_result(grads, item) for item in results[:count]]
+    if all(item == NONE for item in incoming):      # declared as ints, or not to require gradients
+        return ()
     if schema.kind not in grads.names:
         grads.names[schema.kind] = {"name": Attribute.of(schema.kind, grads.df.dialect)}
     region = grads.build.node("prim::GradOf", [value for item in incoming for value in _values(item)], grads.names[schema.kind])
@@ -194,10 +196,7 @@ def arguments_of(grads: Gradients, node: Node) -> tuple[Schema, list[Item]]:
     if node.kind == "prim::ConstantChunk":
         (schema,) = schemas("aten::chunk")
         return schema, [item_of(node.inputs[0]), Known(node.attributes["chunks"].value), Known(node.attributes["dim"].value)]
-    declared = schema_of(node)
-    if declared is None:
-        raise not_supported(node.kind, f"the gradient of {node.kind} is not supported yet", "E0501")
-    schema = declared
+    schema = overload_of(node)
     items: list[Item] = []
     for operand, argument in zip(node_arguments(node, schema), schema.arguments, strict=False):
         if isinstance(operand, Value) and argument.fixed_size and operand.type.key == INT.key:      # `stride=1` for `int[2] stride`
@@ -209,6 +208,14 @@ def arguments_of(grads: Gradients, node: Node) -> tuple[Schema, list[Item]]:
         else:
             items.append(Items([item_of(value) for value in operand], False, argument.type))
     return schema, items
+
+
+def overload_of(node: Node) -> Schema:
+    """The schema of a node's overload. Raises UnsupportedError if none takes the operands, which texts of old dialects may say."""
+    schema = schema_of(node)
+    if schema is None:
+        raise not_supported(node.kind, f"the gradient of {node.kind} is not supported yet", "E0501")
+    return schema
 
 
 def steady(grads: Gradients, value: Value, node: Node) -> Item:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from irtool.autodiff.formula_gradients import reverse_operator
+from irtool.autodiff.formula_gradients import overload_of, reverse_operator
 from irtool.autodiff.gradients import Gradients
 from irtool.autodiff.reach import is_list
 from irtool.ir import types
@@ -138,6 +138,7 @@ def reverse_change(grads: Gradients, node: Node) -> Sequence[Node]:
     maker = UNDO.get(node.kind)
     if maker is None:
         raise UnsupportedError(f"the gradient of {node.kind} is not supported yet", code="E0501")
+    overload_of(node)
     results = maker(grads, Lists(grads, grads.captures.gradient_type(changed.type)), node, after)
     grads.current[changed] = results[0]
     if len(results) > 1 and node.inputs[-1] in grads.needs:
@@ -253,8 +254,9 @@ def reverse_list(grads: Gradients, node: Node) -> Sequence[Node]:
     rule = READ.get(node.kind)
     if not any(value in grads.needs for value in node.inputs):
         return ()
-    if rule is None or node.kind == "aten::slice" and source in grads.needs and constant(node.inputs[3]) != 1:
+    if rule is None or node.kind == "aten::slice" and (len(node.inputs) < 4 or source in grads.needs and constant(node.inputs[3]) != 1):
         return reverse_operator(grads, node)
+    overload_of(node)
     rule(grads, Lists(grads, grads.captures.gradient_type(source.type)), node, grads.current[node.output])
     return ()
 

@@ -153,6 +153,12 @@ def _unwrapped(node: Node) -> Pairs:
     return [(each.element if isinstance(each, OptionalType) else each, value) for each, value in _as_it_is(node)]
 
 
+def _cast(node: Node) -> Pairs:
+    """A cast is to a part of the operand's type; of None it is to anything, in a branch that an absent argument does not take."""
+    return [(value.type, result) for value, result in zip(node.inputs, node.outputs)
+            if value.type.key != "None" and not flows(result.type, value.type)]
+
+
 def _tensors(node: Node) -> Pairs:
     return [(types.TENSOR, value) for value in (*node.outputs, *node.inputs)]
 
@@ -166,6 +172,7 @@ RULES: dict[str, Callable[[Node], Pairs]] = {
     "prim::AutogradAdd": _unwrapped,        # a gradient that may be None may be undefined
     "prim::ReplaceIfUndef": _unwrapped,
     "prim::unchecked_unwrap_optional": _unwrapped,
+    "prim::unchecked_cast": _cast,
     "prim::ConstantChunk": _tensors,
     "prim::FusedConcat": _tensors,
 }
