@@ -1,4 +1,4 @@
-"""Which dtypes an operator takes: its samples in every dtype, here and in torch.
+"""Which dtypes an operator takes: its samples in every dtype, and with one tensor of another dtype than the rest, here and in torch.
 
 `python tests/op_dtypes.py` (with torch) records what torch takes, so that machines without torch check against it, and what is otherwise
 here: tests/data/op_dtypes.json.
@@ -19,6 +19,8 @@ from irtool.ops.arrays import CODES
 from irtool.ops.samples.draw import Call, Draw, real
 
 RECORDED = Path(__file__).parent / "data" / "op_dtypes.json"
+BESIDE = {"b": "bool", "l": "int64", "h": "float16", "f": "float32", "d": "float64", "c": "complex64"}
+"""What one tensor is converted to while the others are of single precision."""
 LETTERS = {"b": "bool", "u": "uint8", "i": "int32", "l": "int64", "h": "float16", "f": "float32", "d": "float64", "c": "complex64",
            "z": "complex128"}
 PLAIN: dict[str, Any] = {
@@ -67,20 +69,39 @@ def in_dtype(value: Any, draw: Any, dtype: str) -> Any:
 
 def taken(run: Run, name: str, text: str, calls: list[Call]) -> str:
     """The letters of the dtypes in which one of the calls at least gives a result."""
+    return "".join(letter for letter, dtype in LETTERS.items() if any(
+        gives_result(run, name, text, [in_dtype(value, draw, dtype) for value, draw in drawn(call, text)]) for call in calls))
+
+
+def taken_beside(run: Run, name: str, text: str, calls: list[Call]) -> str:
+    """For each tensor of the first call, the letters of the dtypes that it may have while the others are of single precision."""
+    pairs = drawn(calls[0], text)
+    single = [in_dtype(value, draw, "float32") if getattr(value, "dtype", np.dtype(int)).kind in "fc" else value for value, draw in pairs]
+    places = [place for place, (_, draw) in enumerate(pairs) if isinstance(draw, Draw)]
+    return " ".join("".join(letter for letter, dtype in BESIDE.items()
+                            if gives_result(run, name, text, [*single[:place], in_dtype(*pairs[place], dtype), *single[place + 1:]])) or "-"
+                    for place in places) if len(places) > 1 and is_public(name) else ""
+
+
+def is_public(name: str) -> bool:
+    """Is the overload one that programs call?"""
+    return not name.startswith("aten::_") and "backward" not in name
+
+
+def drawn(call: Call, text: str) -> list[tuple[Any, Any]]:
+    """The arguments of a call, each with how it was drawn."""
+    return list(zip(call.arguments(text), call._bound(text), strict=True))
+
+
+def gives_result(run: Run, name: str, text: str, values: list[Any]) -> bool:
+    """Is a call on values, one for each argument, no error?"""
     schema = parse_schema(text)
     count = sum(not argument.keyword_only for argument in schema.arguments)
-    found = ""
-    for letter, dtype in LETTERS.items():
-        for call in calls:
-            values = [in_dtype(value, draw, dtype) for value, draw in zip(call.arguments(text), call._bound(text), strict=True)]
-            values = [np.dtype(CODES[value]) if argument.type.text.startswith("ScalarType") and value is not None else value
-                      for value, argument in zip(values, schema.arguments, strict=True)]
-            named = {argument.name: value for argument, value in zip(schema.arguments[count:], values[count:], strict=True)
-                     if isinstance(value, np.ndarray | np.dtype | list) or not argument.has_default or value != argument.default}
-            if not is_error(run(name, values[:count], named)):
-                found += letter
-                break
-    return found
+    values = [np.dtype(CODES[value]) if argument.type.text.startswith("ScalarType") and value is not None else value
+              for value, argument in zip(values, schema.arguments, strict=True)]
+    named = {argument.name: value for argument, value in zip(schema.arguments[count:], values[count:], strict=True)
+             if isinstance(value, np.ndarray | np.dtype | list) or not argument.has_default or value != argument.default}
+    return not is_error(run(name, values[:count], named))
 
 
 def here(name: str, args: Any, named: Any) -> Any:
@@ -89,20 +110,28 @@ def here(name: str, args: Any, named: Any) -> Any:
     return ours(name, [codes[value.name] if isinstance(value, np.dtype) else value for value in args], named)
 
 
+ASKED = {"": taken, " beside": taken_beside}
+"""The ending of a table's name -> what it answers. The tables `torch` and `torch beside` are whole, the others where irtool differs."""
+
+
 def record() -> None:
     """Write what torch takes, and where this differs here."""
-    torch_takes, differs = {}, {}
-    for name, text, calls in overloads():
-        try:
-            torch_takes[name] = taken(theirs, name, text, calls)
-        except AttributeError:      # torch has no such function
-            continue
-        if (mine := taken(here, name, text, calls)) != torch_takes[name]:
-            differs[name] = mine
+    tables: dict[str, dict[str, str]] = {}
+    for ending, question in ASKED.items():
+        torch_takes, differs = tables.setdefault("torch" + ending, {}), tables.setdefault("irtool" + ending, {})
+        for name, text, calls in overloads():
+            try:
+                found = question(theirs, name, text, calls)
+            except AttributeError:      # torch has no such function
+                continue
+            if not ending or found.strip("- "):        # torch on a CPU has the operator
+                torch_takes[name] = found
+                if (mine := question(here, name, text, calls)) != found:
+                    differs[name] = mine
+        print(f"{len(torch_takes)} overloads{ending}, {len(differs)} of them otherwise, in {RECORDED}")
     lines = [f" {json.dumps(part)}: {{\n" + ",\n".join(f"  {json.dumps(k)}: {json.dumps(v)}" for k, v in table.items()) + "\n }"
-             for part, table in (("torch", torch_takes), ("irtool", differs))]
+             for part, table in tables.items()]
     RECORDED.write_text("{\n" + ",\n".join(lines) + "\n}\n")
-    print(f"{len(torch_takes)} overloads, {len(differs)} of them otherwise, in {RECORDED}")
 
 
 if __name__ == "__main__":

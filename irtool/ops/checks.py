@@ -23,6 +23,14 @@ def only(kernel: str, kinds: str, *arrays: Any) -> None:
             refuse(kernel, array)
 
 
+def same_dtype(what: str, *tensors: Any) -> None:
+    """Raises torch's error unless all tensors have one dtype."""
+    for tensor in tensors[1:]:
+        if tensor.dtype != tensors[0].dtype:
+            raise RunError(f"{what}: expected operands to have the same dtype, but got: {title(tensors[0].dtype)} != {title(tensor.dtype)}",
+                           code="E0409")
+
+
 def letter(dtype: Any) -> str:
     """`b` bool, `u` uint8, `i` int8, int16 and int32, `l` int64, `h` float16, `f` float32 and float64, `c` complex."""
     kind: str = dtype.kind

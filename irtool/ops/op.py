@@ -25,6 +25,7 @@ If torch supports fewer dtypes than the kernel, the family states them by letter
 
     table.takes("uilhf", "topk kthvalue")           # the first tensor's dtype; with a promotion rule, the common dtype
     table.takes("hf+", "elu_backward")              # the common dtype of tensors, without a promotion rule
+    table.takes("fc=", "ormqr")                     # the dtype of all tensors, which must be the same
 
 If torch's results have another memory layout than NumPy's, the family states it, a letter per result: `C` row-major, `F` matrices in
 column-major order, `K` as the first tensor, `-` as the kernel returns it. `view` and `reshape` of results depend on the layout.

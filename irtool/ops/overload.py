@@ -26,6 +26,7 @@ from irtool.ops.checks import (
     refuse_partial_overlap,
     repeats,
     row_major,
+    same_dtype,
 )
 from irtool.ops.conjugates import spread
 from irtool.ops.kinds_of_values import tag
@@ -151,8 +152,10 @@ class Overload:
         return self._finish(result, values)
 
     def given_dtype(self, values: list[Any]) -> np.dtype[Any] | None:
-        """The dtype of the first tensor, or the common dtype if the stanza says `+`."""
-        tensors = [value for value in values if getattr(value, "ndim", None) is not None or hasattr(value, "is_number")]
+        """The dtype of the first tensor, or the common dtype if the stanza says `+`. Raises RunError for others if it says `=`."""
+        tensors = [value for value in _flat(values) if getattr(value, "ndim", None) is not None or hasattr(value, "is_number")]
+        if self.takes[-1:] == "=":
+            same_dtype(self.schema.kind.removeprefix("aten::"), *tensors)
         return result_type(tensors) if self.takes[-1:] == "+" and len(tensors) > 1 else first_dtype(values)
 
     def check(self, values: list[Any], dtype: np.dtype[Any] | None) -> None:

@@ -411,7 +411,7 @@ def rrelu_with_noise_backward(xp, grad_output, self, noise, lower, upper, traini
 
 # ---- dtypes that torch serves
 
-table.takes("hf", "prelu _prelu_kernel _prelu_kernel_backward")
+table.takes("hf=", "prelu _prelu_kernel _prelu_kernel_backward")
 table.takes("hf+", "hardtanh_backward leaky_relu_backward hardshrink_backward softshrink_backward hardsigmoid_backward hardswish_backward "
              "elu_backward gelu_backward mish_backward softplus_backward logit_backward")
 table.takes("uilhf+", "threshold_backward")

@@ -2,8 +2,8 @@
 import math
 
 from irtool.ir.errors import RunError
-from irtool.ops.checks import row_major, widen
-from irtool.ops.kernels.matmul import matmul_any, same_dtype
+from irtool.ops.checks import c_name, row_major, same_dtype, widen
+from irtool.ops.kernels.matmul import matmul_any
 from irtool.ops.kernels.normalization import layer_normalized
 from irtool.ops.kernels.random import kept_by_dropout
 from irtool.ops.op import OpTable
@@ -62,6 +62,9 @@ def _softmax_or_zero(xp, scores):
           "bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor")
 def scaled_dot_product_attention(xp, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa):
     """softmax(query @ key.T * scale + mask) @ value; a bool mask is True where scores count."""
+    if attn_mask is not None and attn_mask.dtype not in ("bool", "float32", query.dtype):
+        raise RunError("Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
+                       f"{c_name(attn_mask.dtype)} and  query.dtype: {c_name(query.dtype)} instead.", code="E0409")
     if query.ndim == key.ndim == value.ndim == 4 and query.shape[:2] == key.shape[:2] == value.shape[:2] and not dropout_p:
         heads, scores = query.shape[1], query.shape[2] * key.shape[2]
         if query.shape[0] * heads * scores > SCORES:

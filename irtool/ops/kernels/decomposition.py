@@ -292,7 +292,7 @@ def svd(xp, self, some, compute_uv):
 
 # ---- dtypes that torch serves
 
-table.takes("fc", "linalg_householder_product orgqr ormqr")
+table.takes("fc=", "linalg_householder_product orgqr ormqr")
 table.laid_out("-F", "linalg_eig linalg_eigh _linalg_eigh")
 table.laid_out("F", "linalg_householder_product orgqr ormqr")
 table.laid_out("F-", "linalg_lu_factor")

@@ -154,5 +154,5 @@ def renorm(xp, self, p, dim, maxnorm):
 # ---- dtypes that torch serves
 
 table.takes("hf+", "cosine_similarity")
-table.takes("f", "cdist _cdist_forward pdist _pdist_forward")
+table.takes("f=", "cdist _cdist_forward pdist _pdist_forward")
 table.laid_out("C", "renorm")

@@ -1,6 +1,7 @@
 """Rows of a table by index, bags of them reduced, one-hot vectors; and the gradients."""
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import add_at
+from irtool.ops.checks import only, same_dtype
 from irtool.ops.op import OpTable
 
 table = OpTable("embedding")
@@ -48,6 +49,8 @@ table.define("aten::embedding_backward(Tensor grad, Tensor indices, SymInt num_w
 @table.op("aten::embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor")
 def embedding_renorm(xp, self, indices, max_norm, norm_type):
     """A table whose rows named by `indices` are scaled down to a norm of at most max_norm."""
+    only("norm", "fc", self)
+    only("embedding_renorm", "i", indices)
     result = self.copy()
     rows = xp.unique(indices)
     norms = (xp.abs(self[rows]) ** norm_type).sum(1) ** (1 / norm_type)
@@ -82,6 +85,8 @@ def bags(xp, weight, indices, offsets, mode, per_sample_weights, include_last_of
     if per_sample_weights is not None and mode != SUM:
         raise RunError("embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' (got mode='"
                        f"{'mean' if mode == MEAN else 'max'}'). Please open a feature request on GitHub.")
+    if per_sample_weights is not None:
+        same_dtype("embedding_bag", weight, per_sample_weights)
     count, width = len(starts), weight.shape[1]
     counted = flat != padding_idx if padding_idx >= 0 else xp.ones(flat.shape, bool)
     bag_of = xp.repeat(xp.arange(count), ends - starts)

@@ -588,7 +588,7 @@ def weight_norm_interface(xp, v, g, dim):
 
 # ---- dtypes that torch serves
 
-table.takes("hf", "_weight_norm _weight_norm_interface")
+table.takes("hf=", "_weight_norm _weight_norm_interface")
 table.takes("hfc", "norm_except_dim")
 table.laid_out("K", "flip fliplr flipud")
 table.laid_out("C", "_weight_norm")

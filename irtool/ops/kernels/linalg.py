@@ -7,7 +7,7 @@ from typing import Any
 
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import astype, real_of, title, wrap_dim
-from irtool.ops.checks import in_memory_order, row_major
+from irtool.ops.checks import in_memory_order, row_major, same_dtype
 from irtool.ops.kernels.factorization import (
     adjoint,
     cholesky_lower,
@@ -109,6 +109,7 @@ def linalg_solve_with_lu(xp, A, B, left, check_errors):
 def linalg_solve_triangular(xp, self, B, upper, left, unitriangular):
     """X with A @ X = B (X @ A = B) for a triangular A."""
     square("linalg.solve_triangular", self)
+    B = astype(B, self.dtype)       # torch converts without a word, also from complex numbers
     if left:
         return substitute(xp, self, B, upper, unitriangular)
     return row_major(xp, substitute(xp, self.swapaxes(-1, -2), B.swapaxes(-1, -2), not upper, unitriangular).swapaxes(-1, -2))
@@ -140,7 +141,8 @@ def cholesky_inverse(xp, self, upper):
 
 
 def lu_solved(xp, LU, pivots, B, left, conjugated):
-    """X with A @ X = B (X @ A = B), A (or its adjoint) given by packed LU and pivots."""
+    """X with A @ X = B (X @ A = B), A (or its adjoint) given by packed LU and pivots. Raises RunError unless LU and B have one dtype."""
+    same_dtype("linalg.lu_solve", LU, B)
     if not left:
         return row_major(xp, adjoint(xp, lu_solved(xp, LU, pivots, adjoint(xp, B), True, not conjugated)))
     lower, upper = lower_upper(xp, LU)
@@ -335,6 +337,7 @@ for _schema, _kernel in _RANK:
 def linalg_lstsq(xp, self, b, rcond, driver):
     """X that makes |A @ X - b| smallest; residuals, rank and singular values if the driver computes them."""
     float_or_complex("torch.linalg.lstsq", self)
+    same_dtype("torch.linalg.lstsq", self, b)
     driver = driver or "gelsy"
     if driver not in ("gels", "gelsy", "gelsd", "gelss"):
         raise RunError("torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
@@ -526,7 +529,9 @@ def linalg_check_errors(xp, info, api_name, is_matrix):
 
 # ---- dtypes that torch serves
 
-table.takes("fc", "linalg_solve_triangular triangular_solve cholesky_solve cholesky_inverse linalg_lu_solve lu_solve")
+table.takes("fc=", "triangular_solve cholesky_solve cholesky_inverse")
+table.takes("fc", "linalg_solve_triangular linalg_lu_solve lu_solve")
+table.takes("uilhfc=", "cross linalg_cross")
 table.takes("fc", "linalg_matrix_rank")
 table.laid_out("F", "linalg_solve_triangular cholesky_solve cholesky_inverse lu_solve linalg_inv linalg_cholesky cholesky")
 table.laid_out("FF", "triangular_solve")

@@ -6,7 +6,7 @@ from irtool.ops.arrays import as_array, astype, title
 from irtool.ops.checks import only
 from irtool.ops.kernels.pointwise_binary import no_bool_difference
 from irtool.ops.op import OpTable
-from irtool.ops.promotion import float_of, result_type
+from irtool.ops.promotion import can_cast, float_of, result_type
 
 table = OpTable("loss")
 
@@ -30,6 +30,13 @@ def _both(xp, self, target, to_float=False):
     if to_float:
         dtype = float_of(dtype)
     return astype(self, dtype), astype(target, dtype)
+
+
+def _into(dtype, *operands):
+    """Raises torch's error unless what is computed of operands may be written into a tensor of the dtype."""
+    found = result_type([each for each in operands if each is not None])
+    if not can_cast(found, dtype):
+        raise RunError(f"result type {title(found)} can't be cast to the desired output type {title(dtype)}")
 
 
 def _scale(xp, grad, like, reduction):
@@ -114,8 +121,7 @@ def soft_margin_loss(xp, self, target, reduction):
     """log(1 + exp(-target * x)), targets 1 and -1."""
     dtype = self.dtype
     self, target = _both(xp, self, target, True)
-    if dtype.kind not in "fc":
-        raise RunError(f"result type {title(self.dtype)} can't be cast to the desired output type {title(dtype)}")
+    _into(dtype, self)
     return reduced(xp, xp.log1p(xp.exp(-target * self)).astype(dtype, copy=False), reduction)
 
 
@@ -129,19 +135,15 @@ def soft_margin_loss_backward(xp, grad_output, self, target, reduction):
 @table.op("aten::kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor")
 def kl_div(xp, self, target, reduction, log_target):
     """target * (log target - x), x being a log-probability; `log_target`: the target is one too."""
-    if result_type([self, target]).kind == "c":
-        raise RunError("kl_div: Complex inputs not supported.")
-    if result_type([self, target]).kind != "f":
-        raise RunError("kl_div: Integral inputs not supported.")
+    for each in (self, target):
+        if each.dtype.kind != "f":
+            raise RunError(f"kl_div: {'Complex' if each.dtype.kind == 'c' else 'Integral'} inputs not supported.")
     self, target = _both(xp, self, target)
     if log_target:
         loss = xp.exp(target) * (target - self)
     else:
-        if target.dtype.kind not in "f":
-            loss = xp.where(target == 0, 0, target * xp.log(target.astype(float_of(target.dtype)))) - target * self
-        else:
-            logged = xp.where(target == 0, target.dtype.type(0), target * xp.log(target))
-            loss = logged - target * self
+        logged = xp.where(target == 0, target.dtype.type(0), target * xp.log(target))
+        loss = logged - target * self
     return reduced(xp, loss, reduction)
 
 
@@ -161,9 +163,10 @@ def binary_cross_entropy(xp, self, target, weight, reduction):
         raise RunError("all elements of input should be between 0 and 1")
     if self.dtype != target.dtype:
         raise RunError(f"Found dtype {title(target.dtype)} but expected {title(self.dtype)}")
+    _into(self.dtype, self, weight)
     kind = self.dtype.type
     loss = (target - 1) * xp.maximum(xp.log1p(-self), kind(-100)) - target * xp.maximum(xp.log(self), kind(-100))
-    return reduced(xp, loss if weight is None else loss * weight, reduction)
+    return reduced(xp, loss if weight is None else astype(loss * weight, self.dtype), reduction)
 
 
 @table.op("aten::binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, int reduction=1) "
@@ -179,6 +182,9 @@ def binary_cross_entropy_backward(xp, grad_output, self, target, weight, reducti
           "int reduction=1) -> Tensor")
 def binary_cross_entropy_with_logits(xp, self, target, weight, pos_weight, reduction):
     """binary_cross_entropy of sigmoid(x), stable; `pos_weight` weighs the positive term."""
+    for each in (target, pos_weight):
+        no_bool_difference([each, 1])
+    _into(target.dtype, self, target, weight, pos_weight)
     softplus = xp.log1p(xp.exp(-xp.abs(self))) + xp.maximum(-self, 0)
     loss = (1 - target) * self + softplus if pos_weight is None else (1 - target) * self + ((pos_weight - 1) * target + 1) * softplus
     if weight is not None:
@@ -191,8 +197,13 @@ def poisson_nll_loss(xp, input, target, log_input, full, eps, reduction):
     """exp(x) - target * x, or x - target * log(x + eps); `full`: with Stirling's term for targets above 1."""
     if reduction not in (NONE, MEAN, SUM):
         raise RunError(f"{reduction} is not a valid value for reduction")
-    dtype = float_of(result_type([input, target]))
     x, t = astype(input, float_of(input.dtype)), target
+    dtype = result_type([x, t])
+    product = result_type([input, t]).type(0)
+    no_bool_difference([product if log_input else input, 1])
+    if full:
+        no_bool_difference([t, 1])
+        only("le_cpu", "biuf", t)
     loss = xp.exp(x) - t * x if log_input else x - t * xp.log(x + x.dtype.type(eps))
     if full:
         f = astype(t, float_of(t.dtype))
@@ -210,7 +221,10 @@ def _mean_margin(xp, value):
 @table.op("aten::margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor")
 def margin_ranking_loss(xp, input1, input2, target, margin, reduction):
     """max(0, -target * (input1 - input2) + margin)."""
+    no_bool_difference([input1, input2])
     dtype = result_type([input1, input2, target])
+    if dtype.kind == "c":
+        raise RunError("clamp is not supported for complex types")
     if isinstance(margin, float):
         dtype = float_of(dtype)
     a, b, t = (astype(x, dtype) for x in (input1, input2, target))
@@ -231,9 +245,12 @@ def cosine_embedding_loss(xp, input1, input2, target, margin, reduction):
     dim = target.ndim
     if target.ndim not in (0, 1):
         raise RunError("0D or 1D target tensor expected, multi-target not supported")
-    dtype = float_of(result_type([input1, input2]))
+    a, b = (astype(each, float_of(each.dtype)) for each in (input1, input2))
+    dtype = result_type([a, b])
+    if dtype.kind == "c":
+        raise RunError("clamp is not supported for complex types")
     eps = dtype.type(1e-12)
-    a, b = astype(input1, dtype), astype(input2, dtype)
+    a, b = astype(a, dtype), astype(b, dtype)
     products = (a * b).sum(dim, dtype=dtype)
     sizes = ((a * a).sum(dim, dtype=dtype) + eps) * ((b * b).sum(dim, dtype=dtype) + eps)
     cosine = products / xp.sqrt(sizes)

@@ -6,20 +6,12 @@ import math
 
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import as_array, astype, broadcast_view, dtype_of, title, wrap_dim
-from irtool.ops.checks import c_name, refuse, row_major
+from irtool.ops.checks import c_name, refuse, row_major, same_dtype
 from irtool.ops.contraction import contract
 from irtool.ops.op import OpTable
 from irtool.ops.promotion import result_type
 
 table = OpTable("matmul")
-
-
-def same_dtype(what, *tensors):
-    """Raises torch's error unless all tensors have one dtype."""
-    for tensor in tensors[1:]:
-        if tensor.dtype != tensors[0].dtype:
-            raise RunError(f"{what}: expected operands to have the same dtype, but got: {title(tensors[0].dtype)} != {title(tensor.dtype)}",
-                           code="E0409")
 
 
 def product(xp, a, b):
@@ -498,6 +490,6 @@ def grouped_mm(xp, self, mat2, offs, bias, out_dtype):
 
 # ---- dtypes that torch serves
 
-table.takes("uilhfc", "tensordot bilinear")
+table.takes("uilhfc=", "tensordot bilinear")
 table.laid_out("K", "addr")
 table.laid_out("C", "_trilinear")

@@ -30,6 +30,13 @@ def _update(running, value, momentum):
         running[...] = (1 - momentum) * running + momentum * value
 
 
+def _check_dtypes(x, *parameters):
+    """Raises torch's error unless parameters have the dtype of x, or are all float32 for an x of float16."""
+    given = [each.dtype for each in parameters if each is not None]
+    if any(each != x.dtype for each in given) and not (x.dtype == "float16" and all(each == "float32" for each in given)):
+        raise RunError("mixed dtype (CPU): all inputs must share same datatype.", code="E0409")
+
+
 def _check_channels(count, **vectors):
     for name, values in vectors.items():
         if values is not None and values.size != count:
@@ -41,6 +48,7 @@ def batch_normalized(xp, x, weight, bias, running_mean, running_var, training, m
     if x.ndim < 2 and not (x.ndim == 1 and not training):
         raise RunError(f"batch_norm expected input with at least 2 dimensions, got {x.ndim}")
     only("batch_norm", "f", x)
+    _check_dtypes(x, weight, bias, running_mean, running_var)
     count = x.shape[1]
     _check_channels(count, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
     wide = widen(xp, x)
@@ -213,6 +221,7 @@ def layer_normalized(xp, x, normalized_shape, weight, bias, eps):
         raise RunError(f"Given normalized_shape={list(normalized_shape)}, expected input with shape [*, "
                        f"{', '.join(str(n) for n in normalized_shape)}], but got input of size{list(x.shape)}")
     only("LayerNormKernelImpl", "f", x)
+    _check_dtypes(x, weight, bias)
     wide = widen(xp, x)
     axes = tuple(range(x.ndim - inner, x.ndim))
     mean = wide.mean(axes, keepdims=True, dtype=wide.dtype)
@@ -311,6 +320,7 @@ def group_normalized(xp, x, weight, bias, groups, eps):
             raise RunError(f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of shape "
                            f"{list(values.shape)} and input of shape {list(x.shape)}")
     only("GroupNormKernelImpl", "f", x)
+    _check_dtypes(x, weight, bias)
     wide = widen(xp, x).reshape(count, groups, math.prod(x.shape[1:]) // groups)
     mean, variance = _moments(xp, wide, 2)
     inverse = 1 / xp.sqrt(variance + wide.dtype.type(eps))

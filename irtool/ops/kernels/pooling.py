@@ -321,7 +321,8 @@ for _rank in (2, 3):
 # ---- dtypes that torch serves
 
 table.takes("hf", "max_pool1d max_pool2d_with_indices_backward max_pool3d_with_indices_backward max_unpool2d max_unpool3d "
-             "fractional_max_pool2d fractional_max_pool2d_backward fractional_max_pool3d fractional_max_pool3d_backward")
+             "fractional_max_pool2d_backward fractional_max_pool3d_backward")
+table.takes("hf=", "fractional_max_pool2d fractional_max_pool3d")
 table.takes("lhf", "avg_pool1d avg_pool2d avg_pool2d_backward")
 table.takes("lf", "avg_pool3d avg_pool3d_backward")
 table.laid_out("L", "avg_pool1d")

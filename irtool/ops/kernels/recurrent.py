@@ -237,7 +237,9 @@ def pad_packed_sequence(xp, data, batch_sizes, batch_first, padding_value, total
 
 # ---- dtypes that torch serves
 
-table.takes("hfc", "lstm.input lstm.data gru.input gru.data rnn_tanh.input rnn_tanh.data lstm_cell gru_cell")
-table.takes("uilhf", "rnn_relu.input rnn_relu.data rnn_relu_cell")
-table.takes("uilhfc", "rnn_tanh_cell")
+table.takes("hfc", "lstm.input lstm.data gru.input gru.data rnn_tanh.input rnn_tanh.data")
+table.takes("hfc=", "lstm_cell gru_cell")
+table.takes("uilhf", "rnn_relu.input rnn_relu.data")
+table.takes("uilhf=", "rnn_relu_cell")
+table.takes("uilhfc=", "rnn_tanh_cell")
 table.laid_out("C-", "_pack_padded_sequence")
