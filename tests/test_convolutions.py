@@ -108,10 +108,8 @@ def test_any_number_of_threads_gives_the_same_bits(use: str, groups: int, monkey
     generator = np.random.default_rng(0)
     x, y, w = [generator.standard_normal(size).astype("float32") for size in [(2, 12, 20, 21), (2, 18, 10, 21), (18, 12 // groups, 3, 3)]]
     operands, shape = {"forward": ((x, w), y.shape), "transposed": ((y, w), x.shape), "weight": ((x, y), w.shape)}[use]
-    for few in (0, 64) if use == "weight" else (0,):        # columns turned, or not
-        monkeypatch.setattr(convolution_calls, "FEW_OUTS", few)
-        results = [Convolution(use, at, shape, "float32", False, threads)(*operands) for threads in (1, 2, 3, 5) for _ in range(2)]
-        assert len({each.tobytes() for each in results}) == 1
+    results = [Convolution(use, at, shape, "float32", False, threads)(*operands) for threads in (1, 2, 3, 5) for _ in range(2)]
+    assert len({each.tobytes() for each in results}) == 1
     if use == "forward":
         at = at._replace(counts=(1, 20, 21), stride=(1, 1, 1))
         made = [Convolution(use, at, (2, 18, 20, 21), "float32", False, threads).frozen(w) for threads in (1, 2, 3, 5)]
@@ -290,3 +288,16 @@ def test_what_follows_runs_part_by_part(name: str, seed: int, monkeypatch: pytes
         calls = [each for each in every(plan.latest.program.body) if isinstance(each, Call) and isinstance(each.function, Convolution)]
         if name in ("relu", "channel", "clamp") and calls:
             assert len(calls) == 1 and sum(isinstance(each, Call) for each in every(plan.latest.program.body)) == 1
+
+
+@pytest.mark.parametrize("sizes", [(1, 2, 3, 40, 41, 3, 1), (2, 17, 20, 30, 31, 3, 1), (3, 9, 70, 33, 12, 2, 2), (40, 3, 5, 5, 6, 3, 1),
+                                   (2, 8, 130, 40, 25, 1, 1), (2, 3, 16, 61, 3, 3, 2)], ids=str)
+def test_gradients_for_weights_over_several_blocks(sizes: tuple[int, ...]) -> None:
+    samples, channels, outs, tall, wide, kernel, stride = sizes
+    counts = [(extent + 2 - kernel) // stride + 1 for extent in (tall, wide)]
+    generator = np.random.default_rng(0)
+    x, y = [generator.standard_normal(each) for each in [(samples, channels, tall, wide), (samples, outs, *counts)]]
+    at = Geometry(samples, 1, channels, outs, (1, tall, wide), (1, *counts), (1, kernel, kernel), (1, stride, stride), (1, 1, 1), (0, 1, 1))
+    wanted = conv._weight_gradient(np, y, x, (kernel, kernel), (stride, stride), (1, 1), (1, 1), 1)
+    for dtype in ("float32", "float64"):
+        near(Convolution("weight", at, wanted.shape, dtype, False, 1)(x.astype(dtype), y.astype(dtype)), wanted.astype(dtype))

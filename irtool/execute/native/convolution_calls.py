@@ -26,8 +26,6 @@ WORTH_THREADS = 1 << 24
 """Products from which several threads share a convolution."""
 FEWEST = 4
 """Positions below which a product without columns is faster: most of a vector would be empty."""
-FEW_OUTS, ENOUGH_POSITIONS = 64, 64
-"""Outs up to which, and positions from which, a gradient for the weight gathers its columns without turning them."""
 WORTH_TRANSFORMING = 1000
 """Products with an element of the weight in the time in which its filter is transformed."""
 MOST_TILES = 128
@@ -134,11 +132,9 @@ class Convolution:
             use, self.prepare = "winograd", partial(transformed, at=at, is_turned=is_turned)
         elif use not in ("transposed", "maximum") and at.is_depthwise:
             use = {"forward": "depthwise", "weight": "depthwise weight"}[use]
-        elif use == "weight" and at.outs <= FEW_OUTS and math.prod(at.counts) >= ENOUGH_POSITIONS:
-            use = "weight of few"
         elif up != ONES:
             raise NotNative("it has a stride")
-        if use == "forward" and set(at.kernel) == set(at.stride) == {1} and not any(at.padding):
+        if use in ("forward", "weight") and set(at.kernel) == set(at.stride) == {1} and not any(at.padding):
             at = at._replace(extents=(1, 1, math.prod(at.extents)), counts=(1, 1, math.prod(at.counts)))
         if math.prod(at.extents if use == "transposed" else at.counts) < FEWEST:
             raise NotNative("it has too few positions")

@@ -4,13 +4,14 @@ A convolution is a product of the weight, as it lies, with windows of the input 
 gathered into a small buffer that stays in the cache, and `irtool.execute.native.small_products` multiplies it with all rows of the
 weight. A transposed convolution multiplies a tile of the input with the transposed weight, and adds the products to where they belong.
 Depthwise convolutions are in `irtool.execute.native.depthwise_source`, those by Winograd's algorithm in
-`irtool.execute.native.winograd_source`.
+`irtool.execute.native.winograd_source`, gradients for the weight in `irtool.execute.native.weight_source`.
 
 The sums of an element are added in one order, whatever the number of samples or of threads.
 """
 from __future__ import annotations
 
 from irtool.execute.native import depthwise_source as depthwise
+from irtool.execute.native import weight_source as weight
 from irtool.execute.native import winograd_source as winograd
 from irtool.execute.native.c_source import direct
 from irtool.execute.native.small_products import declarations
@@ -317,76 +318,6 @@ _TRANSPOSED = """        const long all = taps * g->outs, group = unit % g->grou
         finish(g, base, stride, unit / g->groups, group * g->outs + from, outs, 0, positions);
 """
 
-_WEIGHT = """        const long all = taps * g->channels;
-        REAL *os = out + unit * g->outs * all, some_rows[LANES * WIDE], b[DEPTH * WIDE] __attribute__((aligned(64)));
-        struct piece pieces[PIECES];
-        for (long sample = 0; sample < g->samples; sample++) {
-            const REAL *xs = x + (sample * g->groups + unit) * g->channels * inside;
-            const REAL *ws = w + (sample * g->groups + unit) * g->outs * positions;
-            for (long column = 0; column < all; ) {
-                const int vectors = vectors_of(all - column);
-                const long width = all - column < vectors * LANES ? all - column : vectors * LANES;
-                for (long first = 0; first < positions; first += DEPTH) {
-                    const long depth = positions - first < DEPTH ? positions - first : DEPTH;
-                    for (long at = 0; at < depth; at += WIDE) {
-                        const long count = depth - at < WIDE ? depth - at : WIDE;
-                        const int number = pieces_of(first + at, count, g->o1, g->o2, pieces);
-                        for (long k = 0; k < width; k += LANES) {
-                            const long some = width - k < LANES ? width - k : LANES;
-                            gather(g, xs, pieces, number, column + k, some, count, some_rows);
-                            for (long i = 0; i < count; i++)
-                                for (long j = 0; j < LANES; j++)
-                                    b[(at + i) * WIDE + k + j] = j < some ? some_rows[j * WIDE + i] : 0;
-                        }
-                    }
-                    for (long i = from; i < from + outs; ) {
-                        const int rows = rows_at(from + outs - i, vectors);
-                        rows_of(ws + i * positions + first, positions, 1, b, WIDE, os + i * all + column, all, depth, sample || first, 0,
-                                rows, vectors, width);
-                        i += rows;
-                    }
-                }
-                column += width;
-            }
-        }
-"""
-
-_WEIGHT_OF_FEW = """        const long all = taps * g->channels, tiles = (outs + WIDE - 1) / WIDE * WIDE;
-        REAL *const sums = calloc((all + WIDE) * tiles, sizeof(REAL)), *const turned = sums + all * tiles, b[DEPTH * WIDE];
-        struct piece pieces[PIECES];
-        for (long sample = 0; sample < g->samples; sample++) {
-            const REAL *xs = x + (sample * g->groups + unit) * g->channels * inside;
-            const REAL *ws = w + ((sample * g->groups + unit) * g->outs + from) * positions;
-            for (long first = 0; first < positions; first += WIDE) {
-                const long count = positions - first < WIDE ? positions - first : WIDE;
-                const int number = pieces_of(first, count, g->o1, g->o2, pieces);
-                for (long i = 0; i < outs; i++)
-                    for (long j = 0; j < count; j++)
-                        turned[i / WIDE * WIDE * WIDE + j * WIDE + i % WIDE] = ws[i * positions + first + j];
-                for (long k = 0; k < all; k += DEPTH) {
-                    const long depth = all - k < DEPTH ? all - k : DEPTH;
-                    gather(g, xs, pieces, number, k, depth, count, b);
-                    for (long column = 0; column < outs; ) {
-                        const long stop = column / WIDE * WIDE + WIDE < outs ? column / WIDE * WIDE + WIDE : outs;
-                        const int vectors = vectors_of(stop - column);
-                        const REAL *right = turned + column / WIDE * WIDE * WIDE + column % WIDE;
-                        for (long i = 0; i < depth; ) {
-                            const int rows = rows_at(depth - i, vectors);
-                            rows_of(b + i * WIDE, WIDE, 1, right, WIDE, sums + (k + i) * tiles + column, tiles, count, 1, 0, rows,
-                                    vectors, vectors * LANES);
-                            i += rows;
-                        }
-                        column += vectors * LANES;
-                    }
-                }
-            }
-        }
-        for (long i = 0; i < outs; i++)
-            for (long k = 0; k < all; k++)
-                out[(unit * g->outs + from + i) * all + k] = sums[k * tiles + i];
-        free(sums);
-"""
-
 _SOME = """    /* A tile of results, for what follows: where they lie at the end, they are not in the cache yet. */
     const size_t room = g->outs * WIDE * sizeof(REAL);
     REAL *const some = g->epilogue && room <= 1 << 18 ? aligned_alloc(64, room) : 0;
@@ -399,7 +330,7 @@ MOST_OPERANDS = 6
 """Operands of an epilogue."""
 USES = {
     "forward": ("", _SOME, _FORWARD, "    free(some);\n"), "transposed": ("", _COLUMNS, _TRANSPOSED, "    free(b);\n"),
-    "weight": ("", "", _WEIGHT, ""), "weight of few": ("", "", _WEIGHT_OF_FEW, ""),
+    "weight": (weight.FUNCTIONS, "", weight.BODY, ""),
     "winograd": (winograd.TILES, winograd.BEFORE, winograd.BODY, winograd.AFTER),
     **depthwise.USES,
 }
