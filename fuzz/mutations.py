@@ -13,6 +13,8 @@ NAME = re.compile(r"%[\w.]+")
 TYPE = re.compile(r" : [^=,\n()]+(?=[ =,)])")
 KIND = re.compile(r"\b(?:aten|prim|irtool)::\w+")
 NUMBER = re.compile(r"-?\d[\d.]*(?:e-?\d+)?")
+RESULT = re.compile(r"(?<=  )(%[\w.]+)( : [^=,\n()]*\w)(?=,| =)")
+UNTYPED = re.compile(r"^( +%[\w.]+) : [^=,\n]+(?= =)", re.M)
 ATTRIBUTE = re.compile(r"\[\w+=[^\]\n]*\]")
 
 PIECES = ("%", "(", ")", "[", "]", "{", "}", ":", "=", ",", ";", "^", "#", "->", '"', "'", "\\", "\n", "\t", "\r\n", "\x00", "\x1b[31m",
@@ -157,6 +159,21 @@ def nested(rng: random.Random, text: str, others: Sequence[str]) -> str:
     return "\n".join([*lines, "  return (%o0)", ""])
 
 
+def results_changed(rng: random.Random, text: str, others: Sequence[str]) -> str:
+    """A node with one result more, as lists of tensors had in 2018, or without its first."""
+    matches = list(RESULT.finditer(text))
+    if not matches:
+        return text
+    match = rng.choice(matches)
+    more = f"{match[1]}.{rng.randrange(100, 1000)}{match[2]}, {match.group()}" if rng.random() < 0.7 else ""
+    return text[:match.start()] + more + text[match.end():].removeprefix("" if more else ", ")
+
+
+def untyped(rng: random.Random, text: str, others: Sequence[str]) -> str:
+    """The results of nodes without types, as people write them; they may define a name again."""
+    return UNTYPED.sub(r"\1", text)
+
+
 def newlines(rng: random.Random, text: str, others: Sequence[str]) -> str:
     """Lines that end otherwise, or a mark in front."""
     return text.replace("\n", rng.choice(("\r\n", "\r", "\n\n", " \n", "\x0c\n"))) if rng.random() < 0.6 else rng.choice(("\ufeff",
@@ -174,7 +191,8 @@ def byte_changed(rng: random.Random, text: str, others: Sequence[str]) -> str:
 
 MEANING: tuple[Edit, ...] = (in_place_of(NAME, ()), in_place_of(NAME, ()), in_place_of(TYPE, TYPES, " : "), in_place_of(KIND, WORDS),
                              in_place_of(KIND, ()),
-                             in_place_of(NUMBER, NUMBERS), in_place_of(NUMBER, NUMBERS), in_place_of(ATTRIBUTE, ()), lines_moved)
+                             in_place_of(NUMBER, NUMBERS), in_place_of(NUMBER, NUMBERS), in_place_of(ATTRIBUTE, ()), lines_moved,
+                             results_changed, untyped)
 """What lines mean: most of the text still parses."""
 FORM: tuple[Edit, ...] = (cut, end_early, insert, insert, stretch, words_moved, words_moved, lines_moved, lines_moved, block_repeated,
                           joined, nested,

@@ -23,6 +23,7 @@ from fuzz.reduction import fewer_lines
 from fuzz.source import Style, program
 from irtool.ir.constants import constant
 from irtool.ir.effects import LOOP_KINDS
+from irtool.text.dialect_conversion import convert
 
 ROOT = Path(__file__).parent.parent
 SYNTAXES = ("2.13", "2018-06", "2017-11", "2019-05")
@@ -46,7 +47,9 @@ def corpus() -> tuple[str, ...]:
             texts += ["\n".join(lines)] * bool(lines)
     for seed in range(120):
         with contextlib.suppress(irtool.Error):
-            texts.append(str(irtool.from_script(program(seed, Style(grad=seed % 3 == 0, most=7)).source, "f")))
+            module = irtool.from_script(program(seed, Style(grad=seed % 3 == 0, most=7)).source, "f")
+            texts.append(str(module))
+            texts.append(str(convert(module, SYNTAXES[seed % len(SYNTAXES)])))
     return tuple(text for text in texts if "graph" in text or "%" in text)
 
 

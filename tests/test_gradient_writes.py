@@ -113,3 +113,21 @@ def test_writes_into_one_of_several_parts(part: str, body: str) -> None:
     exec(source.replace(": Tensor", ""), space)
     gradient = irtool.grad(lambda value: (space["f"](value) * irtool.torch.tensor(cotangent)).sum())(irtool.torch.tensor(x))
     np.testing.assert_allclose(np.asarray(gradient), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("parts", ["aten::chunk(%w, %2, %0)", "aten::split(%w, %2, %0)", "aten::unbind(%m, %0)",
+                                   "aten::unsafe_chunk(%w, %2, %0)"])
+def test_parts_that_are_results_as_in_2018(parts: str) -> None:
+    """Lists of tensors were several results then: writes into those are seen by whom they are seen today."""
+    lines = ("%2 : int = prim::Constant[value=2]()", "%0 : int = prim::Constant[value=0]()", "%w : Dynamic = aten::mul(%x, %x)",
+             "%s : int[] = prim::ListConstruct(%2, %2)", "%m : Dynamic = aten::view(%w, %s)", f"%a : Dynamic, %b : Dynamic = {parts}",
+             "%c : Dynamic = aten::sigmoid_(%a)", "%d : Dynamic = aten::tanh_(%b)", "%e : Dynamic = aten::mul(%c, %d)",
+             "%f : Dynamic = aten::mul(%e, %a)")
+    old = "graph(%x : Dynamic) {\n" + "".join(f"  {line}\n" for line in lines) + "  return (%f);\n}\n"
+    new = "graph(%x : Tensor):\n" + "".join(f"  {line}\n" for line in lines).replace("Dynamic", "Tensor").replace(
+        "%a : Tensor, %b : Tensor =", "%l : Tensor[] =").replace(")\n  %c", ")\n  %a : Tensor, %b : Tensor = prim::ListUnpack(%l)\n  %c") \
+        + "  return (%f)\n"
+    x = np.random.default_rng(5).standard_normal(4)
+    gradients = [irtool.vjp(irtool.parse(text), [x], [np.ones(2)], [0])[0] for text in (old, new)]
+    np.testing.assert_allclose(gradients[0], gradients[1], rtol=1e-12)
+    PassManager("differentiate", verify=True).run(irtool.parse(old))

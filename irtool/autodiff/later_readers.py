@@ -11,18 +11,19 @@ from irtool.ops.size_facts import OVERLAPPING_VIEWS
 
 
 def is_alone(aliases: Aliases, value: Value, node: Node) -> bool:
-    """After `node`, is the memory of `value` read only through `value` and the result of `node`? False for a value of another block."""
+    """After `node`, is the memory of `value` read only through `value` and the results of `node`? False for a value of another block."""
     block = node.owner_block
     if value.node.owner is not block:
         return False
     names = aliases.names_of(value)
     for other in reversed(names):       # the last aliases are the most likely to be read after the node
-        if other is value or other is node.output or not isinstance(other.type, TensorType):
+        if other is value or other in node.outputs or not isinstance(other.type, TensorType):
             continue
         if other.node.kind in OVERLAPPING_VIEWS or not block.contains(other.node) or any(is_later(user, node) for user, _ in other.uses):
             return False
     return value.node.kind not in OVERLAPPING_VIEWS and not any(
-        is_held(user, node) for other in names if other is not node.output and isinstance(other.type, TensorType) for user, _ in other.uses)
+        is_held(user, node) for other in names if isinstance(other.type, TensorType) and other not in node.outputs
+        for user, _ in other.uses)
 
 
 def is_held(user: Node, node: Node) -> bool:

@@ -26,8 +26,9 @@ def aliases_with_own_parts(graph: Graph) -> Aliases:
 
 
 def nodes_of_parts(node: Node) -> list[Node]:
-    """The node whose results are the parts: `node` itself if it gives one part; of a list its only reader, if that is a `ListUnpack`."""
-    if isinstance(node.output.type, TensorType):
+    """The node whose results are the parts: `node` itself if it gives one part, or all parts as in 2018; of a list its only reader, if that
+    is a `ListUnpack`."""
+    if len(node.outputs) != 1 or isinstance(node.output.type, TensorType):
         return [node]
     readers = [user for user, _ in node.output.uses if user.kind == "prim::ListUnpack" and user.owner is node.owner]
     return readers if node.output.use_count == 1 else []

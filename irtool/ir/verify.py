@@ -179,8 +179,6 @@ def _check_uses(graph: Graph) -> Iterator[Found]:
 
 def _check_names(graph: Graph) -> Iterator[Found]:
     """No two values share a name; no name is empty."""
-    if graph.dialect.name == "T":       # hand-written text may define a name twice
-        return
     owner: dict[str, Node] = {}
     for value in graph.values():
         if not value.name:

@@ -126,7 +126,7 @@ def _constant_problem(node: Node, strict: bool) -> str:
         return f"a constant of type {type} needs {'a number' if element is type else 'numbers'}, found '{attribute.text[:40]}'"
     if any(is_fraction(each, element) for each in (value if isinstance(value, list) else [value])):
         return f"a constant of type {type} needs {'a whole number' if element is type else 'whole numbers'}, found '{attribute.text[:40]}'"
-    if strict and isinstance(type, TensorType) and isinstance(value, str):
+    if strict and isinstance(type, TensorType) and isinstance(value, str | list | tuple | dict | Opaque):
         return f"a constant of type {type} needs a tensor, found '{attribute.text[:40]}'"
     return ""
 

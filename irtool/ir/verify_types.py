@@ -180,8 +180,8 @@ RULES: dict[str, Callable[[Node], Pairs]] = {
 
 # ---------------------------------------------------------------- operators
 def result_problem(node: Node, strict: bool) -> str:
-    """What is wrong with the declared types of a node's results: a list instead of a tensor; in today's dialects, any other type than the
-    schema's.
+    """What is wrong with the declared types of a node's results: a list instead of a tensor or number; in today's dialects, any other type
+    than the schema's.
 
     In 2018, some operators returned an `int[]` that is a tensor today; shape analysis declares a list of one chunk as a tensor.
     """
@@ -196,8 +196,8 @@ def result_problem(node: Node, strict: bool) -> str:
             return f"{node.kind} takes {argument.type}, found %{value.name} : {value.type}"
     variables = match_types(schema, [value.type for value in node.inputs]) if strict and not node.attributes else {}
     for value, declared in zip(node.outputs, schema.returns, strict=True):
-        if is_tensor_like(declared.type) and isinstance(value.type, ListType | DictType) and _element(value.type).key not in NUMBERS:
-            return f"{node.kind} gives a tensor, found %{value.name} : {value.type}"
+        if _is_tensor_or_number(declared.type) and isinstance(value.type, ListType | DictType) and _element(value.type).key not in NUMBERS:
+            return f"{node.kind} gives {'a tensor' if is_tensor_like(declared.type) else declared.type}, found %{value.name} : {value.type}"
         type = substitute(declared.type, variables)
         is_free = declared.type.key == "Any" or isinstance(declared.type, ListType) and is_tensor_like(value.type) or has_variables(type) \
             or is_tensor_like(declared.type) and isinstance(value.type, TupleType | ListType) and len(node.outputs) == 1

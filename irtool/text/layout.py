@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 class Layout:
     """The record of one graph."""
 
-    __slots__ = ("entries", "stages", "input_stages", "omissions", "name_line", "is_listing", "has_flat_uses", "groups")
+    __slots__ = ("entries", "stages", "input_stages", "omissions", "name_line", "is_listing", "has_flat_uses", "groups",
+                 "whole")
 
     def __init__(self) -> None:
         self.entries: dict[Node, tuple[str, str, str]] = {}
@@ -31,10 +32,12 @@ class Layout:
         """Is the graph a listing of early 2017, without a header?"""
         self.has_flat_uses = False
         """Are the uses of a node's only result in one pair of brackets: `uses = [%3.i0]`?"""
-
         self.groups: dict[Node, str] = {}
         """Nodes of 2017-09 that are defined as `%18` and read as `%18.0`, `%18.1`, ... -> the text before the dot."""
+        self.whole: tuple[str, str] | None = None
+        """Canonical and raw text of a graph that was read with one name for two values: if a part changed, the raw text of another part
+        could mean the wrong one of them."""
 
     def __bool__(self) -> bool:
         return bool(self.entries or self.stages or self.input_stages or self.omissions or self.name_line or self.is_listing
-                    or self.has_flat_uses or self.groups)
+                    or self.has_flat_uses or self.groups or self.whole)

@@ -35,7 +35,8 @@ class NodeReader(Cursor):
 
     def report(self, mistake: Mistake) -> None:
         """Record a mistake in the current line or after it."""
-        self.file.report(mistake, self.line + self.text.count("\n", self.pos, max(self.pos, mistake.start)))
+        if not self.file.is_full:       # the header may have thousands of them on thousands of lines
+            self.file.report(mistake, self.line + self.text.count("\n", self.pos, max(self.pos, mistake.start)))
 
     def move(self, end: int) -> None:
         """Continue at `end`, the beginning of a line or the end of the text."""

@@ -142,6 +142,17 @@ class Printer:
     # -- the graph
     def graph_into(self, label: str, out: Text) -> None:
         """Append the text of the graph to `out`."""
+        whole = self.layout.whole if self.layout is not None else None
+        if whole is None:
+            self.parts_into(label, out)
+            return
+        parts = Text()
+        self.parts_into(label, parts)
+        text = parts.whole()
+        out.append(whole[1] if text == whole[0] else text)
+
+    def parts_into(self, label: str, out: Text) -> None:
+        """Append the texts of the graph's parts."""
         graph = self.graph
         block = graph.block
         dialect = self.dialect

@@ -11,7 +11,8 @@ from irtool.text.cursor import TextFile
 from irtool.text.fast import read_body
 from irtool.text.lexer import Mistake, blanks, expected, filler, line_end, says_omission
 from irtool.text.nodes import BRANCHES, NodeReader
-from irtool.text.printer import STAGE, number_subgraphs, section_label
+from irtool.text.printer import STAGE, Printer, Text, number_subgraphs, section_label
+from irtool.text.tidy import name_apart
 from irtool.text.uses import FLAT, collect_uses, wrong_uses
 
 if TYPE_CHECKING:
@@ -369,6 +370,7 @@ class Reader(NodeReader):
                 self.file.warnings += [Diagnostic("warning", message, self.file.source, node.line, code="W0101")
                                        for node, message in wrong_uses(graph, lines, self.layout.groups)]
         self.mark_stages()
+        ambiguous: set[Value] = name_apart(graph, graph.dialect) if graph.dialect.name == "T" else set()
         entries = self.layout.entries
         levels: dict[Block, int] = {}
         for key, number, lead, start, end in self.records:
@@ -383,10 +385,17 @@ class Reader(NodeReader):
             else:
                 canonical = printer.line(key, "  " * level)
             raw = text[start:end]
+            if ambiguous and not ambiguous.isdisjoint((*key.inputs, *key.outputs)):
+                raw = canonical
             if lead or canonical != raw:
                 entries[key] = (lead, canonical, raw)
         if self.layout:
             graph.layout = self.layout
+        if ambiguous:
+            graph.layout, parts = self.layout, Text()
+            Printer(graph, printer.labels).parts_into(self.label_text(), parts)
+            (_, _, lead, start, _), (*_, end) = self.records[0], self.records[-1]
+            self.layout.whole = (parts.whole(), lead + text[start:end])
 
     def label_text(self) -> str:
         """The text before `graph(`: `with prim::FusionGroup_0 = `."""

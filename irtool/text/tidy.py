@@ -2,15 +2,12 @@
 from __future__ import annotations
 
 from irtool.ir.dialect import Dialect
-from irtool.ir.graph import Graph, Node
+from irtool.ir.graph import Graph, Node, Value
 from irtool.text.layout import Layout
 
 
 def tidy(graph: Graph) -> None:
-    """Discard how the text was laid out, but for comments, blank lines between statements and stages, so that the graph prints canonically.
-
-    Text written by hand may define a name twice; text with types may not.
-    """
+    """Discard how the text was laid out, but for comments, blank lines between statements and stages: the graph prints canonically."""
     graphs = [graph]
     while graphs:
         one = graphs.pop()
@@ -41,17 +38,21 @@ def renumber(graph: Graph) -> bool:
     return changed
 
 
-def name_apart(graph: Graph, target: Dialect) -> None:
-    """Make constants among operands nodes like others, and names that were defined twice by hand unique."""
-    known: set[str] = set()
+def name_apart(graph: Graph, target: Dialect) -> set[Value]:
+    """Make constants among operands nodes like others, and names that were defined twice by hand unique. Returns the values that shared a
+    name."""
+    known: dict[str, Value] = {}
+    sharing: set[Value] = set()
     for value in graph.values():
         if not value.name:
             if target.literal_operands:
                 continue
             value.name = graph.fresh_id()
         elif value.name in known:
+            sharing |= {value, known[value.name]}
             value.name = graph.fresh_id() if value.has_id_name else graph.fresh_name(value.name)
-        known.add(value.name)
+        known[value.name] = value
+    return sharing
 
 
 def keep_comments(graph: Graph) -> None:
@@ -66,6 +67,7 @@ def keep_comments(graph: Graph) -> None:
         elif lead.strip():
             entries[part] = (lead, "", "")
     layout.entries = entries
+    layout.whole = None
     if not graph.dialect.stages:
         layout.stages = {}
         layout.input_stages = {}
