@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import random
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, Optional
@@ -22,6 +23,8 @@ from fuzz.values import copied, other_values, value_of
 from irtool.dispatch.trees import flatten
 
 ROWS = 3
+PROGRAM = "<program>"
+"""The name of a program's file in tracebacks."""
 
 
 class Subject:
@@ -84,11 +87,19 @@ class Subject:
 
 
 def executed(source: str) -> Any:
-    """The function `f` of a source, on irtool's tensors."""
+    """The function `f` of a source, on irtool's tensors. What Python itself refuses in it is a RunError."""
     space: dict[str, Any] = {"torch": irtool.torch, "F": irtool.torch.nn.functional, "Tensor": irtool.Tensor, "List": list, "Dict": dict,
                              "Optional": Optional, "Tuple": tuple, "math": math}
-    exec(compile(source, "<program>", "exec"), space)  # the generator's text
-    return space["f"]
+    exec(compile(source, PROGRAM, "exec"), space)  # the generator's text
+
+    def function(*args: Any) -> Any:
+        try:
+            return space["f"](*args)
+        except (ArithmeticError, LookupError, ValueError) as error:     # of Python, as for `[].pop()`
+            if traceback.extract_tb(error.__traceback__)[-1].filename != PROGRAM:
+                raise
+            raise irtool.RunError(f"{type(error).__name__}: {error}") from error
+    return function
 
 
 def tensors(value: Any) -> list[Any]:

@@ -39,3 +39,27 @@ def test_gradients_where_numbers_end(expression: str, dtype: str, recorded: dict
         found = np.zeros_like(values[place]) if gradient is None else gradient
         with np.errstate(all="ignore"):
             np.testing.assert_allclose(found.astype(np.float32), recorded[f"{expression} {dtype} {place}"], TOLERANCE[dtype], 1e-36)
+
+
+@over("expression", [pytest.param(text, id=text) for text in SOURCES], str)
+def test_tangents_where_numbers_end(expression: str) -> None:
+    """A tangent is the derivative's linear map: where slopes are finite it is a slope times ones, and no 0 / 0 of what a formula hides."""
+    count = SOURCES[expression]
+    values = inputs(count, "float64")
+    call = source_function(expression, count)
+    with np.errstate(all="ignore"):
+        (result,) = irtool.run(compiled(expression, count), values)
+        gradients = irtool.vjp(compiled(expression, count), values, [np.ones_like(result)], list(range(count)))
+        slopes = [np.zeros_like(value) if each is None else each for value, each in zip(values, gradients, strict=True)]
+        is_finite = np.all([np.isfinite(each) for each in (result, *values, *slopes)], axis=0)
+        for place, slope in enumerate(slopes):
+            along = [np.ones_like(value) if at == place else np.zeros_like(value) for at, value in enumerate(values)]
+            tangent = np.asarray(irtool.jvp(call, tuple(values), tuple(along))[1])
+            np.testing.assert_allclose(tangent[is_finite], slope[is_finite], 1e-6, 1e-30)
+
+
+def source_function(expression: str, count: int) -> Any:
+    """The expression as a function of irtool's tensors."""
+    space: dict[str, Any] = {"torch": irtool.torch}
+    exec(function(expression, count), space)
+    return space["f"]

@@ -16,6 +16,7 @@ from irtool.interpret import Rounds, Step, Walk
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, facts_of, node_may_write
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import PARAM, Block, Node, Value
+from irtool.ops.arrays import CODES
 from irtool.ops.size_facts import ON_TENSORS
 from irtool.ops.tensor import Tensor
 
@@ -159,8 +160,12 @@ def merged(a: Any, b: Any, tensors: Callable[[Any, Any], Any], what: str) -> Any
 
 
 def either(layer: Layer, condition: Any, first: Sequence[Any], second: Sequence[Any]) -> list[Any]:
-    """The results of one function or the other, chosen for each place by the condition."""
+    """The results of one function or the other, chosen for each place by the condition. Raises UnsupportedError if tensors differ in dtype
+    or sizes: a batch has one."""
     def taken(a: Any, b: Any) -> Any:
+        if a.dtype != b.dtype or list(a.shape) != list(b.shape):
+            raise UnsupportedError(f"a branch whose condition is batched or traced gives {facts_of_tensor(a)} one way and "
+                                   f"{facts_of_tensor(b)} the other", code="E0504")
         return layer.call("aten::where", (condition, a, b), {})
 
     results = []
@@ -174,6 +179,11 @@ def either(layer: Layer, condition: Any, first: Sequence[Any], second: Sequence[
 def holds_anywhere(layer: Layer, condition: Any) -> bool | None:
     """Does a condition hold at any place of a batch? None: no layer can decide."""
     return layer.anywhere(condition) if isinstance(condition, Tensor) else bool(condition)
+
+
+def facts_of_tensor(tensor: Any) -> str:
+    """Dtype and sizes in a message."""
+    return f"a tensor of {CODES[tensor.dtype]}{list(tensor.shape)}"
 
 
 def described(value: Any) -> str:

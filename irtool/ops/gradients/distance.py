@@ -15,7 +15,7 @@ def norm_slope(x: Tensor, norm: Tensor, p: float) -> Tensor:
     if p == 1.0:
         return x.sgn()
     if p == 2.0:
-        return (x / norm).masked_fill(norm == 0, 0)
+        return x / norm.masked_fill(norm == 0, float("inf"))
     if p == float("inf"):
         largest = (x.abs() == norm).to(x.dtype)
         return x.sgn() * largest / largest.sum([-1], True)

@@ -18,7 +18,7 @@ def extreme_shares(values: Tensor, dim: int, largest: bool) -> Tensor:
 def frobenius_slope(x: Tensor) -> Tensor:
     """x / |x| over the last two dimensions, 0 at 0."""
     norm = torch.linalg_vector_norm(x, 2, [-2, -1], True)
-    return (x / norm).masked_fill(norm == 0, 0)
+    return x / norm.masked_fill(norm == 0, float("inf"))
 
 
 def norm_slope_of_matrices(x: Tensor, order: float) -> Tensor:
@@ -70,7 +70,7 @@ def vector_slope(self: Tensor, order: float, dim: list[int] | None) -> Tensor:
     if order == 1:
         return self.sgn()
     if order == 2:
-        return (self / norm).masked_fill(norm == 0, 0)
+        return self / norm.masked_fill(norm == 0, float("inf"))
     if abs(order) == float("inf"):
         mask = (self.abs() == norm).to(norm.dtype)
         return self.sgn() * mask / mask.sum(chosen, True)

@@ -39,8 +39,7 @@ table.derivative("logit special_logit", lambda grad, self, eps: torch.logit_back
 def sinc_gradient(grad, self):
     scaled = self * 3.141592653589793
     area = scaled * self
-    slope = (scaled * scaled.cos() - scaled.sin()) / area
-    return torch.where(area == 0, torch.zeros_like(grad), grad * slope)
+    return grad * ((scaled * scaled.cos() - scaled.sin()) / area.masked_fill(area == 0, float("inf")))
 
 
 table.derivative("deg2rad", lambda grad: grad.deg2rad())
@@ -56,7 +55,7 @@ def sgn_gradient(grad, self, result):
     slope = torch.zeros_like(grad)
     if self.is_complex():       # only the part across the direction rotates it
         length, along = self.abs(), torch.real(grad * result)
-        slope = ((grad - along * result.conj()) / length).masked_fill(length == 0, 0)
+        slope = (grad - along * result.conj()) / length.masked_fill(length == 0, float("inf"))
     return slope
 
 
@@ -65,11 +64,9 @@ def angle_gradient(grad, self):
     slope = torch.zeros_like(grad)
     if self.is_complex():
         real, imag = torch.real(self), torch.imag(self)
-        square = self.abs().square()
-        is_zero = (real == 0) & (imag == 0)
+        square = self.abs().square().masked_fill((real == 0) & (imag == 0), float("inf"))
         along, across = torch.real(grad) * real / square, torch.real(grad) * imag / square
-        slope = torch.complex(torch.where(is_zero, torch.zeros_like(square), along * 0 - across),     # as a product with 1j is
-                              torch.where(is_zero, torch.zeros_like(square), -along - across * 0))
+        slope = torch.complex(along * 0 - across, -along - across * 0)      # as a product with 1j is
     return slope
 
 

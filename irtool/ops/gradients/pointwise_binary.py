@@ -32,26 +32,19 @@ table.derivative("remainder.Scalar_Tensor", lambda grad, self, other: -grad * to
 table.pointwise("fmod.Tensor fmod.Scalar", lambda grad, self, other: (grad, -grad * torch.div(self, other, rounding_mode="trunc")))
 
 
-@table.pointwise("float_power.Tensor_Tensor")
-def float_power_gradient(grad, self, exponent, result):
-    base, power = self.to(result.dtype), exponent.to(result.dtype)
-    slope = grad * (power * torch.pow(base, power - 1))
-    self_grad = torch.where(power == 0, torch.zeros_like(slope), slope)
-    growth = grad * (result * base.log())
+def power_slopes(grad: Tensor, base: Tensor, power: Tensor, result: Tensor) -> tuple[Tensor, Tensor]:
+    """Gradients of base ** power, which is the result. What a derivative would be nan or infinite of is hidden before the product, too."""
+    flat = power == 0
+    slope = grad * (power * torch.pow(base, power - 1)).masked_fill(flat, 0)
+    wide = base.to(result.dtype) if result.is_complex() else base
     still = (base == 0) & (torch.real(power) >= 0)
-    exponent_grad = torch.where(still, torch.zeros_like(growth), growth)
-    return self_grad, exponent_grad
+    growth = grad * (result * wide.log()).masked_fill(still, 0)
+    return torch.where(flat, torch.zeros_like(slope), slope), torch.where(still, torch.zeros_like(growth), growth)
 
 
-@table.pointwise("pow.Tensor_Tensor")
-def pow_gradient(grad, self, exponent, result):
-    slope = grad * (exponent * torch.pow(self, exponent - 1))
-    self_grad = torch.where(exponent == 0, torch.zeros_like(slope), slope)
-    base = self.to(result.dtype) if result.is_complex() else self
-    growth = grad * (result * base.log())
-    still = (self == 0) & (torch.real(exponent) >= 0)
-    exponent_grad = torch.where(still, torch.zeros_like(growth), growth)
-    return self_grad, exponent_grad
+table.pointwise("pow.Tensor_Tensor", lambda grad, self, exponent, result: power_slopes(grad, self, exponent, result))
+table.pointwise("float_power.Tensor_Tensor",
+                lambda grad, self, exponent, result: power_slopes(grad, self.to(result.dtype), exponent.to(result.dtype), result))
 
 
 @table.derivative("float_power.Tensor_Scalar")
@@ -67,8 +60,9 @@ def pow_number_gradient(grad, self, exponent):
 @table.derivative("pow.Scalar float_power.Scalar")
 def pow_of_number_gradient(grad, self, exponent, result):
     exact = torch.complex128 if grad.is_complex() else torch.float64        # the number may be larger than the tensor's can be
-    growth = grad * (result * torch.log(torch.scalar_tensor(self, dtype=exact)))
-    return torch.where(torch.real(exponent) >= 0, torch.zeros_like(growth), growth) if self == 0 else growth
+    slope = result * torch.log(torch.scalar_tensor(self, dtype=exact))
+    still = torch.real(exponent) >= 0
+    return torch.where(still, torch.zeros_like(grad), grad * slope.masked_fill(still, 0)) if self == 0 else grad * slope
 
 
 table.pointwise("ldexp.Tensor", lambda grad, other, result: (torch.ldexp(grad, other), grad * result * 0.6931471805599453))
@@ -77,7 +71,7 @@ table.pointwise("ldexp.Tensor", lambda grad, other, result: (torch.ldexp(grad, o
 @table.pointwise("atan2 arctan2")
 def atan2_gradient(grad, self, other):
     square = self * self + other * other
-    scaled = torch.where(square == 0, torch.zeros_like(grad), grad / square)
+    scaled = grad / square.masked_fill(square == 0, float("inf"))
     return scaled * other, -scaled * self
 
 
