@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 from irtool.execute.fusing import fused_graph, is_worth_fusing
 from irtool.execute.fusion import GroupOptions
+from irtool.execute.native.building import compiler
+from irtool.execute.native.c_loops import NativeLoop
 from irtool.execute.plan.batch_slices import join_siblings
 from irtool.execute.plan.constant_results import drop_needless
 from irtool.execute.plan.convolution_epilogues import finish_convolutions
@@ -19,8 +21,9 @@ from irtool.execute.plan.in_place_loops import keep_in_place, spread_inputs
 from irtool.execute.plan.large_results import into_buffers
 from irtool.execute.plan.list_stacks import stack_lists
 from irtool.execute.plan.lower import Lowering, Observed
+from irtool.execute.plan.memory import every
 from irtool.execute.plan.parallel import run_beside
-from irtool.execute.plan.program import Program
+from irtool.execute.plan.program import Program, Visit
 from irtool.execute.plan.round_products import hoist_products
 from irtool.execute.plan.row_functions import use_rows
 from irtool.execute.plan.row_reductions import use_folds
@@ -77,12 +80,19 @@ def fuse(making: Making) -> None:
 
 
 def write_out(making: Making) -> None:
-    """Replace recurrent operators by loops, and lower again."""
+    """Replace recurrent operators by loops, and lower again, if loops become C; the operators are faster than loops in Python."""
+    if making.options.native is False or compiler() is None:
+        return
     copy = written_out(making.graph, making.lowering.env)
-    if copy is not None:
-        making.observed = observed_again(making.observed, copy)
-        making.graph = copy
-        making.is_grouped = False       # what it is made of may be fused now
+    if copy is None:
+        return
+    before = making.observed, making.graph, making.is_grouped
+    making.observed = observed_again(making.observed, copy)
+    making.graph = copy
+    making.is_grouped = False       # what it is made of may be fused now
+    making.lower()
+    if not any(isinstance(each, Visit) and isinstance(each.function, NativeLoop) for each in every(making.program.body)):
+        making.observed, making.graph, making.is_grouped = before
         making.lower()
 
 

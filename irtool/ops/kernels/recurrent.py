@@ -51,62 +51,102 @@ def _gates(xp, x, weight, bias):
     return result if bias is None else result + bias
 
 
-class Weights:
-    """The parameters of one layer in one direction."""
+# ---- one layer in one direction, with gates one behind the other (gates, batch, width) and results that overwrite operands
 
-    __slots__ = ("w_ih", "w_hh", "b_ih", "b_hh", "w_hr")
-
-    def __init__(self, params, has_biases, projects):
-        parts = list(params)
-        self.w_ih, self.w_hh = parts[:2]
-        self.b_ih, self.b_hh = parts[2:4] if has_biases else (None, None)
-        self.w_hr = parts[-1] if projects else None
+def _sigmoid_here(xp, x):
+    xp.negative(x, out=x)
+    xp.exp(x, out=x)
+    x += 1
+    xp.divide(1, x, out=x)
 
 
-def _advance(xp, step, weights, from_input, state):
-    """New state after one time step; the first of it is the output."""
-    new = step(xp, from_input, _gates(xp, state[0], weights.w_hh, weights.b_hh), state)
-    if weights.w_hr is not None:
-        new = (xp.matmul(new[0], weights.w_hr.T), *new[1:])
-    return new
+def _lstm_over(xp, from_input, gates, state, out):
+    """Gates in the order i, f, o, g."""
+    gates += from_input
+    _sigmoid_here(xp, gates[:3])
+    i, f, o, g = gates
+    xp.tanh(g, out=g)
+    cell = state[1]
+    cell *= f
+    i *= g
+    cell += i
+    xp.tanh(cell, out=f)
+    xp.multiply(o, f, out=out)
 
 
-def _layer(xp, step, weights, x, state, backwards, sizes):
+def _gru_over(xp, from_input, gates, state, out):
+    reset_update, new = gates[:2], gates[2]
+    reset_update += from_input[:2]
+    _sigmoid_here(xp, reset_update)
+    new *= reset_update[0]
+    new += from_input[2]
+    xp.tanh(new, out=new)
+    xp.subtract(state[0], new, out=out)
+    out *= reset_update[1]
+    out += new
+
+
+def _tanh_over(xp, from_input, gates, state, out):
+    gates += from_input
+    xp.tanh(gates[0], out=out)
+
+
+def _relu_over(xp, from_input, gates, state, out):
+    gates += from_input
+    xp.maximum(gates[0], gates.dtype.type(0), out=out)
+
+
+LAYERS = {"lstm": (_lstm_over, [0, 1, 3, 2]), "gru": (_gru_over, [0, 1, 2]), "rnn_tanh": (_tanh_over, [0]), "rnn_relu": (_relu_over, [0])}
+"""A step of a layer, which stores the new state in `out`, and the order of its gates."""
+
+
+def _layer(xp, kind, params, has_biases, x, state, backwards, sizes):
     """One layer over time: outputs for `x` and the last state.
 
-    Without `sizes`, x is (time, batch, features). With them, x is packed (rows, features), `sizes` holds the rows of each time,
-    longest sequences first, and the last state of each sequence is that of its own last step.
+    x is (rows, features), `sizes` holds the rows of each time, longest sequences first, and the last state of each sequence is that of its
+    own last step. A gate is a product of its own: small ones are ten times as fast as a large one, for which BLAS copies the weight.
     """
-    from_input = _gates(xp, x, weights.w_ih, weights.b_ih)
-    if sizes is None:
-        outputs = [None] * x.shape[0]
-        for time in range(x.shape[0])[::-1] if backwards else range(x.shape[0]):
-            state = _advance(xp, step, weights, from_input[time], state)
-            outputs[time] = state[0]
-        return xp.stack(outputs), state
-    starts = [0]
-    for size in sizes:
-        starts.append(starts[-1] + size)
-    outputs = [None] * len(sizes)
+    step, order = LAYERS[kind]
+    w_ih, w_hh, *rest = params
+    projection = rest.pop() if len(rest) % 2 else None
+    width = w_hh.shape[0] // len(order)
+    weights = w_hh.reshape(len(order), width, w_hh.shape[1])[order].swapaxes(1, 2)
+    bias = rest[1].reshape(len(order), 1, width)[order] if has_biases else None
+    from_input = _gates(xp, x, w_ih, rest[0] if has_biases else None).reshape(x.shape[0], len(order), width)[:, order].swapaxes(0, 1)
     last = [part.copy() for part in state]
-    for time in range(len(sizes))[::-1] if backwards else range(len(sizes)):
-        size = sizes[time]
-        now = _advance(xp, step, weights, from_input[starts[time]:starts[time + 1]], tuple(part[:size] for part in last))
-        for part, new in zip(last, now, strict=True):
-            part[:size] = new
-        outputs[time] = now[0]
-    return xp.concatenate(outputs), tuple(last)
+    whole = xp.empty((len(order), max(sizes, default=0), width), x.dtype)
+    outputs = xp.empty((x.shape[0], last[0].shape[-1]), x.dtype)
+    stop = x.shape[0] if backwards else 0
+    for size in reversed(sizes) if backwards else sizes:
+        start, stop = (stop - size, stop - size) if backwards else (stop, stop + size)
+        now = slice(start, start + size)
+        gates, here, out = whole[:, :size], [part[:size] for part in last], outputs[now]
+        xp.matmul(here[0], weights, out=gates)
+        if bias is not None:
+            gates += bias
+        if projection is None:
+            step(xp, from_input[:, now], gates, here, out)
+        else:
+            step(xp, from_input[:, now], gates, here, gates[2])
+            xp.matmul(gates[2], projection.T, out=out)
+        here[0][...] = out
+    return outputs, tuple(last)
 
 
 def _net(xp, kind, x, states, params, has_biases, num_layers, dropout, train, bidirectional, sizes=None):
-    """Layers on layers: outputs of the top one, and the last states of all, stacked."""
-    step, directions = STEPS[kind], 2 if bidirectional else 1
+    """Layers on layers: outputs of the top one, and the last states of all, stacked. x: (time, batch, features); with `sizes`, the rows of
+    each time, packed (rows, features)."""
+    directions = 2 if bidirectional else 1
     projects = kind == "lstm" and states[0].shape[-1] != states[1].shape[-1]
     each = 2 + 2 * bool(has_biases) + projects
     if len(params) != each * num_layers * directions:
         raise RunError(f"got an incorrect number of RNN parameters: {len(params)}")
-    batch, gates = x.shape[1] if sizes is None else sizes[0] if sizes else 0, {"lstm": 4, "gru": 3}.get(kind, 1)
-    for name, state, width in zip(("hidden", "cell"), states, (params[1].shape[1], params[1].shape[0] // gates), strict=False):
+    if any(each.dtype != x.dtype for each in params):
+        raise RunError(f"expected parameters of dtype {x.dtype}, got {next(each.dtype for each in params if each.dtype != x.dtype)}",
+                       code="E0409")
+    batch = x.shape[1] if sizes is None else max(sizes, default=0)
+    widths = params[1].shape[1], params[1].shape[0] // len(LAYERS[kind][1])
+    for name, state, width in zip(("hidden", "cell"), states, widths, strict=False):
         if state.shape != (num_layers * directions, batch, width):
             raise RunError(f"Expected {name} size ({num_layers * directions}, {batch}, {width}), got {list(state.shape)}")
     finals = []
@@ -114,9 +154,9 @@ def _net(xp, kind, x, states, params, has_biases, num_layers, dropout, train, bi
         outputs = []
         for direction in range(directions):
             place = layer * directions + direction
-            weights = Weights(params[place * each:(place + 1) * each], has_biases, projects)
-            output, state = _layer(xp, step, weights, x, tuple(part[place] for part in states), direction == 1, sizes)
-            outputs.append(output)
+            output, state = _layer(xp, kind, params[place * each:(place + 1) * each], has_biases, x.reshape(-1, x.shape[-1]),
+                                   [part[place] for part in states], direction == 1, [batch] * len(x) if sizes is None else sizes)
+            outputs.append(output.reshape(*x.shape[:-1], -1))
             finals.append(state)
         x = outputs[0] if directions == 1 else xp.concatenate(outputs, -1)
         if dropout and train and layer < num_layers - 1:
