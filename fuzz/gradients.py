@@ -21,6 +21,8 @@ from fuzz.programs import EXECUTORS, compile_source, torch_function
 from fuzz.source import Style, program
 from fuzz.values import copied, elements, value_of
 from irtool.autodiff.gradient_modes import modes_in
+from irtool.execute.mixed_dtypes import may_mix
+from irtool.ir.types import spell, tensor_type
 
 HUGE = 1e6
 """Gradients beyond this, and those that are not finite, say nothing."""
@@ -175,8 +177,17 @@ def callers(way: str, module: Any, values: list[Any], seeds: list[Any], wrt: lis
     if way == "groups":
         irtool.PassManager("create-autodiff-subgraphs{threshold=1}", verify=True).run(changed)
         return [lambda: irtool.vjp(changed, values, seeds, wrt, interpret=True), lambda: irtool.vjp(changed, values, seeds, wrt)]
+    if may_mix(changed.graph(), values):        # df converts gradients back where types state dtypes
+        state_types(changed.graph(), values)
     irtool.PassManager("differentiate{requires-grad=all},lower-grad-of,O1", verify=True).run(changed)
     return [lambda: by_pair(changed, values, seeds, wrt)]
+
+
+def state_types(graph: Any, values: list[Any]) -> None:
+    """Write dtypes and sizes of tensors into the types of a graph's inputs."""
+    for value, array in zip(graph.inputs, values):
+        if isinstance(array, np.ndarray):
+            value.type = spell(tensor_type(array.dtype.name, array.shape), graph.dialect)
 
 
 def by_pair(module: Any, values: list[Any], seeds: list[Any], wrt: list[int]) -> list[Any]:

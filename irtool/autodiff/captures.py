@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from irtool.autodiff.loop_captures import Round
+from irtool.autodiff.reach import FLOATING
 from irtool.ir import types
 from irtool.ir.attribute import Attribute
 from irtool.ir.builder import Builder
@@ -22,11 +23,27 @@ from irtool.ir.effects import CHOICE_KINDS
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.types import ListType, OptionalType, TensorType, TupleType, Type, same, spell, tensor_type
+from irtool.ops.result_dtypes import CASTS
 
 SOURCE = "prim::Uninitialized"
 """The kind of the nodes that stand for inputs while df is under construction."""
 ANY_DTYPE = "any"
 """Stands for a dtype that only the run knows."""
+
+
+def dtypes_by_type(graph: Graph) -> dict[Value, str]:
+    """The dtype of each tensor whose type states it."""
+    return {value: value.type.dtype for value in graph.values() if isinstance(value.type, TensorType) and value.type.dtype is not None}
+
+
+def mixed_dtypes(graph: Graph) -> dict[Value, str]:
+    """The dtype of each tensor, ANY_DTYPE where its type does not state it; empty unless types state that several floating-point dtypes
+    occur, or one of a graph that may make another."""
+    dtypes = dtypes_by_type(graph)
+    count = len({dtype for dtype in dtypes.values() if dtype in FLOATING})
+    if count == 0 or count == 1 and not any(node.kind in CASTS for node in graph.walk()):
+        return {}
+    return {value: dtypes.get(value, ANY_DTYPE) for value in graph.values() if isinstance(value.type, TensorType)}
 
 
 class Captures:

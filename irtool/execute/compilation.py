@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from irtool.autodiff.captures import dtypes_by_type, mixed_dtypes
 from irtool.autodiff.reach import holds_tensors
 from irtool.autodiff.reverse import Reverse, differentiate_graph
 from irtool.autodiff.unread_writes import without_writes
@@ -19,7 +20,7 @@ from irtool.execute.argument_spec import ArgumentSpec
 from irtool.execute.backends import BACKENDS, Program
 from irtool.execute.differentiable import Differentiable
 from irtool.execute.graph_gradients import is_construct
-from irtool.execute.mixed_dtypes import dtypes_by_type, may_mix, mixed_dtypes
+from irtool.execute.mixed_dtypes import may_mix
 from irtool.execute.phases import OnPass, Phases, custom_passes
 from irtool.execute.plan.predicted_dtypes import predicted_dtypes
 from irtool.execute.recording import NodeCalls, Recording

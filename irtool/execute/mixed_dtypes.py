@@ -4,10 +4,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from irtool.autodiff.reach import FLOATING
-from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.graph import Graph, Node
 from irtool.ir.schema import schema_of
-from irtool.ir.types import TensorType
 from irtool.ops.array_library import np
 from irtool.ops.arrays import is_array
 from irtool.ops.result_dtypes import CASTS, CASTS_BY_ARGUMENT
@@ -28,14 +26,3 @@ def may_cast(node: Node) -> bool:
     return schema is None or bool(node.attributes) or any(
         argument.type.text.startswith("ScalarType") and value.type.key != "None"
         for argument, value in zip(schema.arguments, node.inputs, strict=False))
-
-
-def dtypes_by_type(graph: Graph) -> dict[Value, str]:
-    """The dtype of each tensor whose type states it."""
-    return {value: value.type.dtype for value in graph.values() if isinstance(value.type, TensorType) and value.type.dtype is not None}
-
-
-def mixed_dtypes(graph: Graph) -> dict[Value, str]:
-    """The same; empty if all gradients have one dtype."""
-    dtypes = dtypes_by_type(graph)
-    return dtypes if len({dtype for dtype in dtypes.values() if dtype in FLOATING}) > 1 else {}
