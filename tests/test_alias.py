@@ -1,8 +1,12 @@
 """Alias and mutation facts: conservative, and no more conservative than passes can live with."""
 from __future__ import annotations
 
+from random import Random
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import irtool
 from irtool.analysis.alias import Aliases
@@ -182,5 +186,52 @@ def test_memory_that_a_kernel_shares_is_known_to_be_shared(name: str, sample: Ca
                       for place, each in enumerate(result) if isinstance(each, np.ndarray)]
     aliases = Aliases(graph)
     for value, result in pairs:
-        for operand, given in zip(operands, values, strict=True):
-            assert aliases.may_alias(value, operand) or not np.shares_memory(result, given), (name, str(graph))
+        for operand, argument in zip(operands, values, strict=True):
+            assert aliases.may_alias(value, operand) or not np.shares_memory(result, argument), (name, str(graph))
+
+
+def containers(random: Random) -> str:
+    """A graph of equal tensors that go through tuples, lists, branches and the caller's list; it returns some of them."""
+    lines = ["graph(%c : bool, %held : Tensor[], %x : Tensor):", "  %n : NoneType = prim::Constant()", "  %s : int[] = aten::size(%x)",
+             "  %i : int = prim::Constant[value=0]()"]
+    tensors = ["x"]
+    for step in range(random.randint(4, 9)):
+        match random.randrange(6):
+            case 0 | 1:
+                lines.append(f"  %t{step} : Tensor = aten::ones(%s, %n, %n, %n, %n)")
+                tensors.append(f"t{step}")
+            case 2:
+                lines.append(f"  %t{step} : Tensor = aten::neg(%{random.choice(tensors)})")
+                tensors.append(f"t{step}")
+            case 3:
+                pairs = [random.choices(tensors, k=2) for _ in range(2)]
+                lines.append(f"  %p{step} : (Tensor, Tensor) = prim::If(%c)")
+                for block, (a, b) in enumerate(pairs):
+                    lines += [f"    block{block}():", f"      %q{step}{block} : (Tensor, Tensor) = prim::TupleConstruct(%{a}, %{b})",
+                              f"      -> (%q{step}{block})"]
+                lines.append(f"  %t{step} : Tensor, %u{step} : Tensor = prim::TupleUnpack(%p{step})")
+                tensors += [f"t{step}", f"u{step}"]
+            case 4:
+                a, b = random.choices(tensors, k=2)
+                lines += [f"  %l{step} : Tensor[] = prim::ListConstruct(%{a}, %{b})",
+                          f"  %t{step} : Tensor = aten::__getitem__(%l{step}, %i)"]
+                tensors.append(f"t{step}")
+            case _:
+                lines.append(f"  %a{step} : Tensor[] = aten::append(%held, %{random.choice(tensors)})"
+                             if random.random() < 0.5 else f"  %t{step} : Tensor = aten::relu_(%{random.choice(tensors)})")
+    a, b, d = random.choices(tensors, k=3)
+    return "\n".join([*lines, f"  %r : (Tensor, Tensor) = prim::TupleConstruct(%{a}, %{b})", f"  return (%{d}, %r)", ""])
+
+
+@given(st.randoms(use_true_random=False), st.booleans())
+@settings(max_examples=200, deadline=None)
+def test_equal_tensors_become_one_only_where_nobody_outside_sees_both(random: Random, branch: bool) -> None:
+    """After cse, what the caller holds has the same elements and shares memory exactly where it did before."""
+    text, seen = containers(random), []
+    for passes in ("", "cse", "peephole,cse"):
+        held: list[np.ndarray] = []
+        x = np.array([-1.0, 2.0], np.float32)
+        one, two = irtool.run(irtool.PassManager(passes).run(irtool.parse(text)), [branch, held, x])
+        arrays = [x, one, *two, *held]
+        seen.append(([array.tolist() for array in arrays], [[np.shares_memory(a, b) for b in arrays] for a in arrays]))
+    assert seen[0] == seen[1] == seen[2]

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Container, Iterable
-from typing import TYPE_CHECKING, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-from irtool.analysis.alias_roots import roots_of_all
+from irtool.analysis.alias_roots import roots_of_all, union_of
 from irtool.analysis.memory_classes import ANYTHING, classes_meet, contained_classes, is_mutable, memory_class
 from irtool.ir.custom import CUSTOM_VJP
 from irtool.ir.effects import (
@@ -35,7 +36,8 @@ from irtool.ir.types import ListType, TensorType, TupleType
 if TYPE_CHECKING:
     from irtool.ir.graph import Block, Graph, Node, Value
 
-T = TypeVar("T")
+UNINITIALIZED = "prim::Uninitialized"
+"""The kind of values on paths that raise: nobody reads or writes them, so they share no memory."""
 
 GRAD_MODES = "__torch__.torch.autograd.grad_mode."
 """Prefix of the names of classes that are context managers without effects on tensors."""
@@ -139,8 +141,6 @@ class Aliases:
 
     def is_wild(self, value: Value) -> bool:
         """May the value share memory with something outside the graph or in a container?"""
-        if value not in self._points:
-            return value in self._wild
         return not self._wild.isdisjoint(self.roots(value))
 
     def may_alias(self, a: Value, b: Value) -> bool:
@@ -179,10 +179,29 @@ class Aliases:
         """May code outside the graph see the memory of a value: through a result, an input, or a container?"""
         if not is_mutable(value.type):
             return False
-        if value not in self._points:
-            return value in self._wild or value in self._output_roots
         roots = self.roots(value)
-        return not (self._wild.isdisjoint(roots) and self._output_roots.isdisjoint(roots))
+        return not self._output_roots.isdisjoint(roots) or any(root in self._wild and self._leaves(root) for root in roots)
+
+    def _leaves(self, root: Value) -> bool:
+        """May code outside the graph see wild memory? Memory that the graph allocates is seen only where a container or a result may hold
+        it."""
+        return category_of(root.node) != FRESH or any(classes_meet(memory_class(root.type), other) for other in self._leaving_classes)
+
+    @cached_property
+    def _leaving_classes(self) -> set[str]:
+        """The memory classes of wild values that may leave: in results and, if a node stores values in memory other than that of tensors,
+        anywhere."""
+        if self._writes_all or any(memory_class(value.type) != "T" for values in self._writes.values() for value in values):
+            return {ANYTHING}
+        classes: set[str] = set()
+        inputs = set(self.graph.inputs)
+        for result in self.graph.outputs:
+            for value in (result, *self._contents.get(result, ())):
+                roots = self.roots(value) - inputs
+                classes.update(memory_class(root.type) for root in roots if root in self._wild)
+                if roots and value not in self._contents:
+                    classes.update(contained_classes(value.type))
+        return classes
 
     def touched_inputs(self, by_results: bool = True) -> list[bool]:
         """Per input of the graph: may a node write into it, or (by_results) a result share its memory? Two inputs are assumed not to alias
@@ -196,7 +215,7 @@ class Aliases:
     # -- questions about nodes
     def has_writers(self, node: Node) -> bool:
         """May any node of the graph write into an operand or result of `node`?"""
-        if not (self._written or self._written_classes):
+        if not (self._written or self._written_classes) or node.kind == UNINITIALIZED:
             return False
         if node.kind == "aten::len":        # independent of the elements
             return any(map(self.is_written_itself, node.inputs))
@@ -219,7 +238,7 @@ class Aliases:
         """
         if self.is_private(dropped):
             return True
-        if earlier.kind == "prim::Uninitialized":
+        if earlier.kind == UNINITIALIZED:
             return True
         for mine, yours in zip(earlier.outputs, dropped.outputs, strict=True):
             if self.is_written(mine) or self.is_written(yours):
@@ -267,8 +286,8 @@ class Aliases:
             stack.pop()
             roots = frozenset(root for value in self._writes.get(at, ()) for root in self.roots(value))
             classes = frozenset(memory_class(root.type) for root in roots if root in self._wild)
-            known[at] = (union(roots, [known[each][0] for each in inner]),
-                         union(classes | {ANYTHING} if at in self._writes_all else classes, [known[each][1] for each in inner]))
+            known[at] = (union_of(roots, [known[each][0] for each in inner]),
+                         union_of(classes | {ANYTHING} if at in self._writes_all else classes, [known[each][1] for each in inner]))
         return known[node]
 
     def writes_into(self, node: Node, values: Iterable[Value]) -> bool:
@@ -289,12 +308,13 @@ class Aliases:
 
     # -- the sweep
     def _make_wild(self, value: Value) -> None:
-        if is_mutable(value.type):
+        if is_mutable(value.type) and value.node.kind != UNINITIALIZED:
             self._wild_values.append(value)
 
     def _point(self, value: Value, *targets: Value) -> None:
         if is_mutable(value.type):
-            self._points[value] = (*self._points.get(value, ()), *targets)
+            real = [target for target in targets if target.node.kind != UNINITIALIZED]
+            self._points[value] = (*self._points.get(value, ()), *(real or targets))
 
     def _write(self, node: Node, value: Value) -> None:
         if is_mutable(value.type):
@@ -542,9 +562,3 @@ class Aliases:
         for value in leaving:
             for each in (*held.pop(value), *self._of_one.get(value, ())):
                 self._make_wild(each)
-
-
-def union(one: frozenset[T], others: list[frozenset[T]]) -> frozenset[T]:
-    """The union of sets; the largest set itself if it contains the others, so that nested blocks share the object."""
-    most = max([one, *others], key=len)
-    return most if all(each <= most for each in (one, *others)) else one.union(*others)

@@ -6,12 +6,14 @@ memory class are merged into one: they count as one piece of memory, which is co
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from irtool.analysis.memory_classes import memory_class
 
 if TYPE_CHECKING:
     from irtool.ir.graph import Value
+
+T = TypeVar("T")
 
 MOST = 64
 """The number of roots of a value from which they are merged."""
@@ -105,3 +107,9 @@ def components(points: Mapping[Value, tuple[Value, ...]]) -> Iterator[list[Value
                         if value is at:
                             break
                     yield component
+
+
+def union_of(one: frozenset[T], others: list[frozenset[T]]) -> frozenset[T]:
+    """The union of sets; the largest set itself if it contains the others, so that nested blocks share the object."""
+    most = max([one, *others], key=len)
+    return most if all(each <= most for each in (one, *others)) else one.union(*others)
