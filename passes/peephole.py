@@ -19,8 +19,10 @@ from irtool.ir.replacing_walk import Sweep
 from irtool.ir.schema import Literal, node_argument
 from irtool.ir.structure_kinds import UNDEFINED_KINDS
 from irtool.ir.type_answers import ANSWERS, answer
-from irtool.ir.types import INT, ListType, OptionalType, TensorType, Type, UnionType, is_subtype, list_of, parse_type, same
+from irtool.ir.types import INT, TENSOR, ListType, OptionalType, TensorType, Type, UnionType, is_subtype, list_of, parse_type, same
 
+REACH = 1000
+"""The largest distance of two nodes between which writes are looked for."""
 NONE_TYPES = frozenset((parse_type("NoneType"), parse_type("None")))
 
 
@@ -344,6 +346,48 @@ def _join_lists(at: Simplifier, node: Node) -> None:
         at.replace(node.output, Builder(at.graph).before(node).construct_list((*first, *second), type.element))
 
 
+def _join_cats(at: Simplifier, node: Node) -> None:
+    """cat([a, cat([b, c])]) is cat([a, b, c]), if b and c have the same dtype: else they might be rounded on the way to the common one."""
+    if len(node.inputs) != 2 or node.inputs[0].use_count != 1:
+        return
+    held, dim = node.inputs
+    flat: list[Value] = []
+    for value in _elements(at, held) or ():
+        inner = value.node
+        parts = None
+        if inner.kind == "aten::cat" and value.use_count == 1 and len(inner.inputs) == 2 and inner.owner is node.owner:
+            parts = _elements(at, inner.inputs[0])
+        fits = parts and _same_number(inner.inputs[1], dim) and _common_dtype(parts) and not _written_between(at, inner, node, parts)
+        flat += parts if parts and fits else (value,)
+    if len(flat) > len(held.node.inputs):
+        node.replace_input(0, Builder(at.graph).before(node).construct_list(flat, TENSOR))
+        at.changed = True
+
+
+def _same_number(a: Value, b: Value) -> bool:
+    number = constant(a)
+    return a is b or isinstance(number, int) and number == constant(b)
+
+
+def _common_dtype(values: Iterable[Value]) -> bool:
+    dtypes = {value.type.dtype if isinstance(value.type, TensorType) else None for value in values}
+    return len(dtypes) == 1 and None not in dtypes
+
+
+def _written_between(at: Simplifier, first: Node, last: Node, values: Iterable[Value]) -> bool:
+    """May a node between two nodes of a block write into one of the values? True if they are far apart."""
+    if not at.aliases.has_writes:
+        return False
+    node = first.next
+    for _ in range(REACH):
+        if node is last:
+            return False
+        if at.aliases.writes_into(node, values):
+            return True
+        node = node.next
+    return True
+
+
 def _slice_list(at: Simplifier, node: Node) -> None:
     """[a, b, c][1:] is [b, c]."""
     if len(node.inputs) != 4 or not isinstance(node.output.type, ListType):
@@ -470,6 +514,7 @@ STAGES: tuple[tuple[dict[str, Rule], dict[str, Rule]], ...] = (
         "aten::div": _neutral(("other", 1)),
         "aten::sub": _neutral(("other", 0), ("alpha", 1)),
         "aten::add": _neutral(("other", 0), ("alpha", 1)),
+        "aten::cat": _join_cats,
     }),
     ({
         "aten::__is__": _is_none,
