@@ -148,7 +148,7 @@ class Propagation:
             return None, declared
         if isinstance(value, TensorLiteral):
             shape = value.shape or ()
-            literal_type = tensor_type(value.dtype, shape, contiguous_strides(shape), False, "cpu")
+            literal_type = tensor_type(value.dtype, shape, value.strides or contiguous_strides(shape), False, "cpu")
             return Attribute(value.text, value), spell(literal_type, self.dialect)
         if hasattr(value, "dtype"):
             return None

@@ -1,6 +1,7 @@
 """Erasure of shapes."""
 from __future__ import annotations
 
+from irtool.ir.attribute import Attribute, TensorLiteral
 from irtool.ir.constants import CONSTANT_KINDS, known_argument
 from irtool.ir.graph import Graph, Use, Value
 from irtool.ir.schema import node_argument, schema_of
@@ -22,6 +23,7 @@ from irtool.ir.types import (
 )
 from irtool.ops.call import find_overload
 from irtool.ops.facts import CASTS
+from irtool.ops.folding import array_of
 from irtool.ops.promotion import Rule
 
 FLOATS = ("float16", "bfloat16", "float32")
@@ -31,8 +33,9 @@ FLOATS = ("float16", "bfloat16", "float32")
 def erase_shapes(graph: Graph) -> bool:
     """Replace every tensor type by `Tensor`, without dtype, sizes, strides and device.
 
-    A constant of one element keeps its type where its text does not show the dimensions or the dtype (`{3}` is a `Long()`, `{0.5}` a
-    `Double()`), unless every node that reads it converts it to a dtype that does not depend on it.
+    A constant of one element gets its array beside its text where this shows neither the dimensions nor the dtype (`{3}` is a `Long()`,
+    `{0.5}` a `Double()`). A number of another dtype, or a text that may be rounded, keeps its type. Neither is necessary if every node that
+    reads the constant converts it to a dtype that does not depend on it.
 
     before:
         graph(%x : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)):
@@ -46,7 +49,7 @@ def erase_shapes(graph: Graph) -> bool:
     """
     plain = spell(TENSOR, graph.dialect)
     erased: dict[Type, Type] = {}
-    needs_type = {value for value in graph.values() if _is_told_by_type(value)}
+    needs_type = {value for value in graph.values() if _is_told_by_type(value) and not _put_array(value)}
     changed = False
     for value in graph.values():
         old = value.type
@@ -69,6 +72,19 @@ def _is_told_by_type(value: Value) -> bool:
     if type.sizes or type.dtype in (None, shown):
         return bool(type.sizes)
     return not all([_converts(use, type, shown) for use in value.uses])
+
+
+def _put_array(value: Value) -> bool:
+    """Put the array of a constant beside its text, so that its type is no longer necessary. Returns whether that was possible."""
+    node = value.node
+    literal = node.attributes["value"].as_type(value.type)
+    if not isinstance(literal, TensorLiteral) or literal.is_number or literal.is_rounded:
+        return False
+    array = array_of(literal)
+    if array is literal:
+        return False
+    node.set_attribute("value", Attribute(literal.text, TensorLiteral(literal.text, literal.dtype, literal.shape, array)))
+    return True
 
 
 def _converts(use: Use, declared: TensorType, shown: str) -> bool:

@@ -3,7 +3,9 @@ from __future__ import annotations
 
 import io
 import os
+import pickle
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -74,6 +76,42 @@ def test_small_tensors_are_spelled_bit_for_bit(dtype: str, shape: list[int], see
     again = np.asarray(tensor_of(TensorLiteral(text)))
     assert isinstance(literal, TensorLiteral) and literal.text == text
     assert again.dtype == array.dtype and again.shape == array.shape and again.tobytes() == np.ascontiguousarray(array).tobytes()
+
+
+@given(st.lists(st.integers(1, 3), min_size=1, max_size=3), st.integers(0, 2), st.randoms(use_true_random=False),
+       st.sampled_from(["float32", "int64", "bool"]))
+@settings(max_examples=100, deadline=None)
+def test_views_that_constant_propagation_computes_keep_their_strides(shape: list[int], repeats: int, random: Random, dtype: str) -> None:
+    """A permuted and expanded constant is one with the same elements and strides, after text, too."""
+    steps, sizes = ["  %0 : bool = prim::Constant[value=0]()"], list(shape)
+    for i in range(repeats + 1):
+        if random.random() < 0.5:
+            order = random.sample(range(len(sizes)), len(sizes))
+            sizes = [sizes[each] for each in order]
+            steps += [f"  %o{i} : int[] = prim::Constant[value={order}]()", f"  %t{i + 1} : Tensor = aten::permute(%t{i}, %o{i})"]
+        else:
+            sizes = [random.choice((size, 3)) if size == 1 else size for size in sizes]
+            steps += [f"  %o{i} : int[] = prim::Constant[value={sizes}]()", f"  %t{i + 1} : Tensor = aten::expand(%t{i}, %o{i}, %0)"]
+    numbers = [random.randrange(2) for _ in range(int(np.prod(shape)))]
+    first = exact_text(np.array(numbers, dtype).reshape(shape))
+    text = "\n".join(["graph():", f"  %t0 : Tensor = prim::Constant[value={first}]()", *steps, f"  return (%t{repeats + 1})", ""])
+    wanted, = irtool.run(irtool.parse(text), [])
+    folded = irtool.PassManager("constant-propagation").run(irtool.parse(text))
+    for module in (folded, irtool.parse(str(folded)), pickle.loads(pickle.dumps(folded))):
+        assert [node.kind for node in module.graph().nodes] == ["prim::Constant"] and str(module) == str(folded)
+        result, = irtool.run(module, [])
+        assert all(a == b or n == 1 for a, b, n in zip(result.strides, wanted.strides, wanted.shape, strict=True))
+        for _ in range(4):      # planned, compiled
+            assert result.dtype == wanted.dtype and result.tobytes() == wanted.tobytes() and result.shape == wanted.shape
+            result, = irtool.run(module, [])
+
+
+@pytest.mark.parametrize("field", ["c=int64[2,3;1]:BQAAAAAAAAA=", "c=int64[2,3;0,1]:BQAAAAAAAAA=",
+                                   "c=int64[9000000,9000000;0,0]:BQAAAAAAAAA=", "c=int64[0;1]:BQAAAAAAAAA=",
+                                   "c=int64[1;1]:BQAAAAAAAAA=", "c=int64[2;0]:", "c=int64[2;0]:BQAAAAAAAA=="])
+def test_strides_that_do_not_fit_are_refused(field: str) -> None:
+    with pytest.raises(irtool.Error, match="'# tensors:'"):
+        irtool.parse(f"# tensors: {field}\ngraph():\n  %c : Tensor = prim::Constant[value=<Tensor>]()\n  return (%c)\n")
 
 
 def test_what_no_text_holds_is_left() -> None:

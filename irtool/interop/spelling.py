@@ -1,6 +1,8 @@
 """Constants in full precision in the text itself: ` 0.3333333333333333 0.25 [ CPUDoubleType{2} ]`, which is read back bit for bit."""
 from __future__ import annotations
 
+from collections.abc import Iterable
+from math import prod
 from typing import Any
 
 from irtool.interop.constant_archives import places
@@ -17,9 +19,24 @@ from irtool.ops.structure import tensor_of
 
 
 def spell(module: Module) -> list[str]:
-    """Write the arrays of small constants into their text. Returns the keys of constants whose arrays need an archive."""
-    rest = []
+    """Write the arrays of small constants into their text. Returns the keys of constants whose arrays need an archive.
+
+    Small views stay in the line above their graph, which has their strides, unless the module needs an archive anyway.
+    """
+    constants: dict[bool, list[tuple[str, Node, str]]] = {False: [], True: []}
     for key, node, name in places(module):
+        constants[_is_small_view(node.attributes[name].value)].append((key, node, name))
+    rest = _spell(constants[False])
+    return rest + _spell(constants[True]) if rest else []
+
+
+def _is_small_view(literal: object) -> bool:
+    return isinstance(literal, TensorLiteral) and literal.strides is not None and prod(literal.shape or ()) <= SPELLED
+
+
+def _spell(constants: Iterable[tuple[str, Node, str]]) -> list[str]:
+    rest = []
+    for key, node, name in constants:
         literal = node.attributes[name].value
         if not isinstance(literal, TensorLiteral) or literal.data is None:
             continue

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.type_model import DTYPE_WORDS, DTYPES
@@ -87,6 +87,29 @@ class TensorLiteral:
         """The sizes; `()` for `{1}` unless the value's type says more; None for `<Tensor>`."""
         self._read_tag()
         return self._shape
+
+    @property
+    def strides(self) -> tuple[int, ...] | None:
+        """The strides of the array, in elements, if it is a view that is not dense in row-major order; else None."""
+        data: Any = self.data
+        flags = getattr(data, "flags", None)        # none without NumPy
+        if flags is None or flags.c_contiguous:
+            return None
+        return tuple([stride // data.itemsize for stride in data.strides])
+
+    def memory(self) -> Any:
+        """The array, or the memory of a view, from its first element to its last one, as one row."""
+        data: Any = self.data
+        strides = self.strides
+        if strides is None:
+            return data
+        from numpy.lib.stride_tricks import as_strided
+
+        return as_strided(data, (_span(data.shape, strides),), (data.itemsize,))
+
+    def __reduce__(self) -> tuple[Callable[..., TensorLiteral], tuple[object, ...]]:
+        shape = self._shape if self.strides is None else self.shape
+        return _restored, (self.text, self._dtype, shape, self.memory(), self.strides)
 
     @property
     def is_number(self) -> bool:
@@ -220,10 +243,27 @@ class TensorLiteral:
         if data is None:
             return None
         is_small = hasattr(getattr(data, "dtype", None), "newbyteorder") and data.size <= SPELLED      # not so without NumPy
-        return (data.dtype.name, data.shape, data.tobytes()) if is_small else id(data)
+        return (data.dtype.name, data.shape, self.strides, data.tobytes()) if is_small else id(data)
 
     def __repr__(self) -> str:
         return f"TensorLiteral({_short(self.text)!r})"
+
+
+def _restored(text: str, dtype: str | None, shape: tuple[int, ...] | None, memory: Any, strides: tuple[int, ...] | None) -> TensorLiteral:
+    return TensorLiteral(text, dtype, shape, memory if strides is None else view_of(memory, shape or (), strides))
+
+
+def view_of(memory: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
+    """The view of memory, one row, that its strides in elements describe. Raises ValueError if it is not just this memory."""
+    from numpy.lib.stride_tricks import as_strided
+
+    if len(strides) != len(shape) or 0 in shape or memory.size != _span(shape, strides):
+        raise ValueError("sizes and strides do not fit the memory")
+    return as_strided(memory, shape, [stride * memory.itemsize for stride in strides])
+
+
+def _span(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
+    return 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
 
 
 def _short(text: str) -> str:

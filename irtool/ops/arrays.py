@@ -306,6 +306,13 @@ def _as_strided(x: Any, shape: Sequence[int], strides: Sequence[int]) -> Array:
     return np.lib.stride_tricks.as_strided(x, shape, strides, writeable=x.flags.writeable)
 
 
+def copy_in_layout(x: Array) -> Array:
+    """A copy with the same strides, none of which is negative: elements that share memory do so in the copy."""
+    strides = element_strides(x)
+    last = sum((n - 1) * s for n, s in zip(x.shape, strides, strict=True))
+    return strided_view(strided_view(x, (last + 1,), (1,)).copy(), x.shape, strides) if x.size else x.copy()
+
+
 def element_strides(x: Array) -> tuple[int, ...]:
     """Strides in elements, as torch counts them; dimensions of size 1 and empty arrays get the strides that torch gives new arrays."""
     return tuple([s // x.itemsize for s in x.strides])

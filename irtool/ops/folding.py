@@ -15,6 +15,7 @@ from irtool.ir.tensor_dump import SHOWN, dump_text, literal_of
 from irtool.ir.tensor_literal import NUMBER_DTYPES, SPELLED, TensorLiteral
 from irtool.ir.types import ListType, OptionalType, TensorType, Type, UnionType, spell, tensor_type
 from irtool.ops.array_library import has_elements, np
+from irtool.ops.arrays import copy_in_layout
 from irtool.ops.quantized import MAKERS
 
 if TYPE_CHECKING:
@@ -104,10 +105,10 @@ def _run(node: Node, schema: Schema, values: Sequence[Any], beside: bool) -> lis
 
 
 def _written(value: Any, beside: bool) -> Any:
-    """A result with its arrays as literals, where they can be. A literal has no strides, which `is_contiguous` and `as_strided` read."""
+    """A result with its arrays as literals, where they can be. A text has no strides, which `is_contiguous` and `as_strided` read."""
     if isinstance(value, list) and beside:
         return [_written(each, beside) for each in value]
-    if not hasattr(value, "flags") or not value.flags.c_contiguous:
+    if not hasattr(value, "flags") or not (beside or value.flags.c_contiguous):
         return value
     return with_array(value) if beside else _literal(value)
 
@@ -193,7 +194,7 @@ def array_of(literal: TensorLiteral) -> Any:
     if literal.is_exact:
         return np.full(shape, literal.item(), dtype_named(dtype))
     if literal.data is not None:
-        return np.array(literal.data, dtype_named(dtype), order="C").reshape(shape)
+        return np.array(literal.data, dtype_named(dtype), order="C").reshape(shape) if literal.strides is None else literal.data
     try:
         numbers = literal.numbers()
     except Error:
@@ -233,19 +234,25 @@ def _literal(array: Any) -> Any:
 
 
 def with_array(array: Any) -> Any:
-    """As `_literal`, but with torch's text and the array beside it where that text is rounded, or no text; not for large arrays.
+    """As `_literal`, but with torch's text and the array beside it where that text is rounded, no text, or would be a number; not for large
+    arrays.
 
-    Whoever reads such a text alone is told so: RoundedWarning, and the error that `<Tensor>` has no numbers.
+    `{1}` with an array is a tensor; alone it would be a number. Whoever reads such a text alone is told so: RoundedWarning, and the error
+    that `<Tensor>` has no numbers.
     """
-    literal = _literal(array)
-    is_exact = isinstance(literal, TensorLiteral)
-    if is_exact and not literal.is_rounded or array.size > SPELLED or array.dtype.kind not in "bif" or not has_elements(array):
+    is_view = not array.flags.c_contiguous
+    literal = array if is_view else _literal(array)
+    shape, dtype = tuple(array.shape), str(array.dtype)
+    says_all = isinstance(literal, TensorLiteral) and not literal.is_rounded and (shape or dtype not in NUMBER_DTYPES)
+    if says_all or array.size > SPELLED or array.dtype.kind not in "bif" or not has_elements(array):
         return literal
     if array.dtype.name == "bfloat16" or np.isnan(array).any():     # no text says the bits of a nan
         return literal
-    shape, dtype = tuple(array.shape), str(array.dtype)
-    text = literal.text if is_exact and not shape and dtype in NUMBER_DTYPES else dump_text(array.ravel().tolist(), shape, dtype)
-    return TensorLiteral(text, dtype, shape, array)
+    if is_view:
+        if min(array.strides) < 0:
+            return array
+        array = copy_in_layout(array)
+    return TensorLiteral(dump_text(array.ravel().tolist(), shape, dtype), dtype, shape, array)
 
 
 def tensor_constant(build: Builder, array: Any) -> Value:

@@ -26,7 +26,17 @@ from irtool.ir.types import (
     UnionType,
 )
 from irtool.ops.array_library import np
-from irtool.ops.arrays import as_array, current_namespace, dtype_named, fresh_generator, is_array, namespace_of, to_number, wrap_dim
+from irtool.ops.arrays import (
+    as_array,
+    copy_in_layout,
+    current_namespace,
+    dtype_named,
+    fresh_generator,
+    is_array,
+    namespace_of,
+    to_number,
+    wrap_dim,
+)
 from irtool.ops.call import call_op
 from irtool.ops.kernels.dict import as_key
 from irtool.ops.kernels.prim import nested_list
@@ -160,7 +170,7 @@ def tensor_of(literal: TensorLiteral, type: Type | None = None) -> Any:
         literal = literal.with_type(type.dtype, type.shape)
     xp = current_namespace()
     if literal.data is not None:
-        return xp.array(literal.data)
+        return xp.array(literal.data) if literal.strides is None else copy_in_layout(xp.asarray(literal.data))
     numbers = literal.numbers()
     if literal.is_number:
         number = numbers[0]

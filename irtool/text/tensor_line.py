@@ -1,27 +1,28 @@
 """The line above a graph with the arrays of constants that its text rounds or leaves out: `# tensors: c=float32[2]:AACAPwAAAEA=`.
 
 A constant shows as in torch, ` 0.3333  1.0000 [ CPUFloatType{2} ]` or `<Tensor>`; the line has its bits, in base64, under the name of its
-value. Only small arrays stand there: the text of a graph with large ones, such as weights, is not complete without a file beside it.
+value; those of a view, `float32[2,3;0,1]`, are its memory, which strides follow. Only small arrays stand there: the text of a graph with
+large ones, such as weights, is not complete without a file beside it.
 """
 from __future__ import annotations
 
 import base64
 import binascii
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from irtool.ir.attribute import Attribute, beyond_text
 from irtool.ir.errors import Error
 from irtool.ir.graph import Graph, Node
-from irtool.ir.tensor_literal import SPELLED, TensorLiteral
+from irtool.ir.tensor_literal import SPELLED, TensorLiteral, view_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 START = "# tensors:"
-LINE = re.compile(rf"{START}(?: [^ =\n]+=\w+\[[\d,]*\]:[\w+/]*=*)+\n\Z")
-_FIELD = re.compile(r" ([^ =\n]+)=(\w+)\[([\d,]*)\]:([\w+/]*=*)")
+LINE = re.compile(rf"{START}(?: [^ =\n]+=\w+\[[\d,]*(?:;[\d,]+)?\]:[\w+/]*=*)+\n\Z")
+_FIELD = re.compile(r" ([^ =\n]+)=(\w+)\[([\d,]*)(?:;([\d,]+))?\]:([\w+/]*=*)")
 KINDS = "biufc"
 """Kinds of NumPy's dtypes whose elements are their bytes."""
 
@@ -60,9 +61,18 @@ def tensor_line(graph: Graph) -> str:
             return ""
         if array.size > SPELLED or not isinstance(literal, TensorLiteral) or literal.dtype != dtype.name:
             return ""
-        data = base64.b64encode(array.astype(dtype.newbyteorder("<")).tobytes()).decode()
-        fields.append(f" {key}={dtype.name}[{','.join(map(str, array.shape))}]:{data}")
+        strides = literal.strides
+        data = base64.b64encode(literal.memory().astype(dtype.newbyteorder("<")).tobytes()).decode()
+        fields.append(f" {key}={dtype.name}[{_listed(array.shape)}{f';{_listed(strides)}' if strides else ''}]:{data}")
     return f"{START}{''.join(fields)}\n"
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    return ",".join(map(str, numbers))
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple([int(number) for number in text.split(",") if number])
 
 
 def attach_line(graph: Graph, line: str) -> None:
@@ -72,13 +82,14 @@ def attach_line(graph: Graph, line: str) -> None:
     except ImportError:
         raise Error("the line '# tensors:' needs NumPy", code="E0706") from None
     places = {key: (node, name) for key, node, name in tensor_constants(graph)}
-    for key, dtype, sizes, text in _FIELD.findall(line):
+    for key, dtype, sizes, steps, text in _FIELD.findall(line):
         if key not in places:
             raise Error(f"'# tensors:' has the constant '{key}', which is not in the graph", code="E0706")
         node, name = places[key]
-        shape = tuple(int(size) for size in sizes.split(",") if size)
+        shape, strides = _numbers(sizes), _numbers(steps)
         try:
-            array = np.frombuffer(base64.b64decode(text, validate=True), np.dtype(dtype).newbyteorder("<")).reshape(shape).astype(dtype)
+            array = np.frombuffer(base64.b64decode(text, validate=True), np.dtype(dtype).newbyteorder("<")).astype(dtype)
+            array = view_of(array, shape, strides) if strides else array.reshape(shape)
         except (ValueError, TypeError, binascii.Error) as error:
             raise Error(f"'# tensors:' does not have the array of '{key}': {error}", code="E0706") from None
         shown = node.attributes[name].text
