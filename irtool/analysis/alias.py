@@ -251,8 +251,6 @@ class Aliases:
 
     def note_merge(self, earlier: Node, dropped: Node) -> None:
         """Update the analysis after a merge: results of `earlier` now escape as those of `dropped` did."""
-        if self._output_roots.isdisjoint(dropped.outputs) and self._points.keys().isdisjoint(dropped.outputs):
-            return
         for mine, yours in zip(earlier.outputs, dropped.outputs, strict=True):
             if self.escapes(yours):
                 self._output_roots.update(self.roots(mine))
