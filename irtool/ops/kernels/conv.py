@@ -1,21 +1,32 @@
 """Convolutions in 1 to 3 dimensions, plain and transposed, grouped and dilated, and their gradients; im2col and col2im.
 
 Windows are laid out as columns and multiplied with the weights in one matrix product per sample and group. A 1x1 kernel needs no
-columns, a depthwise one no product. Large inputs are done a piece at a time, so that columns stay small.
+columns. Large inputs are done a piece at a time, so that columns stay small.
 """
 import math
 
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import title
 from irtool.ops.checks import c_name, row_major
-from irtool.ops.kernels.windows import add_places, conv_extents, cropped, padded_zeros, per_dim, place_slices, positions, spread, windows
+from irtool.ops.kernels.windows import (
+    Windows,
+    add_places,
+    conv_extents,
+    cropped,
+    padded_zeros,
+    per_dim,
+    spread,
+    windows,
+)
 from irtool.ops.op import OpTable
 
 table = OpTable("conv")
 
-SMALL, LARGE, LARGEST = 1 << 15, 1 << 17, 1 << 18
+SMALL, LARGE, LARGEST = 1 << 17, 1 << 17, 1 << 18
 """Numbers of elements of columns: as many may be made at once for small arrays; as many suffice for a fast product; the same for long
 columns."""
+FEW_OUTS, MUCH = 8, 1.1
+"""Outs of a group from which the product takes longer than the columns; how much longer it may be, so that columns are made faster."""
 ENOUGH = 256
 """Positions that make a product of long columns fast."""
 
@@ -35,45 +46,24 @@ def _columns(xp, x, kernel, stride, dilation, counts):
     return view.transpose(order).reshape(x.shape[0], x.shape[1] * math.prod(kernel), math.prod(counts))
 
 
-def _slabs(xp, x, kernel, stride, before, after, dilation, counts, limit):
-    """The columns of `x` with zeros around, in pieces of about `limit` elements: which samples, which positions, (n, channels * places,
-    positions). A piece is of some samples, or of some rows of windows of one."""
-    count, channels, extent = x.shape[:3]
-    row = channels * math.prod(kernel) * math.prod(counts[1:])
-    is_copy = any(k != 1 for k in kernel) or any(s != 1 for s in stride) or any(before) or any(after)
-    if row * counts[0] <= limit or not is_copy:
-        few = limit // (row * counts[0]) if is_copy else count
-        for start in range(0, count, few):
-            part = padded_zeros(xp, x[start:start + few], before, after)
-            yield slice(start, start + few), slice(None), _columns(xp, part, kernel, stride, dilation, counts)
+def _pieces(count, groups, rows, size, limit):
+    """Slices of samples and of groups, and the first and last of some rows of windows, whose columns have about `limit` elements. size: of
+    the columns of a row of a group."""
+    few = max(limit // (size * rows), 1)
+    if few >= groups:
+        for start in range(0, count, few // groups):
+            yield slice(start, start + few // groups), slice(0, groups), 0, rows
         return
-    rows, line = max(limit // row, 1), math.prod(counts[1:])
+    some = rows if size * rows <= limit else max(limit // size, 1)
     for sample in range(count):
-        for first in range(0, counts[0], rows):
-            last = min(first + rows, counts[0])
-            low = first * stride[0] - before[0]
-            high = (last - 1) * stride[0] - before[0] + dilation[0] * (kernel[0] - 1) + 1
-            part = x[sample:sample + 1, :, max(low, 0):max(high, 0)]
-            above, below = [min(max(beside, 0), high - low) for beside in (-low, high - extent)]
-            part = padded_zeros(xp, part, [above, *before[1:]], [below, *after[1:]])
-            yield (slice(sample, sample + 1), slice(first * line, last * line),
-                   _columns(xp, part, kernel, stride, dilation, [last - first, *counts[1:]]))
+        for start in range(0, groups, few):
+            for first in range(0, rows, some):
+                yield slice(sample, sample + 1), slice(start, min(start + few, groups)), first, min(first + some, rows)
 
 
-def _depthwise(xp, x, weight, stride, before, after, dilation, counts, groups):
-    """Each channel has its own filters: a sum over the positions of the kernel, for some channels at a time."""
-    each, count = weight.shape[0] // groups, x.shape[0]
-    result = xp.zeros((count, groups, each, *counts), x.dtype)
-    kernel = weight.shape[2:]
-    few = max(slab_of(1, x, result) * groups // max(result.size, x.size), 1)
-    for start in range(0, groups, few):
-        some = padded_zeros(xp, x[:, start:start + few], before, after)
-        target = result[:, start:start + few]
-        filters = weight.reshape(groups, each, *kernel)[start:start + few]
-        for place in positions(kernel):
-            part = some[(..., *place_slices(place, stride, dilation, counts))]
-            target += part[:, :, None] * filters[(..., *place)].reshape(1, -1, each, *(1,) * len(counts))
-    return result.reshape(count, weight.shape[0], *counts)
+def _product(xp, matrix, columns, out=None):
+    """matrix @ columns; a matrix of one column needs no product."""
+    return (xp.matmul if matrix.shape[-1] != 1 else xp.multiply)(matrix, columns, out=out)
 
 
 def forward(xp, x, weight, stride, before, after, dilation, groups):
@@ -83,17 +73,24 @@ def forward(xp, x, weight, stride, before, after, dilation, groups):
     count, out = x.shape[0], weight.shape[0]
     if not count or not math.prod(counts) or not x.shape[1]:
         return xp.zeros((count, out, *counts), x.dtype)
-    if weight.shape[1] == 1 and groups > 1:
-        return _depthwise(xp, x, weight, stride, before, after, dilation, counts, groups)
-    matrix = weight.reshape(groups, out // groups, -1)
+    each, length = x.shape[1] // groups, weight[0].size
+    matrix = weight.reshape(groups, out // groups, length)
     result = xp.empty((count, groups, out // groups, math.prod(counts)), x.dtype)
+    if set(kernel) == set(stride) == {1} and not any(before) and not any(after):
+        return _product(xp, matrix, x.reshape(count, groups, each, -1), result).reshape(count, out, *counts)
+    result = result.reshape(count, groups, out // groups, *counts)
+    view = Windows(kernel, stride, before, after, dilation, counts)
+    is_cropped = len(view.phases) == len(view.places) or \
+        out // groups > FEW_OUTS and math.prod(view.wide[1:]) > MUCH * math.prod(counts[1:])
+    inner = counts[1:] if is_cropped else view.wide[1:]
+    crop = (..., *[slice(n) for n in counts[1:]])
     limit = slab_of(x.shape[1] * math.prod(kernel), x, weight, result)
-    for some, places, columns in _slabs(xp, x, kernel, stride, before, after, dilation, counts, limit):
-        if groups == 1:
-            xp.matmul(matrix[0], columns, out=result[some, 0, :, places])
-        else:
-            xp.matmul(matrix, columns.reshape(columns.shape[0], groups, -1, columns.shape[-1]), out=result[some, :, :, places])
-        del columns     # before the next are made
+    for samples, some, first, last in _pieces(count, groups, counts[0], length * math.prod(inner), limit):
+        part = x[samples, some.start * each:some.stop * each]
+        columns = view.columns(xp, part, first, last, is_cropped).reshape(len(part), some.stop - some.start, length, -1)
+        products = _product(xp, matrix[some], columns)
+        result[samples, some, :, first:last] = products.reshape(*products.shape[:3], last - first, *inner)[crop]
+        del part, columns, products       # before the next are made
     return result.reshape(count, out, *counts)
 
 
@@ -128,13 +125,16 @@ def _weight_gradient(xp, grad, x, kernel, stride, padding, dilation, groups):
     total = xp.zeros((groups, out // groups, channels // groups * math.prod(kernel)), x.dtype)
     if not grad.size or not channels:
         return total.reshape(out, channels // groups, *kernel)
+    view = Windows(kernel, stride, padding, padding, dilation, counts)
+    each, length, line = channels // groups, total.shape[-1], math.prod(counts[1:])
     by_position = grad.reshape(grad.shape[0], groups, out // groups, -1)
     limit = slab_of(channels * math.prod(kernel), x, total, grad)
-    for some, places, columns in _slabs(xp, x, kernel, stride, padding, padding, dilation, counts, limit):
-        columns = columns.reshape(columns.shape[0], groups, -1, columns.shape[-1])
-        for grads, parts in zip(by_position[some, :, :, places], columns, strict=True):
-            total += xp.matmul(grads, parts.swapaxes(1, 2))
-        del columns, parts
+    for samples, some, first, last in _pieces(x.shape[0], groups, counts[0], length * line, limit):
+        part = x[samples, some.start * each:some.stop * each]
+        columns = view.columns(xp, part, first, last, True).reshape(len(part), some.stop - some.start, length, -1)
+        for grads, parts in zip(by_position[samples, some, :, first * line:last * line], columns, strict=True):
+            total[some] += xp.matmul(grads, parts.swapaxes(1, 2))
+        del part, columns, parts
     return total.reshape(out, channels // groups, *kernel)
 
 

@@ -73,6 +73,72 @@ def place_slices(place, stride, dilation, counts):
     return tuple(slice(k * d, k * d + (n - 1) * s + 1, s) for k, s, d, n in zip(place, stride, dilation, counts, strict=True))
 
 
+class Windows:
+    """The windows of images (n, channels, *extents) with zeros around, and their columns. before: zeros in front of the extents; counts:
+    numbers of windows.
+
+    The elements at one place of all windows are a part of a phase: of the elements whose distances are multiples of the stride.
+    """
+
+    def __init__(self, kernel, stride, before, after, dilation, counts):
+        self.kernel, self.stride, self.before, self.after, self.dilation = kernel, stride, before, after, dilation
+        self.counts = counts
+        self.reach = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)]
+        self.wide = [n + r // s for n, r, s in zip(counts, self.reach, stride, strict=True)]     # extents of a phase
+        self.phases, self.places = {}, []
+        for place in positions(kernel):
+            at = [k * d for k, d in zip(place, dilation, strict=True)]
+            phase = self.phases.setdefault(tuple([a % s for a, s in zip(at, stride, strict=True)]), len(self.phases))
+            self.places.append((phase, [a // s for a, s in zip(at, stride, strict=True)]))
+
+    def split(self, xp, x, first, last):
+        """The phases (phases, n, channels, *extents) of x, for rows `first` to `last` of windows."""
+        room = [last - first + self.wide[0] - self.counts[0] + 1, *self.wide[1:]]
+        result = xp.zeros((len(self.phases), *x.shape[:2], *room), x.dtype)       # with a row more: a place begins in the middle of a row
+        for offsets, number in self.phases.items():
+            source, target = [], []
+            starts = [first * self.stride[0], *[0] * (len(room) - 1)]
+            for offset, start, s, b, n, w in zip(offsets, starts, self.stride, self.before, x.shape[2:], room, strict=True):
+                begin = start + offset - b      # of the phase, in x
+                low = max(-(begin // s), 0)
+                high = max(min((n - 1 - begin) // s + 1, w), low)
+                source.append(slice(begin + low * s, begin + (high - 1) * s + 1, s) if high > low else slice(0))
+                target.append(slice(low, high))
+            result[(number, slice(None), slice(None), *target)] = x[(..., *source)]
+        return result
+
+    def columns(self, xp, x, first, last, is_cropped):
+        """(n, channels, places, positions) of rows `first` to `last`. Positions are of the windows or, unless cropped, of what the windows
+        lie in, which is copied in longer pieces: those between rows of windows are for no use."""
+        n, channels = x.shape[:2]
+        if is_cropped:
+            low = first * self.stride[0] - self.before[0]
+            high = (last - 1) * self.stride[0] - self.before[0] + self.reach[0] + 1
+            part = x[:, :, max(low, 0):max(high, 0)]
+            above, below = [min(max(beside, 0), high - low) for beside in (-low, high - x.shape[2])]
+            part = padded_zeros(xp, part, [above, *self.before[1:]], [below, *self.after[1:]])
+            rank = len(self.kernel)
+            view = windows(xp, part, self.kernel, self.stride, self.dilation, (last - first, *self.counts[1:]))
+            view = view.transpose(0, 1, *range(2 + rank, 2 + 2 * rank), *range(2, 2 + rank))
+            return view.reshape(n, channels, len(self.places), -1)
+        phases = self.split(xp, x, first, last)
+        length = (last - first) * math.prod(self.wide[1:])
+        result = xp.empty((n, channels, len(self.places), length), x.dtype)
+        if len(self.phases) == 1:
+            strides = phases.strides
+            steps = [stride * d // s for stride, d, s in zip(strides[3:], self.dilation, self.stride, strict=True)]
+            result.reshape(n, channels, *self.kernel, length)[...] = xp.lib.stride_tricks.as_strided(
+                phases, (n, channels, *self.kernel, length), (*strides[1:3], *steps, strides[-1]), writeable=False)
+            return result
+        flat = phases.reshape(*phases.shape[:3], -1)
+        for number, (phase, at) in enumerate(self.places):
+            start = 0
+            for a, w in zip(at, self.wide, strict=True):
+                start = start * w + a
+            result[:, :, number] = flat[phase, :, :, start:start + length]
+        return result
+
+
 def spread(xp, columns, kernel, stride, dilation, extents):
     """The opposite of `windows`: columns (lead..., *kernel, *counts) added up in a new (lead..., *extents) array."""
     rank = len(kernel)
