@@ -9,6 +9,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from fuzz import oracle, programs
 from fuzz.case import Case
 from fuzz.judge import Outcome, Skip, Wrong, agree, agree_with_either, outcome
 from fuzz.programs import EXECUTORS, compile_source, torch_function
+from fuzz.rounding import agree_but_for_rounding
 from fuzz.source import Style, program
 from fuzz.values import copied, elements, value_of
 from irtool.autodiff.gradient_modes import modes_in
@@ -109,7 +111,7 @@ def compare_with_torch(function: Any, module: Any, values: list[Any], seeds: lis
         inputs[place].requires_grad_()
     try:
         results = oracle.leaves(function(*[each.clone() if place in wrt else each for place, each in enumerate(inputs)]))
-        pairs = [(one, torch.from_numpy(np.asarray(seed))) for one, seed in zip(results, seeds) if seed is not None and one.requires_grad]
+        pairs = [(one, oracle.to_torch(np.asarray(seed))) for one, seed in zip(results, seeds) if seed is not None and one.requires_grad]
         gradients = [None for _ in wrt] if not pairs else torch.autograd.grad(
             [one for one, _ in pairs], [inputs[place] for place in wrt], [seed for _, seed in pairs], allow_unused=True)
     except Exception as error:
@@ -126,12 +128,18 @@ def compare_with_torch(function: Any, module: Any, values: list[Any], seeds: lis
     tally["compared with torch"] += 1
     expected = [np.zeros_like(values[place]) if each is None else oracle.to_numpy(each) for place, each in zip(wrt, gradients)]
     if all(map(is_tame, expected)) and want[0] != "refused":
-        agree((want[0], dense(want[1], values, wrt) if want[0] == "value" else want[1]), ("value", expected), "torch")
+        agree_but_for_rounding((want[0], dense(want[1], values, wrt) if want[0] == "value" else want[1]), ("value", expected), "torch",
+                               partial(dense_reference, module, values, seeds, wrt), tally)
 
 
 def dense(gradients: list[Any], values: list[Any], wrt: list[int]) -> list[Any]:
     """Zeros for None."""
     return [np.zeros_like(values[place]) if each is None else each for place, each in zip(wrt, gradients)]
+
+
+def dense_reference(module: Any, values: list[Any], seeds: list[Any], wrt: list[int]) -> list[Any]:
+    """The gradients by the interpreter, zeros for None."""
+    return dense(irtool.vjp(module, values, seeds, wrt, interpret=True), values, wrt)
 
 
 def check_way(way: str, module: Any, values: list[Any], seeds: list[Any], wrt: list[int], want: Outcome, tally: Counter[str]) -> None:
@@ -158,7 +166,8 @@ def check_way(way: str, module: Any, values: list[Any], seeds: list[Any], wrt: l
             raise Wrong(way, f"a gradient that the reference refuses: {want[1]}")
         if got[0] == "value" and want[0] == "value":
             got = "value", dense(got[1], values, wrt)
-            agree(got, ("value", dense(want[1], values, wrt)), way)
+            agree_but_for_rounding(got, ("value", dense(want[1], values, wrt)), way, partial(dense_reference, module, values, seeds, wrt),
+                                   tally)
         else:
             agree(got, want, way)
 

@@ -103,7 +103,9 @@ def to_torch(value: Any) -> Any:
         return type(value)(to_torch(each) for each in value)
     if not isinstance(value, np.ndarray):
         return value
-    if any(step < 0 for step in value.strides) or not value.size:
+    if not value.size:      # NumPy's strides of an array of no elements are zeros, torch's are not
+        return library().empty(value.shape, dtype=getattr(library(), value.dtype.name))
+    if any(step < 0 for step in value.strides):
         return library().tensor(value.copy())
     strides = [step // value.itemsize for step in value.strides]
     result = library().empty_strided(value.shape, strides, dtype=getattr(library(), value.dtype.name))

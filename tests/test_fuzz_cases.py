@@ -9,13 +9,16 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import irtool
 from fuzz import oracle, texts
 from fuzz.campaign import Plan, run
 from fuzz.case import read, spell
 from fuzz.judge import Finding, Wrong, attempt, same
 from fuzz.kinds import BY_NAME, KINDS, Kind
+from fuzz.rounding import is_explained
 
 CASES = sorted((Path(__file__).parent / "fuzz_cases").glob("*"))
 TEXTS = tuple(path.read_text(encoding="utf-8") for path in sorted((Path(__file__).parent / "data" / "corpus").glob("2018*.txt"))[:12])
@@ -97,3 +100,17 @@ def test_tensors_without_dimensions_are_no_numbers() -> None:
 
     with pytest.raises(Wrong, match="structure"):
         same([1.5], [np.float64(1.5).reshape(())], "here")
+
+
+def test_rounding_explains_a_difference_only_where_other_roundings_make_as_much():
+    module = irtool.from_script("def f(x: Tensor):\n    y = torch.pow(x * x + 1, x * 0.5)\n    return y.sin(), y.sqrt()\n", "f")
+    values = [np.array([3.0, 8.0], "float32")]
+
+    def reference():
+        return irtool.run(module, values, interpret=True)
+
+    wild, tame = (each.copy() for each in reference()[0])
+    other = wild + np.array([0, 0.5], "float32")        # of 65 ** 4, which single precision does not tell from its neighbours
+    assert is_explained([(other, tame)], reference(), reference)
+    assert not is_explained([(wild + np.array([0.5, 0], "float32"), tame)], reference(), reference)
+    assert not is_explained([(other, tame * np.float32(1.001))], reference(), reference)
