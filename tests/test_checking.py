@@ -12,6 +12,7 @@ from test_cli import irtool_
 import irtool
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.checking.changes import Changes, Snapshot
+from irtool.checking.computed import unlike
 from irtool.checking.graph_diff import compare_graphs
 from irtool.checking.reducing import reduced
 from irtool.checking.validation import FAILS, Validation, ValidationError
@@ -351,3 +352,11 @@ def test_bisect_shows_one_change_of_many(tmp_path: Path) -> None:
     assert code == 0 and "1 of its 19 changes does that:" in out
     assert [line for line in out.split("\n") if line[:2] in ("- ", "+ ")] == ["-  %8 : Float(2) = aten::sub(%7, %x, %one)",
                                                                             "+  %8 : Float(2) = aten::sub(%x, %7, %one)"]
+
+
+@pytest.mark.parametrize("one, other", [
+    (1.0, 2.0), (0.0, float("nan")), (1j, 2j), (1, 2), (True, False), ("a", "b"), (None, 1), (1, 1.0),
+    (np.float32([1.0]), np.float32([2.0])), (np.array(1.0), np.array(2.0)), (np.array(1.0), 1.0)])
+def test_values_of_each_kind_are_like_themselves_and_unlike_others(one: object, other: object) -> None:
+    assert not unlike(one, one) and not unlike(other, other)
+    assert unlike(one, other) and unlike(other, one)

@@ -88,8 +88,7 @@ def unlike(actual: Any, expected: Any, rtol: float | None = None, atol: float | 
     if type(actual) is not type(expected):
         return f"{type(actual).__name__} instead of {type(expected).__name__}"
     if isinstance(expected, float | complex):
-        return unlike(np.float64(actual).reshape(()) if isinstance(actual, float) else np.complex128(actual).reshape(()),
-                      np.float64(expected).reshape(()) if isinstance(expected, float) else np.complex128(expected).reshape(()), rtol, atol)
+        return unlike(np.asarray(actual), np.asarray(expected), rtol, atol)
     if isinstance(expected, int | str | bool | type(None)):
         return "" if actual == expected else f"{str(actual)[:40]} instead of {str(expected)[:40]}"
     return ""       # objects, which have no equality
