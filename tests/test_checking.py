@@ -2,6 +2,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -290,6 +295,11 @@ def test_a_wrong_transformation_is_reported_before_missing_inputs() -> None:
     assert code == 2 and "there is no transformation 'grd' (did you mean 'grad'?)" in err
 
 
+CHAIN = "graph(%x : Float(3)):\n" + "".join(
+    f"  %{i + 1} : Float(3) = aten::{name}(%{i or 'x'})\n" for i, name in enumerate("exp sin cos tan tanh abs".split())) + "  return (%6)\n"
+"""Six nodes in a row."""
+
+
 def test_reduce_by_a_command(tmp_path: Path) -> None:
     graph, test, small = tmp_path / "in.ir", tmp_path / "test.sh", tmp_path / "small.ir"
     graph.write_text(str(irtool.parse(TEXT)))
@@ -304,6 +314,38 @@ def test_reduce_by_a_command(tmp_path: Path) -> None:
     assert irtool_("reduce", "--test", str(test), str(graph))[0] == 1
     assert irtool_("reduce", "--test", str(tmp_path / "missing"), str(graph))[0] == 2
     assert irtool_("reduce", str(graph))[0] == 2
+
+
+def test_a_command_that_hangs_says_nothing(tmp_path: Path) -> None:
+    """A hanging test costs its time; what it started ends with it."""
+    graph, test, small, mark = tmp_path / "in.ir", tmp_path / "test.sh", tmp_path / "small.ir", tmp_path / "mark"
+    graph.write_text(CHAIN)
+    test.write_text(f"#!/bin/sh\nif [ $(grep -c aten:: $1) -lt 4 ]; then (sleep 3; touch {mark}); fi\nexit 1\n")
+    test.chmod(0o755)
+    code, _, err = irtool_("reduce", "--test", str(test), "--timeout", "0.3", str(graph), "-o", str(small))
+    assert code == 0 and "6 nodes, now 4, by" in err and sum(1 for _ in irtool.parse(small.read_text()).graph().walk()) == 4
+    test.write_text("#!/bin/sh\nsleep 1000\n")
+    for words in (("reduce",), ("bisect", "--passes=dce")):
+        code, _, err = irtool_(*words, "--test", str(test), "--timeout", "0.3", str(graph))
+        assert code == 1 and "it takes longer than 0.3 s (--timeout)" in err
+    assert not mark.exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.parametrize("to_file", [False, True])
+def test_ctrl_c_ends_with_the_smallest_graph_so_far(to_file: bool, tmp_path: Path) -> None:
+    graph, test, small, waits = tmp_path / "in.ir", tmp_path / "test.sh", tmp_path / "small.ir", tmp_path / "waits"
+    graph.write_text(CHAIN)
+    test.write_text(f"#!/bin/sh\nif [ $(grep -c aten:: $1) -lt 4 ]; then touch {waits}; sleep 1000; fi\nexit 1\n")
+    test.chmod(0o755)
+    words = [sys.executable, "-m", "irtool", "reduce", "--test", str(test), str(graph), *(["-o", str(small)] if to_file else [])]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        while not waits.exists():
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130 and "interrupted: 6 nodes, now " in err
+    assert 4 <= sum(1 for _ in irtool.parse(small.read_text() if to_file else out).graph().walk()) <= 6
 
 
 def test_bisect_by_a_command(tmp_path: Path) -> None:

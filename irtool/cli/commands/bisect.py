@@ -4,6 +4,7 @@ from __future__ import annotations
 from irtool.cli.command import Arguments, argument, command, option
 from irtool.cli.exit_errors import UsageError
 from irtool.cli.options import types_option
+from irtool.cli.test_command import BAD, GOOD, command_options, verdict
 from irtool.cli.validating import gradients_option, tolerance_options
 
 TYPE_CHECKING = False
@@ -27,7 +28,7 @@ already, or its status is unknown.
 @argument("file", metavar="FILE", default="-", help="IR text (-: standard input, the default)")
 @argument("inputs", metavar="INPUTS.npz", required=False, help="arrays to run on; without them inputs are made from the types")
 @option("-p", "--passes", metavar="PIPELINE", multiple=True, help="passes in order, or a preset; repeat to add")
-@option("--test", metavar="CMD", help="a command that says whether a file is bad")
+@command_options
 @gradients_option
 @tolerance_options
 @types_option
@@ -46,10 +47,9 @@ def bisect(arguments: Arguments, console: Console) -> int:
     _, module = read_verified(arguments.file, console)
     checked = validation(arguments, console, arguments.inputs)
     from irtool.cli.show.progress import Progress
-    from irtool.cli.test_command import verdict
 
-    if arguments.test and verdict(arguments.test, str(module)) != "good":
-        console.err("the file is bad, or its status is unknown, before any pass")
+    if arguments.test and (said := verdict(arguments.test, str(module), arguments.timeout)) != GOOD:
+        console.err("the file is bad before any pass" if said == BAD else f"the command says nothing about the file: {said}")
         return 1
     if not arguments.test:
         checked.start(module)
@@ -58,7 +58,7 @@ def bisect(arguments: Arguments, console: Console) -> int:
             progress.step(step.name, index - 1)
             before = Snapshot(module)
             manager = PassManager([step])
-            reason = by_command(arguments.test, manager, module) if arguments.test else by_results(checked, manager, module)
+            reason = by_command(arguments, manager, module) if arguments.test else by_results(checked, manager, module)
             if reason:
                 break
         else:
@@ -66,7 +66,7 @@ def bisect(arguments: Arguments, console: Console) -> int:
     say_what_was_not_run(checked, console)
     changes, chosen, rows = None, [], []
     if reason:
-        changes = Changes(before, Snapshot(module), is_wrong(reason, arguments.test, checked))
+        changes = Changes(before, Snapshot(module), is_wrong(reason, arguments, checked))
         chosen = changes.smallest()
         old, new = changes.module([]), module if chosen == changes.all else changes.module(chosen)
         rows = [row for row in map(compare_graphs, old.graphs, new.graphs) if not row.is_equal]
@@ -88,13 +88,12 @@ def bisect(arguments: Arguments, console: Console) -> int:
     return 0
 
 
-def is_wrong(reason: str, test: str | None, checked: Validation) -> Callable[[Module], bool]:
+def is_wrong(reason: str, arguments: Arguments, checked: Validation) -> Callable[[Module], bool]:
     """A test whether a module has the fault that `reason` says. A module that fails has it only if the pass made the graph fail."""
     from irtool.checking.validation import FAILS
-    from irtool.cli.test_command import verdict
 
-    if test is not None:
-        return lambda module: verdict(test, str(module)) == "bad"
+    if arguments.test:
+        return lambda module: verdict(arguments.test, str(module), arguments.timeout) == BAD
     may_fail = FAILS in reason
 
     def differs(module: Module) -> bool:
@@ -120,11 +119,11 @@ def by_results(checked: Validation, manager: object, module: Module) -> str:
     return ""
 
 
-def by_command(test: str, manager: object, module: Module) -> str:
+def by_command(arguments: Arguments, manager: object, module: Module) -> str:
     """The same, by a command."""
-    from irtool.cli.test_command import verdict
     from irtool.passmanager import PassManager
 
     assert isinstance(manager, PassManager)
     manager.run(module)
-    return f"after pass '{manager.steps[0].name}' the command calls the file bad" if verdict(test, str(module)) == "bad" else ""
+    said = verdict(arguments.test, str(module), arguments.timeout)
+    return f"after pass '{manager.steps[0].name}' the command calls the file bad" if said == BAD else ""

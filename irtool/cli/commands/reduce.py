@@ -4,6 +4,7 @@ from __future__ import annotations
 from irtool.cli.command import Arguments, argument, command, option
 from irtool.cli.exit_errors import UsageError
 from irtool.cli.options import output_option, types_option
+from irtool.cli.test_command import BAD, GOOD, command_options, verdict
 from irtool.cli.validating import gradients_option, tolerance_options
 
 TYPE_CHECKING = False
@@ -16,14 +17,14 @@ if TYPE_CHECKING:
 
 @command("reduce", epilog="""
 CMD is run with the name of a file as last argument; the graph in the file is bad if CMD exits with a status other than 0 (125: unknown).
-With --passes, a graph is bad if these passes change its results. Each smaller graph is written at once, so that it remains after Ctrl-C.
-Exit code 1: the input itself is not bad.
+With --passes, a graph is bad if these passes change its results. With -o, the smallest graph so far is always in the file; Ctrl-C ends the
+search, and the smallest graph so far is the result, with exit code 130. Exit code 1: the input itself is not bad.
 
   irtool reduce --test ./check.sh graph.ir -o small.ir
   irtool reduce --passes=my-pass --load my.py graph.ir -o small.ir
 """)
 @argument("file", metavar="FILE", default="-", help="IR text with one graph (-: standard input, the default)")
-@option("--test", metavar="CMD", help="a command that says whether a file is bad")
+@command_options
 @option("-p", "--passes", metavar="PIPELINE", multiple=True, help="passes that change results of the graph; repeat to add passes")
 @gradients_option
 @tolerance_options
@@ -37,14 +38,18 @@ def reduce(arguments: Arguments, console: Console) -> int:
     from irtool.ir.edits import clone_graph
 
     if bool(arguments.test) == bool(arguments.passes):
-        raise UsageError("give --test CMD, or --passes: one of them says what a bad graph is", code="E0804")
+        raise UsageError("give either --test CMD or --passes: one of them says what a bad graph is", code="E0804")
     _, module = read_verified(arguments.file, console)
     graph = module.graph()
-    test = by_command(arguments.test) if arguments.test else by_passes(arguments, console)
+    test = by_command(arguments.test, arguments.timeout) if arguments.test else by_passes(arguments, console)
+    if arguments.test and (said := verdict(arguments.test, str(graph), arguments.timeout)) not in (GOOD, BAD):
+        console.err(f"the command says nothing about the graph: {said}")
+        return 1
     if not test(clone_graph(graph)):
         console.err("the graph is not bad to begin with")
         return 1
     before = sum(1 for _ in graph.walk())
+    was_interrupted = False
     with Progress(console, "reducing") as progress:
         def on_step(best: Graph, tests: int) -> None:
             progress.step(f"{sum(1 for _ in best.walk())} nodes after {tests} tests", tests)
@@ -52,17 +57,20 @@ def reduce(arguments: Arguments, console: Console) -> int:
                 console.save(arguments.output, str(best), "ir")
 
         reduction = Reduction(graph, test, on_step)
-        best = reduction.run()
-    console.err(f"{before} nodes, now {sum(1 for _ in best.walk())}, by {reduction.tests} tests")
+        on_step(graph, 0)
+        try:
+            reduction.run()
+        except KeyboardInterrupt:
+            was_interrupted = True
+    best = reduction.best
+    console.err(f"{'interrupted: ' * was_interrupted}{before} nodes, now {sum(1 for _ in best.walk())}, by {reduction.tests} tests")
     console.save(arguments.output, str(best), "ir")
-    return 0
+    return 130 if was_interrupted else 0
 
 
-def by_command(command: str) -> Callable[[Graph], bool]:
+def by_command(command: str, timeout: float) -> Callable[[Graph], bool]:
     """Does a command call a graph bad?"""
-    from irtool.cli.test_command import verdict
-
-    return lambda graph: verdict(command, str(graph)) == "bad"
+    return lambda graph: verdict(command, str(graph), timeout) == BAD
 
 
 def by_passes(arguments: Arguments, console: Console) -> Callable[[Graph], bool]:
