@@ -12,6 +12,7 @@ from irtool.execute.fusing import fused_graph, is_worth_fusing
 from irtool.execute.fusion import GroupOptions
 from irtool.execute.native.building import compiler
 from irtool.execute.native.c_loops import NativeLoop
+from irtool.execute.plan import memory
 from irtool.execute.plan.batch_slices import join_siblings
 from irtool.execute.plan.constant_results import drop_needless
 from irtool.execute.plan.convolution_epilogues import finish_convolutions
@@ -21,7 +22,6 @@ from irtool.execute.plan.in_place_loops import keep_in_place, spread_inputs
 from irtool.execute.plan.large_results import into_buffers
 from irtool.execute.plan.list_stacks import stack_lists
 from irtool.execute.plan.lower import Lowering, Observed
-from irtool.execute.plan.memory import every
 from irtool.execute.plan.parallel import run_beside
 from irtool.execute.plan.program import Program, Visit
 from irtool.execute.plan.round_products import hoist_products
@@ -91,7 +91,7 @@ def write_out(making: Making) -> None:
     making.graph = copy
     making.is_grouped = False       # what it is made of may be fused now
     making.lower()
-    if not any(isinstance(each, Visit) and isinstance(each.function, NativeLoop) for each in every(making.program.body)):
+    if not any(isinstance(each, Visit) and isinstance(each.function, NativeLoop) for each in memory.every(making.program.body)):
         making.observed, making.graph, making.is_grouped = before
         making.lower()
 
