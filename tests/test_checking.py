@@ -300,6 +300,13 @@ CHAIN = "graph(%x : Float(3)):\n" + "".join(
 """Six nodes in a row."""
 
 
+def test_a_transformation_in_the_place_of_the_graph_is_said(tmp_path: Path) -> None:
+    code, _, err = irtool_("transform", "vmap(grad(0))", str(tmp_path / "g.ir"))
+    assert code == 2 and f"irtool transform {tmp_path / 'g.ir'} 'vmap(grad(0))'" in err
+    code, _, err = irtool_("transform", str(tmp_path / "g.ir"), "vmap(grad(0))")
+    assert code == 2 and "no such file" in err
+
+
 def test_reduce_by_a_command(tmp_path: Path) -> None:
     graph, test, small = tmp_path / "in.ir", tmp_path / "test.sh", tmp_path / "small.ir"
     graph.write_text(str(irtool.parse(TEXT)))

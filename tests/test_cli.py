@@ -18,6 +18,8 @@ from irtool.cli.console import Console
 from irtool.cli.converters import at_least
 from irtool.cli.exit_errors import UsageError
 from irtool.cli.main import main
+from irtool.ir.schema import declared_kinds, schemas
+from irtool.ops.call import find_overload
 from irtool.passes import PASSES
 
 OLD = """graph(%0 : Float(2, 3)
@@ -356,6 +358,11 @@ def test_ops_of_a_family_and_ops_that_miss_something() -> None:
     assert irtool_("ops", "--family=los")[::2] == (
         2, "error: --family: no family 'los' (did you mean 'loss'?) [E0806]\ntry: irtool ops --help\n")
     assert "(did you mean 'gradient'?)" in irtool_("ops", "--missing=gradiant")[2]
+    _, out, _ = irtool_("ops", "--missing=kernel")
+    declared = {schema.name for kind in declared_kinds() if not kind.startswith("prim::") for schema in schemas(kind)}
+    assert set(out.split()) == {name for name in declared if find_overload(name) is None} and "aten::_foreach_add.List" in out.split()
+    assert irtool_("ops", "hspmm", "--missing=kernel")[1].split() == ["aten::hspmm.out", "aten::hspmm"]
+    assert "--missing=kernel" in irtool_("ops", "hspmm")[2] and "torch has no operator" in irtool_("ops", "hspm", "--missing=kernel")[2]
     assert irtool_("ops", "relu", "--family=loss") == (0, "", "note: no operator called relu of the family loss\n")
 
 

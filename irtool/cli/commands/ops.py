@@ -4,6 +4,7 @@ from __future__ import annotations
 from irtool.cli.command import Arguments, Choice, argument, command, option
 from irtool.cli.exit_errors import UsageError
 from irtool.ir.errors import did_you_mean
+from irtool.ir.graph import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ FACETS = (      # (heading, attribute of Op)
 @option("--matrix", is_flag=True, help="the table of operators and facets (the default without NAME)")
 @option("--family", metavar="FAMILY", help="only the operators of this family")
 @option("--missing", metavar="FACET", type=Choice(*(heading for heading, _ in FACETS)),
-        help="only operators that lack this facet, except those declared to have none")
+        help="only operators that lack this facet, except those declared to have none; kernel: operators of torch that cannot run")
 @option("--not-batched", is_flag=True, help="the operators that vmap does not support, and why")
 @option("--json", is_flag=True, help="print a JSON object")
 def ops(arguments: Arguments, console: Console) -> int:
@@ -33,6 +34,10 @@ def ops(arguments: Arguments, console: Console) -> int:
     from irtool.ops import OPS
 
     import_operator()
+    if arguments.missing == "kernel":
+        if arguments.family is not None:
+            raise UsageError("--missing kernel: only operators with a kernel have a --family", code="E0804")
+        return show_without_kernel(arguments, console)
     chosen: dict[str, Op] = dict(sorted(OPS.items()))
     if arguments.name is not None:
         name = arguments.name if "::" in arguments.name else f"aten::{arguments.name}"
@@ -45,8 +50,7 @@ def ops(arguments: Arguments, console: Console) -> int:
         chosen = known
     chosen = filtered(chosen, arguments.family, arguments.missing)
     if not chosen:
-        console.err(f"note: no operator {selection(arguments)}; this table has only operators with a kernel"
-                    if arguments.missing == "kernel" else f"note: no operator {selection(arguments)}")
+        console.err(f"note: no operator {selection(arguments)}")
     if arguments.json:
         import json
 
@@ -59,6 +63,28 @@ def ops(arguments: Arguments, console: Console) -> int:
         console.out("\n".join(explained(op) for op in dict.fromkeys(chosen.values())))
     else:
         show_matrix(chosen, console)
+    return 0
+
+
+def show_without_kernel(arguments: Arguments, console: Console) -> int:
+    """Show the overloads of torch that have no kernel. Those of `prim::` are the interpreter's own, or belong to torch's executors."""
+    from irtool.ir.schema import declared_kinds, schemas
+    from irtool.ops.call import find_overload
+
+    wanted = arguments.name if arguments.name is None or "::" in arguments.name else f"aten::{arguments.name}"
+    names = [schema.name for kind in declared_kinds() if not kind.startswith("prim::") for schema in schemas(kind)
+             if wanted in (None, kind, schema.name) and find_overload(schema.name) is None]
+    if wanted is not None and not names and not schemas(wanted.partition(".")[0]):
+        raise UsageError(f"torch has no operator '{wanted}'{did_you_mean(wanted, declared_kinds())}", code="E0806")
+    if arguments.json:
+        import json
+
+        lacking = {heading: False for heading, _ in FACETS}
+        rows = [{"name": name, "family": "", **lacking, "doc": ""} for name in names]
+        console.out(json.dumps({"schema": 1, "ops": rows}, indent=1) + "\n")
+        return 0
+    console.out("".join(f"{name}\n" for name in names))
+    console.err(f"{counted(len(names), 'overload')} of {counted(len({name.partition('.')[0] for name in names}), 'kind')} without a kernel")
     return 0
 
 
@@ -93,7 +119,10 @@ def called(name: str, ops: dict[str, Op]) -> dict[str, Op]:
 def unknown(name: str, ops: dict[str, Op]) -> str:
     """The message for an unknown operator."""
     from irtool.ir.effects import is_known_prim
+    from irtool.ir.schema import schema_named, schemas
 
+    if (schema_named(name) if "." in name else schemas(name)) and not name.startswith("prim::"):
+        return f"'{name}' has no kernel, and cannot run; `irtool ops --missing=kernel` lists such operators of torch"
     if is_known_prim(name):
         return f"'{name}' has no kernel: control flow, constants and containers are the interpreter's own"
     return f"no operator '{name}' has a kernel{did_you_mean(name, {key.partition('.')[0] for key in ops})}"

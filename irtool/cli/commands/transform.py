@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from irtool.cli import inputs as graph_inputs
 from irtool.cli.command import Arguments, argument, command
+from irtool.cli.exit_errors import UsageError
 from irtool.cli.options import input_options, traced_options
 from irtool.cli.traced import deliver, of_any_shape
 
@@ -27,6 +28,7 @@ def transform(arguments: Arguments, console: Console) -> int:
     from irtool.interop.binding import bind
     from irtool.ops.arrays import seeded
 
+    refuse_swapped(arguments)
     module = graph_inputs.read_module(arguments, console)
     graph = module.graph(arguments.graph)
     transformed(function_of(graph), arguments.transformation)       # raises for a wrong transformation before inputs are missed
@@ -35,3 +37,14 @@ def transform(arguments: Arguments, console: Console) -> int:
         values = bind(of_any_shape(graph), archive, literals, arguments.cast)
         deliver(trace_transformed(graph, arguments.transformation, values), arguments, console)
     return 0
+
+
+def refuse_swapped(arguments: Arguments) -> None:
+    """Raises UsageError if the transformation stands in the place of the graph."""
+    import os
+
+    from irtool.dispatch.graph_functions import NAMES
+
+    if arguments.file.partition("(")[0] in NAMES and not os.path.exists(arguments.file):
+        raise UsageError(f"'{arguments.file}' is a transformation, which comes after the graph: "
+                         f"irtool transform {arguments.transformation} '{arguments.file}'", code="E0804")
