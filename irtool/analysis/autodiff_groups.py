@@ -126,7 +126,10 @@ class Grouping:
         if order != list(self.block):
             for node in order:
                 node.move_before(self.block.return_node)
-        return [item for item in self.items() if item in groups and item.size][::-1]
+        formed = [item for item in self.items() if item in groups and item.size][::-1]
+        for item in [*self.items(), self.end]:      # the collector of cycles would have to free the ring
+            del item.prev, item.next
+        return formed
 
     def scan(self, groups: dict[Item, None]) -> bool:
         """Walk the block once, from the end: each node that fits absorbs its producers, the latest first. Returns whether any did."""

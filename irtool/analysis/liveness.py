@@ -78,6 +78,7 @@ def _sweep_straight_line(graph: Graph, allow_side_effects: bool) -> tuple[bool, 
                     before.next = after
                     after.prev = before
                     node.owner = None
+                node.outputs = ()       # see Node.destroy
         else:
             read(node.inputs)
         node = before

@@ -156,8 +156,7 @@ class Node(Displayed):
         self.tail = ""
         self.line = 0
         self.owner = None
-        self.prev = self
-        self.next = self
+        self.prev = self.next = self
 
     # -- its place
     @property
@@ -314,8 +313,7 @@ class Node(Displayed):
             return
         self._unlink()
         self.prev, self.next = other.prev, other
-        other.prev.next = self
-        other.prev = self
+        other.prev.next = other.prev = self
         self.owner = other.owner
         if self.owner is not None and self.owner._places is not None:
             note_place(self.owner, self)
@@ -325,18 +323,22 @@ class Node(Displayed):
         self.move_before(other.next)
 
     def destroy(self) -> None:
-        """Remove the node from its block for good. Raises ValueError if a result is used."""
+        """Remove the node from its block for good, without its results. Raises ValueError if a result is used.
+
+        Node and results refer to each other otherwise: memory would wait for the collector of cycles.
+        """
         for value in self.outputs:
             if value.has_uses:
                 raise ValueError(f"%{value.name} is still used by {value.uses[0].user.kind}")
         self.remove()
+        self.outputs = ()
 
     def remove(self) -> None:
         """Remove the node even if results are used: the caller must replace the uses."""
         self._drop_uses_of_tree()
         self._unlink()
         self.owner = None
-        self.prev = self.next = self
+        self.prev = self.next = NOWHERE
 
     # -- links and uses, private to this package
     def _link(self, prev: Node, next: Node, block: Block) -> None:
@@ -396,6 +398,9 @@ class Node(Displayed):
 
         text = Printer(self.graph or Graph(), labels={}).line(self, "").strip()
         return f"<Node {text if len(text) <= LONGEST_REPR else text[:LONGEST_REPR] + '...'}>"
+
+
+NOWHERE = Node("prim::Nowhere")     # the neighbour of nodes that were removed
 
 
 class Block:

@@ -144,3 +144,4 @@ class _Sweep:
             node.prev.next = node.next
             node.next.prev = node.prev
             node.owner = None
+        node.outputs = ()       # see Node.destroy
