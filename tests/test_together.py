@@ -11,6 +11,7 @@ from irtool.execute.compilation import Options
 from irtool.execute.executor import Executor
 from irtool.ir.errors import RunError
 from irtool.torchscript import compile_source
+from tests.peaks import plans_of
 
 CHAIN = """graph(%x : Tensor, %w : Tensor):
   %one : int = prim::Constant[value=1]()
@@ -130,6 +131,53 @@ def test_a_cotangent_of_another_kind_goes_over_the_tape() -> None:
             run.vjp(values, [np.ones(())], [2])
 
 
+def answer(run: Executor, values: list[Any], given: list[Any], wrt: list[int]) -> Any:
+    """Gradients, or the words of the error."""
+    try:
+        return [(each.dtype, each.tolist()) for each in run.vjp(values, given, wrt)]
+    except RunError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_call_answers_a_cotangent_as_the_first_does(name: str) -> None:
+    """Of another dtype, shape or kind; whatever was asked before, and with the plan of f and df in place."""
+    text, shapes = CASES[name]
+    values = arrays(*shapes, dtype=np.float32)
+    wrt = list(range(len(values)))
+    (right,) = seeds(text, values)
+    others = [right.astype(np.float64), right.astype(np.float16), right.astype(np.int64), right.astype(np.complex64), right[None],
+              right.ravel()[:1], right.T.copy(), np.ones((3, *right.shape), np.float32), None]
+    run = irtool.compile(irtool.parse(text))
+    for _ in range(3):
+        run.vjp(values, [right], wrt)
+    for other in others:
+        first = answer(irtool.compile(irtool.parse(text)), values, [other], wrt)
+        for _ in range(2):
+            found = answer(run, values, [other], wrt)
+            if isinstance(first, str) or name != "loop":        # a product before the loop may round otherwise
+                assert str(found) == str(first)
+            else:
+                np.testing.assert_allclose(found[0][1], first[0][1], rtol=1e-4)
+            run.vjp(values, [right], wrt)
+
+
+def test_what_no_gradient_needs_is_not_computed() -> None:
+    """The product of a last layer, and what is added to it in place: the cotangent stands for both."""
+    layer = """graph(%x : Tensor, %w : Tensor, %b : Tensor):
+  %1 : Tensor = aten::linear(%x, %w, %b)
+  return (%1)
+"""
+    values = arrays((64, 32), (48, 32), (48,), dtype=np.float32)
+    run = irtool.compile(irtool.parse(layer))
+    expected = run.vjp(values, [np.ones((64, 48), np.float32)], [0, 1, 2])
+    for _ in range(3):
+        for one, other in zip(run.vjp(values, [np.ones((64, 48), np.float32)], [0, 1, 2]), expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5)
+    (plan,) = plans_of(run)
+    assert sum(".dot(" in line for line in plan.source.splitlines()) == 2       # of the gradients
+
+
 def test_gradients_are_nobody_elses_memory() -> None:
     values = arrays((200, 200), (200, 200))
     run = irtool.compile(irtool.parse(CHAIN))
@@ -185,7 +233,7 @@ def fills(x, w):
 
 
 def counts(x, w):
-    mean = torch.zeros([3])
+    mean = torch.zeros([3], dtype=torch.float64)
     return (torch.batch_norm(x, None, None, mean, mean + 1, True, 0.1, 1e-5, False) * w).sum()
 """
 

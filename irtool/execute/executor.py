@@ -24,7 +24,7 @@ from irtool.execute.backends import BACKENDS
 from irtool.execute.compilation import ExecutionPlan, Options, fallback_plan, make_plan, writes
 from irtool.execute.fallbacks import NotLowered, failed
 from irtool.execute.graph_gradients import prepared, wanted
-from irtool.execute.joint_plan import Together, is_simple, together_of
+from irtool.execute.joint_plan import Together, is_alike, is_simple, together_of
 from irtool.execute.phases import custom_passes
 from irtool.execute.plan.compiled import Plan
 from irtool.execute.plan.memory import written_inputs
@@ -181,7 +181,13 @@ class Executor(Displayed):
         values = self.accepted(inputs)
         wrt = self.wanted("vjp", wrt, values)
         if self.options.optimize:
-            gradients = self._together(values, cotangents, wrt, seed)
+            try:
+                gradients = self._together(values, cotangents, wrt, seed)
+            except RunError:
+                recorded = self.record(inputs, wrt, seed=seed)
+                gradients = recorded.backward(cotangents)       # raises what is wrong with a cotangent, or makes it the output's dtype
+                if all([each is None or is_alike(each, output) for each, output in zip(cotangents, recorded.outputs, strict=True)]):
+                    raise
             if gradients is not None:
                 return gradients
         return self.record(inputs, wrt, seed=seed).backward(cotangents)
@@ -189,7 +195,10 @@ class Executor(Displayed):
     def vjp_again(self, inputs: Sequence[Any], cotangents: Sequence[Any], wrt: tuple[int, ...], key: Any) -> list[Any] | None:
         """Gradients by the joint graph of f and df that is cached under `key` (an `arrays_key`) and `wrt`; None if there is none."""
         together = self.joined.get((key, wrt))
-        gradients = None if together is None else together.run(inputs, cotangents, wrt, 0)
+        try:
+            gradients = None if together is None else together.run(inputs, cotangents, wrt, 0)
+        except RunError:
+            return None     # `vjp` raises it
         if gradients is not None:       # as f and df, one by one, would count
             self.counters.count_hit()
             self.counters.count_hit()

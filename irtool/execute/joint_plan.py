@@ -13,12 +13,14 @@ from irtool.execute.compilation import ExecutionPlan, outline
 from irtool.execute.plan.compiled import HARMLESS
 from irtool.execute.plan.memory import changes_list
 from irtool.interpret import all_nodes
+from irtool.ir.builder import Builder
 from irtool.ir.collector import Paused
 from irtool.ir.edits import clone_node, inline_graph, replace_node
 from irtool.ir.effects import facts_of, node_may_write, updates_statistics
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.types import TENSOR, TensorType, Type, spell
 from irtool.ops.array_library import np
+from irtool.ops.arrays import code_of
 
 if TYPE_CHECKING:
     from irtool.execute.executor import Executor
@@ -34,7 +36,7 @@ class Together:
         self.operands = operands            # per operand of the node: its index among the inputs of the graph
         self.slots = slots                  # per output of the graph: the position of its cotangent among the operands of df
         self.gradient_of = gradient_of      # input of the graph -> position of its gradient among the results of df
-        self.count = count                  # of cotangents of df; results are gradients, then the outputs that have cotangents
+        self.count = count                  # of cotangents of df; results are gradients, then `sizes_and_dtype` of the outputs
 
     def run(self, values: Sequence[Any], cotangents: Sequence[Any], wrt: Sequence[int], seed: int) -> list[Any] | None:
         """Gradients by position in `wrt`, as `Recorded.backward` returns them; seed: for random operators."""
@@ -50,9 +52,8 @@ class Together:
         if all(seed is None for seed in seeds):
             return None
         results = self.executor.execute([*[values[index] for index in self.operands], *seeds], seed)
-        count = len(results) - len(seeds)
-        for seed, tensor in zip(seeds, results[count:], strict=True):
-            if seed is not None and not is_alike(tensor, seed):
+        for seed, output in zip(seeds, results[len(results) - len(seeds):], strict=True):
+            if seed is not None and not (fits(output, seed) if type(output) is tuple else is_alike(output, seed)):
                 return None
         gradients: list[Any] = []
         for index in wrt:
@@ -65,6 +66,11 @@ class Together:
                 return None
             gradients.append(gradient)
         return gradients
+
+
+def fits(facts: tuple[list[int], int], seed: Any) -> bool:
+    """Has a cotangent the sizes and the dtype of its output?"""
+    return facts == ([*seed.shape], code_of(seed.dtype))
 
 
 def is_alike(array: Any, other: Any) -> bool:
@@ -117,7 +123,8 @@ def is_impure(node: Node) -> bool:
 
 
 def joined(pair: Reverse) -> Graph:
-    """A graph that takes the operands of f and the cotangents of its real outputs, and returns gradients and those real outputs."""
+    """A graph that takes the operands of f and the cotangents of its real outputs, and returns gradients and `sizes_and_dtype` of those
+    outputs."""
     f, df = pair.f, pair.df
     graph = Graph(f.dialect)
     graph.source = f.source
@@ -145,9 +152,18 @@ def joined(pair: Reverse) -> Graph:
     for node in df.block:
         clone_node(node, mapping, graph.block, graph)
     real_results = [results[index] for index in pair.input_vjps if index < pair.real_outputs]
-    graph.block.set_outputs([*[mapping[value] for value in df.outputs], *real_results])
+    graph.block.set_outputs([*[mapping[value] for value in df.outputs], *[sizes_and_dtype(graph, each) for each in real_results]])
     opened(graph)
     return graph
+
+
+def sizes_and_dtype(graph: Graph, output: Value) -> Value:
+    """Sizes and dtype of an output, which its cotangent must have: a plan knows them without computing elements that nobody reads. The
+    output itself if it may be undefined."""
+    if not output.node.kind.startswith("aten::") or len(output.node.outputs) > 1 or output.node.kind == "aten::_grad_sum_to_size":
+        return output
+    build = Builder(graph)
+    return build.construct_tuple([build.call("aten::size", output), build.call("prim::dtype", output)])
 
 
 def opened(graph: Graph) -> None:

@@ -31,12 +31,24 @@ def drop_needless(program: Program) -> None:
     for item in program.body.results:
         reads_of(item, later)
     instructions = program.body.instructions
+    own = {each.out for each in instructions if isinstance(each, Call) and each.way == "out"}
+    looked_at = {root for variable in later for root in variable.roots}     # memory that is read later, under whatever name
     for place in reversed(range(len(instructions))):
         each = instructions[place]
-        if isinstance(each, Call) and each.out not in later and is_harmless(each):
+        if isinstance(each, Call) and is_harmless(each) and is_unread(each, later, looked_at, own):
             del instructions[place]
-        else:
-            all_reads(each, later)
+            continue
+        read: set[Variable] = set()
+        all_reads(each, read)
+        later |= read
+        looked_at.update(*[variable.roots for variable in read])
+
+
+def is_unread(call: Call, later: set[Variable], looked_at: set[Variable], own: set[Variable]) -> bool:
+    """Does nobody read what a call gives, or what it writes into memory of the plan's own, such as a sum in the place of a product?"""
+    if call.way == "into":
+        return call.out.roots <= own and call.out.roots.isdisjoint(looked_at)
+    return call.out not in later
 
 
 def make_constants(program: Program) -> None:
@@ -81,4 +93,5 @@ def is_plain(value: Any) -> bool:
 
 def is_harmless(call: Call) -> bool:
     """May a call be removed if nobody reads its result? Not a call that can fail."""
-    return call.way in ("view", "out") or call.way == "ufunc" and call.function is not np.power or call.function in HARMLESS
+    is_ufunc = call.way == "ufunc" or call.way == "into" and isinstance(call.function, np.ufunc)
+    return call.way in ("view", "out") or is_ufunc and call.function is not np.power or call.function in HARMLESS

@@ -298,10 +298,11 @@ class MemoryPlan:
 
     def arrange(self) -> MemoryReport:
         """Place the buffers, and report the memory. Large results that operators allocate come on top of the memory that the plan keeps
-        between runs: if the sum is much more than the values alive at one time need, the plan keeps no large buffers between runs."""
+        between runs: if the sum is much more than the values alive at one time need, the plan keeps no large buffers between runs, not
+        even those of results, which would lie idle until they are computed."""
         report = self.arranged()
         if self.owned and report.peak > LOOSE * report.live:
-            loose = [each for each in self.buffers if each.is_once and not each.leaves and each.meta.nbytes >= LARGE]
+            loose = [each for each in self.buffers if each.is_once and each.meta.nbytes >= LARGE]
             for buffer in loose:
                 buffer.is_loose = buffer.leaves = True
                 buffer.piece = None
