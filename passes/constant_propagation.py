@@ -12,7 +12,7 @@ from irtool.ir.effects import IF_KINDS
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.numbering import node_key
 from irtool.ir.remarks import missed
-from irtool.ir.types import INT, DictType, ListType, TensorType, Type, contiguous_strides, spell, tensor_type
+from irtool.ir.types import INT, NONE, DictType, ListType, TensorType, Type, contiguous_strides, is_subtype, spell, tensor_type
 from irtool.ops.folding import evaluate, is_foldable
 
 
@@ -144,8 +144,8 @@ class Propagation:
         """The constant's attribute and type; None if text cannot represent the value exactly."""
         if value.__class__ is int:
             return Attribute(str(value), value), INT
-        if value is None:
-            return None, declared
+        if value is None:       # a cast of None is a number in a branch that was not left out
+            return (None, declared) if is_subtype(NONE, declared) or isinstance(declared, TensorType) else None
         if isinstance(value, TensorLiteral):
             shape = value.shape or ()
             literal_type = tensor_type(value.dtype, shape, value.strides or contiguous_strides(shape), False, "cpu")

@@ -58,6 +58,7 @@ LINES = {
     "unchecked": "%v : W = prim::unchecked_unwrap_optional(%x)",
     "cast": "%v : W = prim::unchecked_cast(%x)",
     "cast of a constant": "%v : W = prim::unchecked_cast(%0)",
+    "cast of None": "%n : NoneType = prim::Constant()\n  %v : W = prim::unchecked_cast(%n)",
     "first of two results": "%v : W, %n : Tensor = aten::sort(%x, %0, %t)",
     "undefined": "%v : W = prim::ReplaceIfUndef(%x, %y)",
     "sum": "%v : W = prim::AutogradAdd(%x, %y)",
