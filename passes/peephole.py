@@ -21,7 +21,7 @@ from irtool.ir.structure_kinds import UNDEFINED_KINDS
 from irtool.ir.type_answers import ANSWERS, answer
 from irtool.ir.types import INT, TENSOR, ListType, OptionalType, TensorType, Type, UnionType, is_subtype, list_of, parse_type, same
 
-REACH = 1000
+REACH = 100
 """The largest distance of two nodes between which writes are looked for."""
 NONE_TYPES = frozenset((parse_type("NoneType"), parse_type("None")))
 
@@ -347,21 +347,41 @@ def _join_lists(at: Simplifier, node: Node) -> None:
 
 
 def _join_cats(at: Simplifier, node: Node) -> None:
-    """cat([a, cat([b, c])]) is cat([a, b, c]), if b and c have the same dtype: else they might be rounded on the way to the common one."""
-    if len(node.inputs) != 2 or node.inputs[0].use_count != 1:
-        return
-    held, dim = node.inputs
-    flat: list[Value] = []
-    for value in _elements(at, held) or ():
-        inner = value.node
-        parts = None
-        if inner.kind == "aten::cat" and value.use_count == 1 and len(inner.inputs) == 2 and inner.owner is node.owner:
-            parts = _elements(at, inner.inputs[0])
-        fits = parts and _same_number(inner.inputs[1], dim) and _common_dtype(parts) and not _written_between(at, inner, node, parts)
-        flat += parts if parts and fits else (value,)
-    if len(flat) > len(held.node.inputs):
-        node.replace_input(0, Builder(at.graph).before(node).construct_list(flat, TENSOR))
-        at.changed = True
+    """cat([a, cat([b, c])]) is cat([a, b, c]), if b and c have the same dtype: else they might be rounded on the way to the common one.
+
+    A cat that is a part of a later one is left to that one, so that a chain of them takes linear time.
+    """
+    held = _only_reader(node)
+    if held is not None and held.kind == "prim::ListConstruct" and held.owner is node.owner:
+        reader = _only_reader(held)
+        if reader is not None and reader.kind == node.kind:
+            return
+    left = [node]
+    while left:
+        outer = left.pop()
+        if len(outer.inputs) != 2 or outer.inputs[0].use_count != 1:
+            continue
+        flat: list[Value] = []
+        waiting = list(_elements(at, outer.inputs[0]) or ())[::-1]
+        while waiting:
+            value = waiting.pop()
+            inner = value.node
+            is_part = inner.kind == node.kind and value.use_count == 1 and len(inner.inputs) == 2 and inner.owner is node.owner
+            parts = _elements(at, inner.inputs[0]) if is_part else None
+            if parts and _same_number(inner.inputs[1], outer.inputs[1]) and _common_dtype(parts) and (
+                    not _written_between(at, inner, outer, parts)):
+                waiting += parts[::-1]
+                continue
+            flat.append(value)
+            if is_part:
+                left.append(inner)
+        if len(flat) > len(outer.inputs[0].node.inputs):
+            outer.replace_input(0, Builder(at.graph).before(outer).construct_list(flat, TENSOR))
+            at.changed = True
+
+
+def _only_reader(node: Node) -> Node | None:
+    return next(iter(node.output.uses)).user if node.output.use_count == 1 else None
 
 
 def _same_number(a: Value, b: Value) -> bool:

@@ -301,7 +301,16 @@ def prints(n: int) -> str:
     return graph(lines, f"e{n // 2 - 1}")
 
 
+def cats(n: int) -> str:
+    """Tensors that are written into and put behind one that grows, as decoders do."""
+    lines = []
+    for i in range(n // 4):
+        lines += [f"%a{i} : {FLOAT} = aten::mul(%x, %y)", f"%b{i} : {FLOAT} = aten::relu_(%a{i})",
+                  f"%l{i} : Tensor[] = prim::ListConstruct({before(i, 'c')}, %b{i})", f"%c{i} : {FLOAT} = aten::cat(%l{i}, %zero)"]
+    return graph(lines, f"c{n // 4 - 1}")
+
+
 SHAPES: tuple[Callable[[int], str], ...] = (
     chain, fan_out, long_list, branches, branches_through, nested_branches, nested_writes, loops, carried, writes, many_writes,
     written_list, views, reshapes, appends, tuples, products, dead, many_lists, list_of_views, unpacked, dictionary, entries, outputs,
-    inputs, deep_tuples, wide_branch, views_of_one, own_parts, shared_parts, prints)
+    inputs, deep_tuples, wide_branch, views_of_one, own_parts, shared_parts, prints, cats)
