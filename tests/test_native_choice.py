@@ -141,3 +141,12 @@ def test_erf_is_exact_enough_and_has_the_same_bits_in_c() -> None:
     for native in (True, False):
         executor = irtool.compile(graph, native=native)
         assert {executor(x)[0].tobytes() for _ in range(4)} == {result.tobytes()}
+
+
+@pytest.mark.parametrize("size", [1_000, 100_000, 200_000])
+def test_the_first_run_has_the_bits_of_later_ones(size: int) -> None:
+    lines = [f"  %{step} : Tensor = aten::{'tanh' if step % 3 else 'mul'}(%{step - 1}{'' if step % 3 else ', %x'})"
+             for step in range(1, 60)]
+    executor = irtool.compile(irtool.parse("\n".join(["graph(%x : Tensor, %0 : Tensor):", *lines, "  return (%59)", ""])))
+    values = [normal(size), normal(size)]
+    assert len({executor(*values)[0].tobytes() for _ in range(4)}) == 1

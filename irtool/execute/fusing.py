@@ -5,8 +5,10 @@ size that the tensor already has; such sums would separate pointwise operators, 
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
+from irtool.execute.fusion import WORTH_COMPILING
 from irtool.execute.plan.lower import WORTH_FUSING, calls_slow
 from irtool.execute.plan.memory import every
 from irtool.execute.plan.program import Call, Item, Program, Variable, numbers_of
@@ -28,6 +30,28 @@ def is_worth_fusing(program: Program, native: bool | None) -> bool:
     if native:
         return len(calls) > 1
     return native is None and calls_slow(calls) or any(each.out.meta is not None and each.out.meta.nbytes >= WORTH_FUSING for each in calls)
+
+
+def may_be_native(program: Program, native: bool | None) -> bool:
+    """May a group become a loop in C, with other bits than NumPy's, before it runs for the first time?
+
+    Calls that read each other's results are taken for one group, which has at most these.
+    """
+    calls = [each for each in every(program.body) if isinstance(each, Call) and each.way == "ufunc"]
+    if native is not None or calls_slow(calls):
+        return native is not False
+    group: dict[Variable, list[Call]] = {}      # of each result, the calls so far that it is connected to
+    for call in calls:
+        joined = {id(group[each]): group[each] for each in call.args if isinstance(each, Variable) and each in group}
+        largest = max(joined.values(), key=len, default=[])
+        for other in joined.values():
+            if other is not largest:
+                largest += other
+                group.update((each.out, largest) for each in other)
+        largest.append(call)
+        group[call.out] = largest
+    sizes = [WORTH_COMPILING if call.out.meta is None else math.prod(call.out.meta.shape) for call in calls]
+    return any(len(group[call.out]) * size >= WORTH_COMPILING for call, size in zip(calls, sizes, strict=True))
 
 
 def fused_graph(graph: Graph, env: Mapping[Value, Item]) -> Graph:

@@ -156,8 +156,8 @@ class Variant:
     def lowered(self, thorough: bool, after: Callable[[str, Program], None] | None = None) -> tuple[Program, MemoryPlan]:
         """The program and its memory; thorough: after all of PLAN_PASSES, else after those that always run. Raises NotLowered."""
         try:
-            making = Making(self.graph, self.observed, self.options, self.is_grouped, self.start)
-            program = rewrite(making, thorough, after)
+            making = Making(self.graph, self.observed, self.options, self.is_grouped, thorough, self.start)
+            program = rewrite(making, after)
             self.graph, self.observed, self.is_grouped = making.graph, making.observed, making.is_grouped
             return program, MemoryPlan(program, self.written, is_first=not thorough)
         except NotLowered as reason:

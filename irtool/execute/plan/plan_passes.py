@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from irtool.execute.fusing import fused_graph, is_worth_fusing
+from irtool.execute.fusing import fused_graph, is_worth_fusing, may_be_native
 from irtool.execute.fusion import GroupOptions
 from irtool.execute.native.building import compiler
 from irtool.execute.native.c_loops import NativeLoop
@@ -39,18 +39,19 @@ ALWAYS, FUNCTION = "always", "function"
 class Making:
     """A program under construction.
 
-    graph: the graph to lower, with groups once `fuse` has chosen them; options: how groups and loops may
-    run; start: the function that lowers the graph, leaving out the copies passed to it.
+    graph: the graph to lower, with groups once `fuse` has chosen them; options: how groups and loops may run; thorough: does the program
+    become a function that runs often? start: the function that lowers the graph, leaving out the copies passed to it.
     """
 
-    __slots__ = ("graph", "observed", "options", "is_grouped", "lowering", "program", "_start")
+    __slots__ = ("graph", "observed", "options", "is_grouped", "thorough", "lowering", "program", "_start")
 
-    def __init__(self, graph: Graph, observed: Observed | None, options: GroupOptions, is_grouped: bool,
+    def __init__(self, graph: Graph, observed: Observed | None, options: GroupOptions, is_grouped: bool, thorough: bool,
                  start: Callable[[Making, frozenset[tuple[Node, int]]], tuple[Program, Lowering]]) -> None:
         self.graph = graph
         self.observed = observed
         self.options = options
         self.is_grouped = is_grouped
+        self.thorough = thorough
         self._start = start
         self.lower()
 
@@ -70,8 +71,9 @@ class PlanPass(NamedTuple):
 
 
 def fuse(making: Making) -> None:
-    """Form groups of pointwise operators, and lower again."""
-    if not making.is_grouped and is_worth_fusing(making.program, making.options.native):
+    """Form groups of pointwise operators, and lower again: for a single run only where a group may have other bits than its calls."""
+    if not making.is_grouped and is_worth_fusing(making.program, making.options.native) \
+            and (making.thorough or may_be_native(making.program, making.options.native)):
         making.is_grouped = True
         copy = fused_graph(making.graph, making.lowering.env)
         making.observed = observed_again(making.observed, copy)
@@ -133,15 +135,15 @@ PLAN_PASSES: tuple[PlanPass, ...] = (
 """In order."""
 
 
-def rewrite(making: Making, thorough: bool, after: Callable[[str, Program], None] | None = None) -> Program:
-    """Run the passes; thorough: those for compiled functions too; after: called with the name of each pass and the program after it.
+def rewrite(making: Making, after: Callable[[str, Program], None] | None = None) -> Program:
+    """Run the passes; after: called with the name of each pass and the program after it.
 
     Raises NotLowered.
     """
     if after is not None:
         after("lower", making.program)
     for each in PLAN_PASSES:
-        if thorough or each.when == ALWAYS:
+        if making.thorough or each.when == ALWAYS:
             each.run(making)
             if after is not None:
                 after(each.name, making.program)
