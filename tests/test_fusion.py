@@ -285,6 +285,34 @@ def test_a_damaged_kernel_is_made_anew(tmp_path, monkeypatch):
     assert disk_cache.load(kept.stem, "so") is not None
 
 
+@needs_compiler
+def test_a_folder_that_can_only_be_read_serves_what_it_has(tmp_path, monkeypatch):
+    """Kept kernels are not compiled again; others are, and serve this process."""
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("IRTOOL_CACHE_DIR", str(tmp_path))
+    graphs = [irtool.parse(f"graph(%a : Float(*)):\n  %1 : Float(*) = aten::neg(%a)\n  %2 : Float(*) = aten::{name}(%1)\n"
+                           "  return (%2)\n").graph() for name in ("sqrt", "abs")]
+    a = -np.linspace(0, 1, 11, dtype=np.float32)
+    Fused(graphs[0], native=True)([a])
+    before = {path: path.stat() for path in tmp_path.iterdir()}
+
+    def refuse(*args, **named):
+        raise PermissionError("only to be read")        # the owner of the test may be root, whom permissions do not stop
+
+    calls = []
+    compiled = building._compile
+    monkeypatch.setattr(building, "_compile", lambda text, base: calls.append(text) or compiled(text, base))
+    monkeypatch.setattr(building, "_loops", {})
+    monkeypatch.setattr(disk_cache.tempfile, "mkstemp", refuse)
+    for name in ("utime", "replace"):
+        monkeypatch.setattr(disk_cache.os, name, refuse)
+    for graph, compilations in zip(graphs, (0, 1), strict=True):
+        for _ in range(2):
+            assert_same_bits(Fused(graph, native=True)([a]), run(graph, [a]))
+        assert len(calls) == compilations
+    assert {path: path.stat() for path in tmp_path.iterdir()} == before
+
+
 def test_without_a_compiler_numpy_does_it(monkeypatch):
     monkeypatch.setattr(building, "compiler", lambda: None)
     graph = irtool.parse(CHAIN).graph()
