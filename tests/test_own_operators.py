@@ -44,6 +44,8 @@ def written(folder: Path, text: str) -> str:
     ('@irtool.operator("t::mine(Tensor(a!) x) -> Tensor(a!)")\ndef f(x): return x', 3, "writes into an argument"),
     ('@irtool.operator("t::mine(Tensor x, int n) -> Tensor")\ndef f(x): return x', 3, r"takes 2 arguments \(x, n\), and its function 1"),
     (OPERATOR + "@twice.gradient\ndef g(x: Tensor): return x", 5, "a gradient formula takes the arguments of the schema: 2 parameters"),
+    (OPERATOR + "@twice.gradient\ndef g(x: Tensor, k: int):\n    y = twice(x, k)\n    return y, lambda grad: (grad, None)", 5,
+     "cannot call 'twice': compute the result by operators of torch; or state .* by .derivative"),
     (OPERATOR + "@twice.derivative\ndef g(grad, k): return grad * k, None", 5, "returns 2 gradients, expected those of x"),
     (OPERATOR + "@twice.derivative\ndef g(grad, k, n): return grad * k", 5, "its derivative reads grad, n, which are no arguments"),
     ('@irtool.operator("^Half(Tensor x) -> Tensor")\ndef half(x): return x\n@half.derivative\ndef g(grad): return grad', 5,
