@@ -289,3 +289,41 @@ def test_operands_without_dimensions_of_gather_and_scatter(kind, ranks):
 
     want = np.stack([np.asarray(one(*map(irtool.torch.tensor, each))) for each in zip(x, index, *more)])
     np.testing.assert_array_equal(np.asarray(irtool.vmap(one)(x, index, *more)), want)
+
+
+@pytest.mark.parametrize("shape, function", [
+    ((), lambda x: torch.nn.functional.pad(x, [1, -1])), ((), lambda x: torch.constant_pad_nd(x, [1, -1])),
+    ((2, 4), lambda x: torch.pixel_shuffle(x, 1)), ((2, 4), lambda x: torch.pixel_unshuffle(x, 2)),
+    ((3,), torch.tril), ((3,), torch.triu), ((1, 1, 1), torch.diag), ((1, 1, 1), torch.trace), ((2,), torch.fliplr), ((), torch.flipud),
+    ((1, 2), torch.combinations), ((2, 2, 2), lambda x: x.H), ((), lambda x: torch.hsplit(x, 1)), ((3,), lambda x: torch.cdist(x, x))])
+def test_what_an_operator_refuses_of_a_sample_it_refuses_of_a_batch(shape, function):
+    """It would take the batch dimension for one of its own."""
+    with pytest.raises(irtool.Error):
+        function(torch.tensor(np.ones(shape)))
+    with pytest.raises(irtool.Error):
+        vmap(function)(np.ones((3, *shape)))
+
+
+@pytest.mark.parametrize("shapes, dims", [
+    (((3, 1, 2, 4), (5, 4)), (0, None)), (((3, 2, 4), (1, 5, 4)), (0, None)), (((3, 2, 2, 4), (3, 5, 4)), (0, 0))])
+def test_batches_of_cdist_are_broadcast_behind_the_hidden_dimension(shapes, dims):
+    x, y = (np.random.default_rng(len(shape)).uniform(size=shape) for shape in shapes)
+    rows = [torch.cdist(*[torch.tensor(each if dim is None else each[place]) for each, dim in zip((x, y), dims, strict=True)])
+            for place in range(LENGTH)]
+    np.testing.assert_allclose(np.asarray(vmap(torch.cdist, dims)(x, y)), np.stack([np.asarray(row) for row in rows]))
+
+
+def test_a_gradient_of_too_many_dimensions_is_refused():
+    with pytest.raises(irtool.RunError):
+        overload("aten::index_select_backward")([np.ones((1, 1, 2, 3)), [4, 3], 0, np.array([0, 1])])
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_one_sample_of_nll_loss_may_have_a_target_with_a_dimension(reduction):
+    def loss(x):
+        return torch.nn.functional.nll_loss(x, torch.tensor([1]), reduction=reduction)
+
+    assert loss(torch.tensor(np.ones(3))).shape == []
+    assert overload("aten::nll_loss_forward")([np.ones(3), np.array([1]), None, 0, -100])[1] == 1
+    np.testing.assert_array_equal(vmap(loss)(np.arange(6.0).reshape(2, 3)), [-1, -4])
+    np.testing.assert_array_equal(vmap(irtool.grad(loss))(np.ones((2, 3))), [[0, -1, 0]] * 2)

@@ -260,6 +260,9 @@ def as_array(value: Any, dtype: Any = None) -> Array:
 def broadcast_view(x: Array, shape: Sequence[int]) -> Array:
     """`x` expanded to a larger shape, with stride 0 where it repeats. Writable if `x` is, unlike numpy.broadcast_to. -1 keeps a size."""
     lead = len(shape) - x.ndim
+    if lead < 0:
+        raise RunError(f"expand: the number of sizes provided ({len(shape)}) must be greater or equal to the number of dimensions in the "
+                       f"tensor ({x.ndim})", code="E0407")
     sizes, strides = [], []
     for place, size in enumerate(shape):
         old, stride = (x.shape[place - lead], x.strides[place - lead]) if place >= lead else (1, 0)

@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from irtool.ir.errors import UnsupportedError
+from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.array_library import np
 from irtool.ops.arrays import code_of, dtype_of, wrap_dim
 from irtool.ops.batch import Batch
@@ -13,6 +13,7 @@ from irtool.ops.call import overload
 from irtool.ops.promotion import result_type
 from irtool.ops.tensor import Tensor
 
+Rule = Callable[..., Any]
 DOUBLE, LONG = 7, 4
 
 
@@ -207,6 +208,19 @@ def untouched(batch: Batch, *args: Any) -> Any:
 def _front(batch: Batch, value: Any) -> Any:
     """A tensor as (B, ...); any other value is unchanged."""
     return batch.front(value) if isinstance(value, Tensor) else value
+
+
+def of_ranks(least: int, most: int = 64) -> Callable[[Rule], Rule]:
+    """A rule for a first operand of so many dimensions. Any other is refused, as alone: the operator would take the batch dimension for one
+    of its own."""
+    def decorated(rule: Rule) -> Rule:
+        def checked(batch: Batch, self: Any, *args: Any) -> Any:
+            if not least <= self.ndim <= most:
+                raise RunError(f"{batch.kind}: expected a tensor of {least if least == most else f'at least {least}'} dimensions, got "
+                               f"{self.ndim}", code="E0407")
+            return rule(batch, self, *args)
+        return checked
+    return decorated
 
 
 def leading(batch: Batch, self: Any, *args: Any) -> Any:

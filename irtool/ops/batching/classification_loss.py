@@ -47,6 +47,8 @@ def nll_loss(batch: Batch, self: Any, target: Any, weight: Any, reduction: int, 
 def nll_loss_backward(batch: Batch, grad: Any, self: Any, target: Any, weight: Any, reduction: int, ignore_index: int, total: Any) -> Any:
     """-grad * weight[target], scattered into zeros of self's shape at target."""
     dim = 0 if self.ndim == 1 else 1
+    if not dim:     # of one target, with a dimension or without
+        target = batch.again("aten::reshape", target, [])
     is_counted = batch.again("aten::ne", target, ignore_index)
     safe = batch.again("aten::where", is_counted, target, batch.again("aten::zeros_like", target))
     counts = weights_of(batch, target, weight, ignore_index, self)

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from irtool.ops.batch import Batch
-from irtool.ops.batching.batch_dim import flat_places, shifted, untouched, wrapped_dim
+from irtool.ops.batching.batch_dim import flat_places, of_ranks, shifted, untouched, wrapped_dim
 from irtool.ops.kernels.diagonal import table
 
 
@@ -57,6 +57,7 @@ def diag_embed(batch: Batch, self: Any, offset: int, first: int, second: int) ->
 
 
 @table.batch("diag")
+@of_ranks(1, 2)
 def diag(batch: Batch, self: Any, diagonal: int) -> Any:
     """(n) -> (n, n), or (n, m) -> its diagonal."""
     return batch.again("aten::diag_embed", self, diagonal) if self.ndim == 1 else batch.again("aten::diagonal", self, diagonal)
@@ -69,9 +70,10 @@ def diagflat(batch: Batch, self: Any, offset: int) -> Any:
 
 
 @table.batch("trace")
+@of_ranks(2, 2)
 def trace(batch: Batch, self: Any) -> Any:
     """(n, m) -> (), the sum of the diagonal."""
     return batch.again("aten::sum", batch.again("aten::diagonal", self, 0, 0, 1), [-1])
 
 
-table.batch("tril triu")(untouched)
+table.batch("tril triu")(of_ranks(2)(untouched))

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from irtool.ir.errors import RunError
 from irtool.ops.array_library import np
 from irtool.ops.batch import Batch
 from irtool.ops.batching.batch_dim import promoted_dtype, shifted, wrapped_dim
@@ -21,12 +22,15 @@ def renorm(batch: Batch, self: Any, p: Any, dim: int, maxnorm: Any) -> Any:
 
 @table.batch("pairwise_distance _euclidean_dist cdist _cdist_forward")
 def distance(batch: Batch, x1: Any, x2: Any, *args: Any) -> Any:
-    """x1 (..., n, d), x2 (..., m, d) -> (B, ...). pairwise_distance broadcasts, so its operands get one rank."""
+    """x1 (..., n, d), x2 (..., m, d) -> (B, ...). All dimensions in front are broadcast, so the operands get one rank."""
+    rank = max(x1.ndim, x2.ndim, 1)
     if batch.kind == "aten::pairwise_distance":
-        rank, dtype = max(x1.ndim, x2.ndim, 1), promoted_dtype((x1, x2))      # a number does not promote what has dimensions
+        dtype = promoted_dtype((x1, x2))        # a number does not promote what has dimensions
         x1, x2 = (each if each.dtype == dtype else batch.again("aten::to", each, dtype) for each in (x1, x2))
-        x1, x2 = (batch.again("aten::reshape", each, [1] * (rank - each.ndim) + list(each.shape)) if each.ndim < rank else each
-                  for each in (x1, x2))
+    elif min(x1.ndim, x2.ndim) < 2:
+        raise RunError(f"{batch.kind} only supports at least 2D tensors, got {x1.ndim}D and {x2.ndim}D")
+    x1, x2 = (batch.again("aten::reshape", each, [1] * (rank - each.ndim) + list(each.shape)) if each.ndim < rank else each
+              for each in (x1, x2))
     return batch.box(batch.same(batch.whole(x1), batch.whole(x2), *args))
 
 

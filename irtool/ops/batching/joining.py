@@ -7,7 +7,7 @@ from typing import Any
 from irtool.ir.errors import UnsupportedError
 from irtool.ops.array_library import np
 from irtool.ops.batch import Batch
-from irtool.ops.batching.batch_dim import along, numbers_of, shifted, wrapped_dim
+from irtool.ops.batching.batch_dim import along, numbers_of, of_ranks, shifted, wrapped_dim
 from irtool.ops.batching.diagonal import gradient_of_part
 from irtool.ops.batching.shape import reshape
 from irtool.ops.kernels.joining import table
@@ -60,6 +60,7 @@ def cartesian_prod(batch: Batch, tensors: Any) -> Any:
 
 
 @table.batch("combinations")
+@of_ranks(1, 1)
 def combinations(batch: Batch, self: Any, r: int, with_replacement: bool) -> Any:
     """(n) -> (rows, r): elements by a table of places."""
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
@@ -179,6 +180,7 @@ def split(batch: Batch, self: Any, sizes: Any, dim: int = 0) -> Any:
 
 
 @table.batch("hsplit vsplit dsplit")
+@of_ranks(1)
 def split_at(batch: Batch, self: Any, sections: Any) -> Any:
     """Along dimension 0, 1 or 2, as the kind says."""
     dim = {"h": 0 if self.ndim == 1 else 1, "v": 0, "d": 2}[batch.kind.removeprefix("aten::")[0]]
@@ -214,10 +216,8 @@ def repeat_by(batch: Batch, self: Any, repeats: Any, dim: Any, output_size: Any)
     return batch.box(batch.same(batch.front(self), repeats, shifted(dim, self), output_size))
 
 
-@table.batch("fliplr flipud")
-def flip_side(batch: Batch, self: Any) -> Any:
-    """flip of dimension 1 or 0."""
-    return batch.again("aten::flip", self, [1 if batch.kind == "aten::fliplr" else 0])
+table.batch("fliplr")(of_ranks(2)(lambda batch, self: batch.again("aten::flip", self, [1])))
+table.batch("flipud")(of_ranks(1)(lambda batch, self: batch.again("aten::flip", self, [0])))
 
 
 @table.batch("roll")

@@ -215,7 +215,7 @@ def matrix_transpose(batch: Batch, self: Any) -> Any:
     """(..., n, m) -> (..., m, n)."""
     if self.ndim == 0:
         return self if "mT" in batch.kind else batch.again("aten::conj", self)
-    if self.ndim == 1:
+    if self.ndim == 1 or self.ndim > 2 and "matrix_H" in batch.kind:
         raise RunError(f"tensor.{batch.kind.removeprefix('aten::')} is only supported on matrices or batches of matrices. "
                        f"Got {self.ndim}-D tensor.", code="E0504")
     return batch.box(batch.do("aten::mT" if "mT" in batch.kind else "aten::mH", batch.front(self)))

@@ -266,6 +266,8 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Optional[Tensor]
 def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Optional[Tensor] = None,
                                      size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = "mean",
                                      pos_weight: Optional[Tensor] = None) -> Tensor:
+    if target.size() != input.size():
+        raise ValueError("Target size ({}) must be the same as input size ({})".format(target.size(), input.size()))
     return torch.binary_cross_entropy_with_logits(input, target, weight, pos_weight, legacy_number(size_average, reduce, reduction))
 
 

@@ -8,7 +8,7 @@ from irtool.ops.tensor import Tensor, torch
 @table.gradient("scaled_dot_product_attention")
 def scaled_dot_product_attention_gradient(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, dropout_p: float,
                                           is_causal: bool, scale: float | None, enable_gqa: bool):
-    factor = scale if scale is not None else float(query.size(-1)) ** -0.5
+    factor = scale if scale is not None else float(max(query.size(-1), 1)) ** -0.5
     wide_key, wide_value = key, value
     if enable_gqa:
         wide_key = torch.repeat_interleave(key, query.size(-3) // key.size(-3), -3)

@@ -27,7 +27,8 @@ table.derivative("stack", lambda grad, dim: list(torch.unbind(grad, dim)))
 @table.derivative("hstack")
 def hstack_gradient(grad, tensors_size):
     dim = 0 if len(tensors_size[0]) < 2 else 1
-    return reshaped(pieces(grad, [size[dim] if len(size) > 0 else 1 for size in tensors_size], dim), tensors_size)
+    rows = [size[dim] if len(size) == grad.dim() else 1 - len(size) for size in tensors_size]      # 0 of [0], as for cat
+    return reshaped(pieces(grad, rows, dim), tensors_size)
 
 
 @table.derivative("vstack row_stack")

@@ -86,7 +86,8 @@ def kl_div_gradient(self: Tensor, target: Tensor, reduction: int, log_target: bo
     self_size, target_size = self.size(), target.size()
 
     def backward(grad: Tensor):
-        share = each(grad, (self + target).numel(), reduction)
+        both = self + target
+        share = each(grad, both.numel(), reduction).expand(both.size())
         if log_target:
             chance = target.exp()
             return ((-(share * chance)).sum_to_size(self_size), (share * chance * (target - self + 1)).sum_to_size(target_size), None, None)

@@ -112,6 +112,8 @@ def steps_of(x: Tensor, dim: int, rank: int) -> Tensor:
 
 def by_places(grad: Tensor, y: Tensor, x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     """Gradients of the means between neighbours times steps, for y and x."""
+    if y.size(dim) == 0:
+        return torch.zeros_like(y), torch.zeros_like(x)
     steps = steps_of(x, dim, y.dim())
     between = (y.narrow(dim, 1, y.size(dim) - 1) + y.narrow(dim, 0, y.size(dim) - 1)) / 2
     for_y = mean_back(grad * steps.conj() + torch.zeros_like(between), dim).sum_to_size(y.size())
@@ -126,8 +128,6 @@ def trapezoid_x_gradient(y: Tensor, x: Tensor, dim: int):
     result = torch.trapezoid(y, x, dim=dim)
 
     def backward(grad: Tensor):
-        if y.size(dim) == 0:
-            return torch.zeros_like(y), torch.zeros_like(x), None
         for_y, for_x = by_places(grad.unsqueeze(dim), y, x, dim)
         return for_y, for_x, None
 
@@ -144,6 +144,10 @@ def trapezoid_dx_gradient(grad, dx, dim, y_size):
     return grad.new_zeros(y_size) if y_size[dim] == 0 else mean_back((grad.unsqueeze(dim) * dx).expand(between), dim)
 
 
-table.derivative("cumulative_trapezoid.dx", lambda grad, dx, dim: mean_back(from_behind(grad, dim) * dx, dim))
+@table.derivative("cumulative_trapezoid.dx")
+def cumulative_trapezoid_dx_gradient(grad, dx, dim, y_size):
+    return grad.new_zeros(y_size) if y_size[dim] == 0 else mean_back(from_behind(grad, dim) * dx, dim)
+
+
 
 table.unsupported("it writes into its operand: the same without writing has one", "cumsum_ cumprod_")

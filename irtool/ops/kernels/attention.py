@@ -31,7 +31,7 @@ def attention(xp, query, key, value, mask, dropout, is_causal, scale, grouped, d
         key, value = (xp.repeat(part, query.shape[-3] // part.shape[-3], -3) for part in (key, value))
     wide_query, wide_key, wide_value = (widen(xp, part) for part in (query, key, value))
     kind = wide_query.dtype.type
-    factor = 1 / math.sqrt(query.shape[-1]) if scale is None and query.shape[-1] else (scale or 1.0)
+    factor = 1 / math.sqrt(max(query.shape[-1], 1)) if scale is None else scale
     scores = xp.matmul(wide_query * kind(factor), wide_key.swapaxes(-1, -2))
     if is_causal:
         rows, columns = scores.shape[-2:]
@@ -101,7 +101,7 @@ def scaled_dot_product_attention_math(xp, query, key, value, attn_mask, dropout_
 def flash_attention(xp, query, key, value, dropout_p, is_causal, attn_mask, scale):
     """scaled_dot_product_attention and the logarithm of each row's sum."""
     result, _ = attention(xp, query, key, value, attn_mask, dropout_p, is_causal, scale, False)
-    factor = query.dtype.type(1 / math.sqrt(query.shape[-1]) if scale is None else scale)
+    factor = query.dtype.type(1 / math.sqrt(max(query.shape[-1], 1)) if scale is None else scale)
     scores = xp.matmul(widen(xp, query) * factor, widen(xp, key).swapaxes(-1, -2))
     if attn_mask is not None:
         scores = xp.where(attn_mask, scores, -math.inf) if attn_mask.dtype.kind == "b" else scores + attn_mask

@@ -35,6 +35,7 @@ def likelihood(xp, x, target, weight, reduction, ignore_index):
                        if x.ndim <= 2 else f"size mismatch (got input: {list(x.shape)} , target: {list(target.shape)}", code="E0407")
     only("nll_loss_out_frame", "f", x)
     _check_targets(x, target, ignore_index, weight)
+    target = target.reshape(expected)
     counts = target != ignore_index
     index = xp.where(counts, target, 0).astype(xp.int64)
     axis = 1 if x.ndim > 1 else 0
@@ -46,7 +47,7 @@ def likelihood(xp, x, target, weight, reduction, ignore_index):
         picked = weights = xp.zeros(target.shape, x.dtype)
     loss = xp.where(counts, -picked * weights, x.dtype.type(0))
     total = xp.asarray(weights.sum(dtype=x.dtype))
-    if reduction == NONE:
+    if reduction == NONE and x.ndim > 1:
         return loss, xp.asarray(x.dtype.type(0))
     value = xp.asarray(loss.sum(dtype=x.dtype))
     if reduction == MEAN:

@@ -200,6 +200,8 @@ def _added_at(xp, target, dim, index, source):
     if not target.ndim:
         return target + source.sum(dtype=source.dtype)
     dim = wrap_dim(dim, target.ndim)
+    if source.ndim > target.ndim:       # NumPy crashes
+        raise RunError(f"expected a source of at most {target.ndim} dimensions, got {source.ndim}")
     add_at(target, _along(dim, index.reshape(-1)), source)
     return target
 

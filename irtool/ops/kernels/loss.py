@@ -185,6 +185,9 @@ def binary_cross_entropy_with_logits(xp, self, target, weight, pos_weight, reduc
     for each in (target, pos_weight):
         no_bool_difference([each, 1])
     _into(target.dtype, self, target, weight, pos_weight)
+    whole = xp.broadcast_shapes(self.shape, target.shape)
+    if target.shape != whole:
+        raise RunError(f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(whole)}")
     softplus = xp.log1p(xp.exp(-xp.abs(self))) + xp.maximum(-self, 0)
     loss = (1 - target) * self + softplus if pos_weight is None else (1 - target) * self + ((pos_weight - 1) * target + 1) * softplus
     if weight is not None:

@@ -7,7 +7,8 @@ table.sample("cumsum cumprod logcumsumexp _logcumsumexp cummax cummin", call(apa
 table.sample("cumsum cumprod", call(complexes(2, 4), 1))
 table.sample("diff", call(real(2, 5), 2, 1), call(real(3, 5), 2, 1, real(3, 1), real(3, 2)), call(complexes(5)))
 table.sample("trapezoid.x trapz.x cumulative_trapezoid.x", call(real(3, 4), real(4), dim=1), call(real(3, 4), real(3, 4), dim=0))
-table.sample("trapezoid.dx trapz.dx cumulative_trapezoid.dx", call(real(3, 4), dx=0.5, dim=0), call(complexes(3, 4), dx=0.5))
+table.sample("trapezoid.dx trapz.dx cumulative_trapezoid.dx", call(real(3, 4), dx=0.5, dim=0), call(complexes(3, 4), dx=0.5),
+             call(real(2, 0)))
 table.sample("gradient.scalarint", call(real(3, 4)), call(real(3, 4), spacing=2.0, dim=1, edge_order=2))
 table.sample("gradient.scalararray", call(real(3, 4), spacing=2.0, dim=[0, 1]))
 table.sample("gradient.array", call(real(3, 4), dim=[1, 0], edge_order=2))
