@@ -75,7 +75,22 @@ def mlp(quick: bool) -> tuple[str, list[Any], bool]:
     return text, [cases.normal(n, n, scale=0.05, seed=i) for i in range(5)], True
 
 
-CASES = {"chain": chain, "wide": wide, "mlp": mlp}
+def convolutions(quick: bool) -> tuple[str, list[Any], bool]:
+    """Four convolutions with kernels of 3 x 3 and 64 channels: forwards and backwards. Each is shared."""
+    n = 28 if quick else 56
+    lines, value = [], "%x"
+    for i in range(4):
+        lines.append(f"  %c{i} : Tensor = aten::convolution({value}, %w{i}, %none, %ones, %ones, %ones, %no, %zeros, %one)\n"
+                     f"  %r{i} : Tensor = aten::relu(%c{i})\n")
+        value = f"%r{i}"
+    text = "graph(%x : Tensor, %w0 : Tensor, %w1 : Tensor, %w2 : Tensor, %w3 : Tensor):\n  %none : NoneType = prim::Constant()\n" \
+           "  %one : int = prim::Constant[value=1]()\n  %no : bool = prim::Constant[value=0]()\n" \
+           "  %ones : int[] = prim::Constant[value=[1, 1]]()\n  %zeros : int[] = prim::Constant[value=[0, 0]]()\n"
+    text += "".join(lines) + f"  %loss : Tensor = aten::sum({value}, %none)\n  return (%loss)\n"
+    return text, [cases.normal(2, 64, n, n), *[cases.normal(64, 64, 3, 3, scale=0.05, seed=i) for i in range(4)]], True
+
+
+CASES = {"chain": chain, "wide": wide, "mlp": mlp, "convolutions": convolutions}
 
 
 def main(given: argparse.Namespace) -> int:
