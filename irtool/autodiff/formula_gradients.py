@@ -117,6 +117,8 @@ def conversion(grads: Gradients, target: Value, region: Node, mixed: bool) -> tu
     others = {grads.dtypes.get(value) for value in region.inputs} - {None, None if wanted == ANY_DTYPE else wanted}
     if wanted not in (*FLOATING, ANY_DTYPE) or not others:
         return is_real, None
+    if wanted == ANY_DTYPE:     # the conversion takes the real part, unless the run has complex numbers
+        return is_real, wanted
     return is_real or not wanted.startswith("complex") and any(str(name).startswith("complex") for name in others), wanted
 
 
