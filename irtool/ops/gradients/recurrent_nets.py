@@ -133,10 +133,10 @@ def lstm_steps(x: Tensor, first: list[Tensor], params: list[Tensor], has_biases:
 
 
 def lstm_back(for_out: Tensor, for_last: list[Tensor], x: Tensor, out: Tensor, first: list[Tensor], params: list[Tensor],
-              has_biases: bool, active: Tensor | None, cells: Tensor, kept: Tensor) -> tuple[Tensor, list[Tensor], list[Tensor]]:
-    """Input, forget, cell and output gate, activated in `kept`; with an odd number of parameters the last one projects the state."""
+              has_biases: bool, active: Tensor | None, cells: Tensor, saved: Tensor) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+    """Input, forget, cell and output gate, activated, in `saved`; with an odd number of parameters the last one projects the state."""
     before = states_before(first[0], out, active)
-    parts = kept.chunk(4, -1)
+    parts = saved.chunk(4, -1)
     i, f, g, o = parts[0], parts[1], parts[2], parts[3]
     forget = f
     if active is not None:
@@ -176,7 +176,7 @@ def lstm_back(for_out: Tensor, for_last: list[Tensor], x: Tensor, out: Tensor, f
 
 
 def direction_back(kind: str, for_out: Tensor, for_last: list[Tensor], x: Tensor, out: Tensor, first: list[Tensor], params: list[Tensor],
-                   has_biases: bool, active: Tensor | None, is_backwards: bool, kept: list[Tensor]) -> tuple[
+                   has_biases: bool, active: Tensor | None, is_backwards: bool, saved: list[Tensor]) -> tuple[
                        Tensor, list[Tensor], list[Tensor]]:
     """One layer in one direction; a direction that runs backwards is laid out backwards first."""
     running = active
@@ -185,7 +185,7 @@ def direction_back(kind: str, for_out: Tensor, for_last: list[Tensor], x: Tensor
         if active is not None:
             running = active.flip([0])
     if kind == "lstm":
-        for_x, for_first, for_params = lstm_back(for_out, for_last, x, out, first, params, has_biases, running, kept[0], kept[1])
+        for_x, for_first, for_params = lstm_back(for_out, for_last, x, out, first, params, has_biases, running, saved[0], saved[1])
     elif kind == "gru":
         for_x, for_first, for_params = gru_back(for_out, for_last[0], x, out, first[0], params, has_biases, running)
     else:
@@ -227,7 +227,7 @@ def lstm_layer(x: Tensor, first: list[Tensor], params: list[Tensor], has_biases:
     outputs: list[Tensor] = []
     last: list[Tensor] = []
     last_cells: list[Tensor] = []
-    kept: list[Tensor] = []
+    saved: list[Tensor] = []
     for direction in range(directions):
         running = active
         turned_input = into
@@ -237,16 +237,16 @@ def lstm_layer(x: Tensor, first: list[Tensor], params: list[Tensor], has_biases:
                 running = active.flip([0])
         out, cells, gates = lstm_steps(turned_input, [state.select(0, direction) for state in first],
                                        params[direction * each:direction * each + each], has_biases, running)
-        kept = kept + [cells, gates]
+        saved = saved + [cells, gates]
         last, last_cells = last + [out.select(0, -1)], last_cells + [cells.select(0, -1)]
         outputs = outputs + [out.flip([0]) if direction == 1 else out]
-    return [packed(torch.cat(outputs, -1), active), torch.stack(last), torch.stack(last_cells)], kept
+    return [packed(torch.cat(outputs, -1), active), torch.stack(last), torch.stack(last_cells)], saved
 
 
 def layer_of(kind: str, x: Tensor, first: list[Tensor], params: list[Tensor], has_biases: bool, bidirectional: bool,
              batch_sizes: Tensor | None) -> tuple[list[Tensor], list[Tensor]]:
     """One layer, all its directions: outputs and last states; what an LSTM keeps."""
-    kept: list[Tensor] = []
+    saved: list[Tensor] = []
     if kind == "lstm":
         return lstm_layer(x, first, params, has_biases, bidirectional, batch_sizes)
     if batch_sizes is None:
@@ -256,14 +256,14 @@ def layer_of(kind: str, x: Tensor, first: list[Tensor], params: list[Tensor], ha
             out, last = torch.rnn_tanh(x, first[0], params, has_biases, 1, 0.0, False, bidirectional, False)
         else:
             out, last = torch.rnn_relu(x, first[0], params, has_biases, 1, 0.0, False, bidirectional, False)
-        return [out, last], kept
+        return [out, last], saved
     if kind == "gru":
         out, last = torch.gru(x, batch_sizes, first[0], params, has_biases, 1, 0.0, False, bidirectional)
     elif kind == "rnn_tanh":
         out, last = torch.rnn_tanh(x, batch_sizes, first[0], params, has_biases, 1, 0.0, False, bidirectional)
     else:
         out, last = torch.rnn_relu(x, batch_sizes, first[0], params, has_biases, 1, 0.0, False, bidirectional)
-    return [out, last], kept
+    return [out, last], saved
 
 
 def thinned(x: Tensor, masks: list[Tensor], layer: int, dropout: float) -> Tensor:
@@ -289,15 +289,15 @@ def layer_by_layer(kind: str, x: Tensor, first: list[Tensor], params: list[Tenso
     masks: list[Tensor] = []
     last: list[Tensor] = []
     cells: list[Tensor] = []
-    kept: list[Tensor] = []
+    saved: list[Tensor] = []
     if kind == "lstm" and not is_lstm(len(params), has_biases, num_layers * directions):
         raise ValueError("got an incorrect number of RNN parameters")
     by_layer = [state.split([directions] * num_layers) for state in first]
     for layer in range(num_layers):
         begins = [states[layer] for states in by_layer]
-        layer_results, layer_kept = layer_of(kind, x, begins, params[layer * each:layer * each + each], has_biases, bidirectional,
+        layer_results, layer_saved = layer_of(kind, x, begins, params[layer * each:layer * each + each], has_biases, bidirectional,
                                              batch_sizes)
-        kept = kept + layer_kept
+        saved = saved + layer_saved
         x = layer_results[0]
         last = last + [layer_results[1]]
         if kind == "lstm":
@@ -310,14 +310,14 @@ def layer_by_layer(kind: str, x: Tensor, first: list[Tensor], params: list[Tenso
     results = [x, torch.cat(last)]
     if kind == "lstm":
         results = results + [torch.cat(cells)]
-    return results, outputs, masks, kept
+    return results, outputs, masks, saved
 
 
 def net_back(kind: str, for_out: Tensor, for_last: list[Tensor], x: Tensor, out: Tensor, first: list[Tensor], params: list[Tensor],
              has_biases: bool, num_layers: int, bidirectional: bool, batch_sizes: Tensor | None, lower: list[Tensor], masks: list[Tensor],
-             dropout: float, kept: list[Tensor]) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+             dropout: float, saved: list[Tensor]) -> tuple[Tensor, list[Tensor], list[Tensor]]:
     """Gradients of all layers, from the last one back; `out` is the output of the last one, `lower` has the outputs of those before it,
-    `kept` what `layer_by_layer` keeps."""
+    `saved` what `layer_by_layer` keeps."""
     directions = 2 if bidirectional else 1
     each = len(params) // (num_layers * directions)
     active = active_rows(x, batch_sizes)
@@ -341,7 +341,7 @@ def net_back(kind: str, for_out: Tensor, for_last: list[Tensor], x: Tensor, out:
             part, begin, own_params = direction_back(
                 kind, grads[direction], [last.select(0, place) for last in for_last], into, outs[direction],
                 [state.select(0, place) for state in first], params[place * each:place * each + each], has_biases, active, direction == 1,
-                kept[2 * place:2 * place + 2])
+                saved[2 * place:2 * place + 2])
             for_x = for_x + part
             states = states + [begin[0]]
             if kind == "lstm":
@@ -373,7 +373,7 @@ def turned(x: Tensor, batch_first: bool) -> Tensor:
 def lstm_gradient(input: Tensor, hx: list[Tensor], params: list[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool,
                   bidirectional: bool, batch_first: bool):
     rate = dropout if train else 0.0
-    results, lower, masks, kept = layer_by_layer("lstm", turned(input, batch_first), hx, params, has_biases, num_layers, rate,
+    results, lower, masks, saved = layer_by_layer("lstm", turned(input, batch_first), hx, params, has_biases, num_layers, rate,
                                                  bidirectional, None)
     out, last, cell = turned(results[0], batch_first), results[1], results[2]
 
@@ -381,7 +381,7 @@ def lstm_gradient(input: Tensor, hx: list[Tensor], params: list[Tensor], has_bia
         for_x, for_hx, for_params = net_back(
             "lstm", turned(or_zeros(grad, out), batch_first), [or_zeros(grad_last, last), or_zeros(grad_cell, cell)],
             turned(input, batch_first), turned(out, batch_first), hx, params, has_biases, num_layers, bidirectional, None, lower, masks,
-            dropout, kept)
+            dropout, saved)
         return turned(for_x, batch_first), for_hx, for_params, None, None, None, None, None, None
 
     return out, last, cell, backward
@@ -391,13 +391,13 @@ def lstm_gradient(input: Tensor, hx: list[Tensor], params: list[Tensor], has_bia
 def packed_lstm_gradient(data: Tensor, batch_sizes: Tensor, hx: list[Tensor], params: list[Tensor], has_biases: bool, num_layers: int,
                          dropout: float, train: bool, bidirectional: bool):
     rate = dropout if train else 0.0
-    results, lower, masks, kept = layer_by_layer("lstm", data, hx, params, has_biases, num_layers, rate, bidirectional, batch_sizes)
+    results, lower, masks, saved = layer_by_layer("lstm", data, hx, params, has_biases, num_layers, rate, bidirectional, batch_sizes)
     out, last, cell = results[0], results[1], results[2]
 
     def backward(grad: Tensor | None, grad_last: Tensor | None, grad_cell: Tensor | None):
         for_x, for_hx, for_params = net_back(
             "lstm", or_zeros(grad, out), [or_zeros(grad_last, last), or_zeros(grad_cell, cell)], data, out, hx, params, has_biases,
-            num_layers, bidirectional, batch_sizes, lower, masks, dropout, kept)
+            num_layers, bidirectional, batch_sizes, lower, masks, dropout, saved)
         return for_x, None, for_hx, for_params, None, None, None, None, None
 
     return out, last, cell, backward
@@ -408,10 +408,10 @@ def gru_gradient(input: Tensor, hx: Tensor, params: list[Tensor], has_biases: bo
                  bidirectional: bool, batch_first: bool):
     lower: list[Tensor] = []
     masks: list[Tensor] = []
-    kept: list[Tensor] = []
+    saved: list[Tensor] = []
     rate = dropout if train else 0.0
     if num_layers > 1:
-        results, lower, masks, kept = layer_by_layer("gru", turned(input, batch_first), [hx], params, has_biases, num_layers, rate,
+        results, lower, masks, saved = layer_by_layer("gru", turned(input, batch_first), [hx], params, has_biases, num_layers, rate,
                                                bidirectional, None)
         out, last = turned(results[0], batch_first), results[1]
     else:
@@ -420,7 +420,7 @@ def gru_gradient(input: Tensor, hx: Tensor, params: list[Tensor], has_biases: bo
     def backward(grad: Tensor | None, grad_last: Tensor | None):
         for_x, for_hx, for_params = net_back(
             "gru", turned(or_zeros(grad, out), batch_first), [or_zeros(grad_last, last)], turned(input, batch_first),
-            turned(out, batch_first), [hx], params, has_biases, num_layers, bidirectional, None, lower, masks, dropout, kept)
+            turned(out, batch_first), [hx], params, has_biases, num_layers, bidirectional, None, lower, masks, dropout, saved)
         return turned(for_x, batch_first), for_hx[0], for_params, None, None, None, None, None, None
 
     return out, last, backward
@@ -431,10 +431,10 @@ def packed_gru_gradient(data: Tensor, batch_sizes: Tensor, hx: Tensor, params: l
                         dropout: float, train: bool, bidirectional: bool):
     lower: list[Tensor] = []
     masks: list[Tensor] = []
-    kept: list[Tensor] = []
+    saved: list[Tensor] = []
     rate = dropout if train else 0.0
     if num_layers > 1:
-        results, lower, masks, kept = layer_by_layer("gru", data, [hx], params, has_biases, num_layers, rate, bidirectional,
+        results, lower, masks, saved = layer_by_layer("gru", data, [hx], params, has_biases, num_layers, rate, bidirectional,
                                                batch_sizes)
         out, last = results[0], results[1]
     else:
@@ -442,7 +442,7 @@ def packed_gru_gradient(data: Tensor, batch_sizes: Tensor, hx: Tensor, params: l
 
     def backward(grad: Tensor | None, grad_last: Tensor | None):
         for_x, for_hx, for_params = net_back("gru", or_zeros(grad, out), [or_zeros(grad_last, last)], data, out, [hx], params,
-                                             has_biases, num_layers, bidirectional, batch_sizes, lower, masks, dropout, kept)
+                                             has_biases, num_layers, bidirectional, batch_sizes, lower, masks, dropout, saved)
         return for_x, None, for_hx[0], for_params, None, None, None, None, None
 
     return out, last, backward
