@@ -250,10 +250,11 @@ class Aliases:
         return not (any(escaping) and any(map(self.escapes, dropped.outputs)))
 
     def note_merge(self, earlier: Node, dropped: Node) -> None:
-        """Update the analysis after a merge: results of `earlier` now escape as those of `dropped` did."""
+        """Update the analysis after a merge: results of `earlier` are now wild, or leave the graph, as those of `dropped` did."""
         for mine, yours in zip(earlier.outputs, dropped.outputs, strict=True):
-            if self.escapes(yours):
-                self._output_roots.update(self.roots(mine))
+            for kind in (self._wild, self._output_roots):
+                if not kind.isdisjoint(self.roots(yours)):
+                    kind.update(self.roots(mine))
 
     def can_replace(self, old: Value, new: Value) -> bool:
         """May users of `old` read `new` instead, if both have the same elements? (as `can_merge`, for single values)"""
