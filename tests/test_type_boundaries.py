@@ -167,3 +167,20 @@ def test_texts_that_are_read_and_dropped_are_collected() -> None:
     for _ in range(400):
         irtool.parse(text)
         assert Counters.waiting <= 2 * max(FEWEST, Counters.most)
+
+
+def test_a_branch_that_is_not_taken_may_cast_to_anything() -> None:
+    """As in graphs of torch with inlined calls whose arguments have several types."""
+    text = """graph(%x : Tensor):
+  %c : bool = prim::isinstance[types=[int[]]](%x)
+  %y : Tensor = prim::If(%c)
+    block0():
+      %l : int[] = prim::unchecked_cast(%x)
+      %r : Tensor = aten::reshape(%x, %l)
+      -> (%r)
+    block1():
+      -> (%x)
+  return (%y)
+"""
+    for passes in ("dce", "lower-tuples{all}", "O1"):
+        irtool.PassManager(passes, verify=True).run(irtool.parse(text))

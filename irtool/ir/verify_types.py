@@ -154,7 +154,9 @@ def _unwrapped(node: Node) -> Pairs:
 
 
 def _cast(node: Node) -> Pairs:
-    """A cast is to a part of the operand's type; of None it is to anything, in a branch that an absent argument does not take."""
+    """A cast is to a part of the operand's type; of None, or in a branch, which inlined arguments may not take, to anything."""
+    if node.owner is None or node.owner.owning_node is not None:
+        return []
     return [(value.type, result) for value, result in zip(node.inputs, node.outputs)
             if value.type.key != "None" and not flows(result.type, value.type)]
 
