@@ -234,8 +234,8 @@ def reshape_from_tensor(xp, self, shape):
 
 @table.op("aten::ravel(Tensor(a) self) -> Tensor(a)")
 def ravel(xp, self):
-    """One dimension, a view if the strides allow it."""
-    return self.reshape(-1)
+    """One dimension, a view of a row-major tensor. Of any other it is a copy, also where `reshape` gives a view."""
+    return row_major(xp, self).reshape(-1)
 
 
 @table.op("aten::flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)")
