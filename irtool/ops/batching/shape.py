@@ -254,5 +254,5 @@ def view_as_complex(batch: Batch, self: Any) -> Any:
     return batch.box(batch.same(batch.do("aten::contiguous", batch.front(self))))
 
 
-table.batch("ravel")(ravel)
+table.batch("ravel")(lambda batch, self: ravel(batch, batch.again("aten::contiguous", self)))
 table.batch("view.dtype view_as_real")(untouched)
