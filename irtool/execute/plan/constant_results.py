@@ -31,11 +31,11 @@ def drop_needless(program: Program) -> None:
     for item in program.body.results:
         reads_of(item, later)
     instructions = program.body.instructions
-    own = {each.out for each in instructions if isinstance(each, Call) and each.way == "out"}
+    fresh = {each.out for each in instructions if isinstance(each, Call) and each.way == "out"}
     looked_at = {root for variable in later for root in variable.roots}     # memory that is read later, under whatever name
     for place in reversed(range(len(instructions))):
         each = instructions[place]
-        if isinstance(each, Call) and is_harmless(each) and is_unread(each, later, looked_at, own):
+        if isinstance(each, Call) and is_harmless(each) and is_unread(each, later, looked_at, fresh):
             del instructions[place]
             continue
         read: set[Variable] = set()
@@ -44,10 +44,10 @@ def drop_needless(program: Program) -> None:
         looked_at.update(*[variable.roots for variable in read])
 
 
-def is_unread(call: Call, later: set[Variable], looked_at: set[Variable], own: set[Variable]) -> bool:
-    """Does nobody read what a call gives, or what it writes into memory of the plan's own, such as a sum in the place of a product?"""
+def is_unread(call: Call, later: set[Variable], looked_at: set[Variable], fresh: set[Variable]) -> bool:
+    """Does nobody read what a call gives, or what it writes into memory that the plan made, such as a sum in the place of a product?"""
     if call.way == "into":
-        return call.out.roots <= own and call.out.roots.isdisjoint(looked_at)
+        return call.out.roots <= fresh and call.out.roots.isdisjoint(looked_at)
     return call.out not in later
 
 

@@ -34,9 +34,9 @@ def _both(xp, self, target, to_float=False):
 
 def _into(dtype, *operands):
     """Raises torch's error unless what is computed of operands may be written into a tensor of the dtype."""
-    found = result_type([each for each in operands if each is not None])
-    if not can_cast(found, dtype):
-        raise RunError(f"result type {title(found)} can't be cast to the desired output type {title(dtype)}")
+    promoted = result_type([each for each in operands if each is not None])
+    if not can_cast(promoted, dtype):
+        raise RunError(f"result type {title(promoted)} can't be cast to the desired output type {title(dtype)}")
 
 
 def _scale(xp, grad, like, reduction):

@@ -32,8 +32,8 @@ def _update(running, value, momentum):
 
 def _check_dtypes(x, *parameters):
     """Raises torch's error unless parameters have the dtype of x, or are all float32 for an x of float16."""
-    given = [each.dtype for each in parameters if each is not None]
-    if any(each != x.dtype for each in given) and not (x.dtype == "float16" and all(each == "float32" for each in given)):
+    dtypes = [each.dtype for each in parameters if each is not None]
+    if any(each != x.dtype for each in dtypes) and not (x.dtype == "float16" and all(each == "float32" for each in dtypes)):
         raise RunError("mixed dtype (CPU): all inputs must share same datatype.", code="E0409")
 
 
