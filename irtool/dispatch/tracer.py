@@ -208,7 +208,7 @@ class Tracer(Layer):
         """Record a node; returns its results in boxes."""
         schema = overload(name).schema
         operands = [self.operand(arg, argument) for arg, argument in zip(args, schema.arguments, strict=True)]
-        if schema.is_mutable:
+        if is_write(name):      # others write into statistics or noise, beside their results
             return self.record_write(schema, operands, args, result)
         outputs = result if len(schema.returns) > 1 else (result,)
         node = self.build.node(schema.kind, operands, output_types=[type_of(each, returned.type)
