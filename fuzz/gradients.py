@@ -29,9 +29,11 @@ from irtool.ir.types import spell, tensor_type
 HUGE = 1e6
 """Gradients beyond this, and those that are not finite, say nothing."""
 EXCUSED = ("modified by an inplace operation", "is a view and ", "A view was created in no_grad mode",
-           "does not require grad and does not have a grad_fn", "does not support automatic differentiation for outputs with complex dtype")
+           "does not require grad and does not have a grad_fn", "does not support automatic differentiation for outputs with complex dtype",
+           "Found dtype ")
 """torch's autograd keeps one version of what is written into; irtool has them all, and what it gives is compared between its ways. And
-torch's views made in no_grad say that they require gradients, and have none. Of complex numbers it differentiates fewer operators."""
+torch's views made in no_grad say that they require gradients, and have none. It differentiates fewer operators of complex numbers than
+irtool, and fewer losses of mixed dtypes."""
 FEW = 40
 """Elements of all inputs together, for finite differences."""
 RATHER = ("plain", "default", "threads", "profiling", "unoptimised", "record", "pair", "groups")
@@ -128,8 +130,13 @@ def compare_with_torch(function: Any, module: Any, values: list[Any], seeds: lis
     tally["compared with torch"] += 1
     expected = [np.zeros_like(values[place]) if each is None else oracle.to_numpy(each) for place, each in zip(wrt, gradients)]
     if all(map(is_tame, expected)) and want[0] != "refused":
-        agree_but_for_rounding((want[0], dense(want[1], values, wrt) if want[0] == "value" else want[1]), ("value", expected), "torch",
-                               partial(dense_reference, module, values, seeds, wrt), tally)
+        got = want[0], dense(want[1], values, wrt) if want[0] == "value" else want[1]
+        try:
+            agree_but_for_rounding(got, ("value", expected), "torch", partial(dense_reference, module, values, seeds, wrt), tally)
+        except Wrong:       # torch's `_unsafe_view`, in kron, does not see that what it saved was written into: who is right?
+            if want[0] != "value" or not check_differences(module, values, tally, 5 * FEW):
+                raise
+            tally["torch's gradient is not the slope"] += 1
 
 
 def dense(gradients: list[Any], values: list[Any], wrt: list[int]) -> list[Any]:
@@ -211,15 +218,16 @@ def by_pair(module: Any, values: list[Any], seeds: list[Any], wrt: list[int]) ->
     return [gradients.get(place) for place in wrt]
 
 
-def check_differences(module: Any, values: list[Any], tally: Counter[str], most: int = FEW) -> None:
-    """gradcheck in the first order, of small inputs in double precision. Raises Wrong."""
+def check_differences(module: Any, values: list[Any], tally: Counter[str], most: int = FEW) -> bool:
+    """gradcheck in the first order, of small inputs in double precision: was it tried, and right? Raises Wrong."""
     if any(getattr(each, "dtype", np.dtype(np.float64)) != np.float64 for each in values if isinstance(each, np.ndarray)) \
             or sum(map(np.size, values)) > most or any(modes_in(module.graph())):      # they do not know where gradients stop
-        return
+        return False
     kind, report = outcome(lambda: irtool.gradcheck(module, values, order=1))
     tally[f"gradcheck: {kind}"] += 1
     if kind == "value" and not report.is_right:
         raise Wrong("differences", str(report)[:500])
+    return kind == "value"
 
 
 def smaller(case: Case) -> Iterator[Case]:

@@ -55,3 +55,17 @@ def test_a_trace_gives_what_the_function_gives(name: str) -> None:
         for one, other in zip(flat(found), expected, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6, err_msg=f"{name} {which}")
     assert compared > 3 and len(NAMES) > 2
+
+
+def test_a_tensor_is_copied_to_itself_under_every_layer() -> None:
+    """Even one that is repeated in memory: such a copy writes nothing, so it is not refused."""
+    def function(x: Any) -> Any:
+        whole = call("aten::expand", (x * 2, [2, 3], False), {})
+        return call("aten::copy_", (whole, whole, False), {})
+
+    x = np.arange(3.0)
+    expected = np.stack([x * 2, x * 2])
+    for found in (function(irtool.Tensor(x)), irtool.vmap(function)(x[None])[0], irtool.jit(function)(x),
+                  irtool.jvp(function, (x,), (x,))[0]):
+        np.testing.assert_array_equal(np.asarray(found), expected)
+    np.testing.assert_array_equal(irtool.grad(lambda x: function(x).sum())(x), [4, 4, 4])

@@ -292,6 +292,8 @@ def do_write(layer: Layer, name: str, plain: str | None, args: list[Any]) -> Any
     plain: the operator that returns a new tensor instead. Raises UnsupportedError if there is none.
     """
     target = args[0]
+    if name == "aten::copy_" and args[1] is target:
+        return target       # also of an expanded tensor, which refuses other writes
     if plain is not None and is_view(plain):
         return reshaped(layer, plain, target, args[1:])
     if plain is not None:
