@@ -56,6 +56,31 @@ def eager(source: str, whole: bool = True) -> Any:
     return space["f"]
 
 
+IN_PLACE = frozenset(("__setitem__", "__iadd__", "__isub__", "__imul__", "__itruediv__"))
+
+
+def apart(function: Any) -> Any:
+    """A function of torch, in which writes copy operands first that share memory with what they write into. Of a strided tensor and a part
+    of it torch reads what it has just written, in an order of its own; where it sees that (in tensors without gaps), it refuses."""
+    torch = library()
+    from torch.overrides import TorchFunctionMode
+
+    class Apart(TorchFunctionMode):
+        def __torch_function__(self, called: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            name = getattr(called, "__name__", "")
+            if name in IN_PLACE or name.endswith("_") and not name.endswith("__"):
+                target = args[0].untyped_storage().data_ptr()
+                args = [args[0], *[each.clone() if isinstance(each, torch.Tensor) and each.untyped_storage().data_ptr() == target
+                                   and each is not args[0] else each for each in args[1:]]]
+            return called(*args, **kwargs or {})
+
+    def run(*args: Any) -> Any:
+        with Apart():
+            return function(*args)
+
+    return run
+
+
 def without_unread(source: str) -> str:
     """The source without assignments to names that nothing reads: Python runs what TorchScript drops, and may raise in it."""
     tree = ast.parse(source)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from irtool.interop.literal import DTYPES, parse_literal
+from irtool.ops.arrays import copy_in_layout
 
 Array = np.ndarray[Any, np.dtype[Any]]
 WORDS = {name: word for word, name in DTYPES.items() if word != "bf16"}
@@ -111,9 +112,9 @@ def restrided(array: Array, how: int) -> Array:
 
 
 def copied(value: Any) -> Any:
-    """The same value, with arrays of its own."""
+    """The same value, with arrays of its own, of the same strides if none is negative."""
     if isinstance(value, np.ndarray):
-        return value.copy()
+        return copy_in_layout(value) if min(value.strides, default=0) >= 0 else value.copy()
     if isinstance(value, list | tuple):
         return type(value)(copied(each) for each in value)
     return {key: copied(each) for key, each in value.items()} if isinstance(value, dict) else value

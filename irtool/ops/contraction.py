@@ -58,7 +58,7 @@ def _pair(xp, a, b, dims):
         return xp.asarray(astype(a, dtype) * astype(b, dtype))
     if a.dtype != b.dtype:
         raise RunError(f"expected scalar type {title(a.dtype)} but found {title(b.dtype)}", code="E0409")
-    if a.dtype.kind == "b":
+    if a.dtype.kind == "b" and a.size and b.size:
         refuse("baddbmm_with_gemm", a)
     wide = xp.float32 if a.dtype == xp.float16 else a.dtype
     names = list(range(a.ndim))

@@ -267,10 +267,16 @@ for _schema, _kernel in (
     table.define(_schema, _list_of_copies(_kernel), doc="Copies of the parts.")
 
 
+MANY = 1_000_000
+"""Empty parts that a tensor is split into at most."""
+
+
 def sections_of(self, sections, dim):
     """`sections` parts, the first ones longer by one where it does not divide."""
     if sections <= 0:
         raise RunError(f"number of sections must be larger than 0, got {sections}")
+    if sections > MANY + self.shape[dim]:
+        raise RunError(f"not enough memory: {sections:,} sections of {self.shape[dim]} rows, most of them empty", code="E0406")
     size, longer = divmod(self.shape[dim], sections)
     return _cut(self, dim, [size + (place < longer) for place in range(sections)])
 

@@ -462,7 +462,10 @@ class Printer:
 
 def is_context(node: Node) -> bool:
     """Does the node make, enter or exit an object that switches gradients on or off, in one block?"""
-    manager = node.outputs[0] if node.kind == "prim::CreateObject" else node.inputs[0]
+    operands = node.outputs if node.kind == "prim::CreateObject" else node.inputs
+    if not operands:        # of text by hand
+        return False
+    manager = operands[0]
     if manager.node.kind != "prim::CreateObject" or manager.type.text not in CONTEXTS:
         return False
     return all(use.user.owner is manager.node.owner and use.user.kind in CONTEXT_KINDS for use in manager.uses)
