@@ -65,7 +65,7 @@ def apart(function: Any) -> Any:
     torch = library()
     from torch.overrides import TorchFunctionMode
 
-    class Apart(TorchFunctionMode):
+    class Apart(TorchFunctionMode):     # type: ignore[misc, unused-ignore]  # without torch it is Any
         def __torch_function__(self, called: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             name = getattr(called, "__name__", "")
             if name in IN_PLACE or name.endswith("_") and not name.endswith("__"):
