@@ -288,3 +288,15 @@ def test_a_graph_that_returns_a_tuple_has_a_gradient() -> None:
 """)
     pair = irtool.PassManager("differentiate", verify=True).run(module)
     assert "prim::TupleUnpack(%0)" in str(pair)
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("graph(%x : Dynamic\n      %y : Dynamic) {\n  %2 : Dynamic, %3 : Dynamic = add[alpha={2}](%x, %y)\n  return (%3);\n}\n",
+     "add gives 1 result, found 2"),
+    ("graph(%x : Tensor, %h : Tensor, %w : Tensor, %v : Tensor):\n  %1 : Tensor[] = prim::ListConstruct(%w, %v)\n"
+     "  %2 : bool = my::flag()\n  %3 : int = prim::Constant[value=0]()\n  %4 : float = prim::Constant[value=0.]()\n"
+     "  %5 : Tensor, %6 : Tensor = aten::gru(%x, %h, %1, %2, %3, %4, %2, %2, %2)\n  return (%5)\n", "gradients for a list of 2 tensors"),
+])
+def test_results_and_lists_that_do_not_fit_are_errors_of_the_text(text: str, said: str) -> None:
+    with pytest.raises(irtool.Error, match=said):
+        irtool.PassManager("differentiate").run(irtool.parse(text))

@@ -15,7 +15,7 @@ from irtool.ir.attribute import Attribute
 from irtool.ir.builder import Builder
 from irtool.ir.dtypes import dtype_code
 from irtool.ir.errors import Error
-from irtool.ir.graph import Node, Value
+from irtool.ir.graph import Node, Value, counted
 from irtool.ir.kinds import not_supported
 from irtool.ir.schema import Literal, Schema, node_arguments, schema_of, schemas
 from irtool.ir.types import INT, OptionalType, TensorType, TupleType, Type
@@ -35,9 +35,11 @@ def reverse_operator(grads: Gradients, node: Node) -> Sequence[Node]:
         return take_apart(grads, node, formula, arguments)
     if len(arguments) != len(formula.graph.inputs):
         raise not_supported(node.kind, f"{node.kind} takes {len(formula.graph.inputs)} arguments, found {len(arguments)}", "E0209")
+    results = results_of(node, schema)
+    if len(results) != len(formula.results):
+        raise not_supported(node.kind, f"{node.kind} gives {counted(len(formula.results), 'result')}, found {len(results)}", "E0902")
     context = context_of(grads, node, formula, arguments)
     count = len(formula.backward.inputs) - 1
-    results = results_of(node, schema)
     incoming = [gradient_of_result(grads, item) for item in results[:count]]
     if all(item == NONE for item in incoming):      # declared as ints, or not to require gradients
         return ()
@@ -185,6 +187,8 @@ def pieces(grads: Gradients, argument: Item, slot: Item) -> list[tuple[Item, Ite
             return []
         gradients = grads.build.node("prim::ListUnpack", (grads.captures.take(slot),),
                                      output_types=[grads.tensor] * len(argument.items)).outputs
+    if len(gradients) != len(argument.items):
+        raise Error(f"the formula gives {len(gradients)} gradients for a list of {len(argument.items)} tensors", code="E0509")
     return list(zip(argument.items, gradients, strict=True))
 
 
