@@ -156,7 +156,8 @@ def bytes_changed(rng: random.Random, data: bytes) -> bytes:
     for _ in range(rng.choice((1, 1, 2, 5))):
         if not changed:
             break
-        place = min((rng.choice(marks) + rng.randrange(60) if rng.random() < 0.8 else rng.randrange(len(changed))), len(changed) - 1)
+        in_header = marks and rng.random() < 0.8
+        place = min(rng.choice(marks) + rng.randrange(60) if in_header else rng.randrange(len(changed)), len(changed) - 1)
         how = rng.randrange(6)
         if how < 4:
             changed[place] = rng.choice((0, 1, 2, 8, 0x7F, 0x80, 0xFF, rng.randrange(256)))

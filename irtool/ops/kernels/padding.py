@@ -60,11 +60,11 @@ def _check(self, pad, mode, rank=None):
         raise RunError(f"Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions "
                        f"for input, but got: {list(self.shape)}" if mode != "circular" else
                        "Invalid padding size, expected 2, 4 or 6 values for a batch of signals, images or volumes")
+    if mode != "circular" and 0 in self.shape[self.ndim - dims - 1:]:
+        raise RunError(f"Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero "
+                       f"dimensions for input, but got: {list(self.shape)}")
     for place in range(dims):
         extent, before, after = self.shape[-1 - place], pad[2 * place], pad[2 * place + 1]
-        if not extent:
-            raise RunError(f"Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero "
-                           f"dimensions for input, but got: {list(self.shape)}")
         if mode == "reflect" and max(before, after) >= extent:
             raise RunError("Argument #4: Padding size should be less than the corresponding input dimension, but got: padding "
                            f"({before}, {after}) at dimension {self.ndim - 1 - place} of input {list(self.shape)}")
