@@ -56,7 +56,7 @@ def fewer_statements(lines: list[str]) -> Iterator[list[str]]:
     for start in range(1, len(lines) - 1):
         if not lines[start].rstrip().endswith(":"):
             continue
-        stop = next(at for at in range(start + 1, len(lines)) if indent(lines[at]) <= indent(lines[start]))
+        stop = next((at for at in range(start + 1, len(lines)) if indent(lines[at]) <= indent(lines[start])), len(lines))
         yield filled(lines[:start] + lines[stop:])
         yield filled(lines[:start] + [line[4:] for line in lines[start + 1:stop]] + lines[stop:])
 

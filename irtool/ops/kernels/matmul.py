@@ -118,6 +118,8 @@ def inner(xp, self, other):
     if self.shape[-1] != other.shape[-1]:
         raise RunError("inner() the last dimension must match on both input tensors but got shapes "
                        f"{list(self.shape)} and {list(other.shape)}")
+    if self.ndim == other.ndim == 1 and self.dtype.kind == "b":
+        refuse("dot", self)
     flat = product(xp, self.reshape(-1, self.shape[-1]) if self.size else self.reshape(math.prod(self.shape[:-1]), self.shape[-1]),
                    other.reshape(math.prod(other.shape[:-1]), other.shape[-1]).T)
     return xp.asarray(flat).reshape(self.shape[:-1] + other.shape[:-1])
