@@ -295,8 +295,8 @@ class Follower(Tracer):
         places = [place for place, argument in enumerate(schema.arguments) if argument.alias is not None and argument.alias.is_write]
         if places != [0]:
             names = " and ".join([schema.arguments[place].name for place in places])
-            what = "with out=" if names == "out" else f", which writes into {names},"
-            raise UnsupportedError(f"{kind} {what} is not supported inside irtool.jit".replace(" ,", ","), code="E0507")
+            what = " with out=" if names == "out" else f", which writes into {names},"
+            raise UnsupportedError(f"{kind}{what} is not supported inside irtool.jit", code="E0507")
         if not isinstance(target, Tensor):
             return
         if not self.owns(target):

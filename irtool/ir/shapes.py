@@ -69,6 +69,24 @@ def pointwise_strides(sizes: Sequence[int], operands: Sequence[Layout]) -> tuple
     return _strides_in(sizes, order[::-1])
 
 
+def view_strides(sizes: Sequence[int], strides: Sequence[int], shape: Sequence[int]) -> list[int]:
+    """The strides of a view that only inserts dimensions of size 1, which get those that torch gives them
+    (aten/src/ATen/TensorUtils.cpp)."""
+    result, at = [1] * len(shape), len(shape) - 1
+    # of a run of dimensions without gaps: its innermost stride, its elements, and those of the dimensions of the view so far
+    step, last, count = strides[-1] if strides else 1, 1, 1
+    for dim in reversed(range(len(sizes))):
+        last *= sizes[dim]
+        if dim and (sizes[dim - 1] == 1 or strides[dim - 1] == last * step):
+            continue
+        while at >= 0 and (count < last or shape[at] == 1):
+            result[at] = count * step
+            count *= shape[at]
+            at -= 1
+        step, last, count = strides[dim - 1], 1, 1
+    return result
+
+
 CHANNELS_LAST = (0, 2, 3, 1)
 
 

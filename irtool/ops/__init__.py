@@ -9,8 +9,7 @@ Calling one
     call, node_calls    by name, and for a node; overload: converts arguments and runs the kernel; quick: caches this
     promotion           dtypes of operands; result_dtypes: of results; checks: torch's errors about operands
     arrays, array_library, device   NumPy or CuPy; symbols: kernels on arrays without elements
-    select, powers, contraction   shared by kernels; iteration_order: the memory order of results
-    conjugates          conjugated views; quantized, on_quantized: quantized tensors
+    select, powers, contraction   shared by kernels; conjugates: conjugated views; quantized, on_quantized: quantized tensors
     folding             operators on constants, without arrays
 Values
     tensor              `irtool.Tensor`; tensor_methods, tensor_facts: its methods; signatures: operators as Python functions

@@ -5,11 +5,10 @@ Operands must have one dtype (torch does not promote here). float16 is multiplie
 import math
 
 from irtool.ir.errors import RunError
-from irtool.ops.array_library import np
-from irtool.ops.arrays import as_array, astype, broadcast_view, dtype_of, strided_view, title, wrap_dim
+from irtool.ir.shapes import pointwise_strides, view_strides
+from irtool.ops.arrays import as_array, astype, broadcast_view, dtype_of, element_strides, strided_view, title, wrap_dim
 from irtool.ops.checks import c_name, refuse, row_major, same_dtype
 from irtool.ops.contraction import contract
-from irtool.ops.iteration_order import empty_in_order, view_strides
 from irtool.ops.kernels.shape import view_as_shape
 from irtool.ops.op import OpTable
 from irtool.ops.promotion import result_type
@@ -418,10 +417,12 @@ def kron(xp, self, other):
     rank = max(self.ndim, other.ndim)
     a, b = (each.reshape((1,) * (rank - each.ndim) + each.shape) for each in (self, other))
     dtype = result_type([a, b])
-    spread = [strided_view(x, sizes, view_strides(x, sizes)) for x, sizes in ((self, [m for n in a.shape for m in (n, 1)]),
-                                                                              (other, [m for n in b.shape for m in (1, n)]))]
-    shape = np.broadcast_shapes(*[each.shape for each in spread])
-    product = xp.multiply(*[astype(each, dtype) for each in spread], out=empty_in_order(xp, shape, dtype, spread))
+    spread = [m for n in a.shape for m in (n, 1)], [m for n in b.shape for m in (1, n)]
+    shape = tuple([m for each in zip(a.shape, b.shape, strict=True) for m in each])
+    strides = pointwise_strides(shape, [(sizes, view_strides(x.shape, element_strides(x), sizes))
+                                        for x, sizes in zip((self, other), spread, strict=True)])
+    product = strided_view(xp.empty(math.prod(shape), dtype), shape, strides)
+    xp.multiply(*[astype(x, dtype).reshape(sizes) for x, sizes in zip((a, b), spread, strict=True)], out=product)
     return view_as_shape(xp, product, [n * m for n, m in zip(a.shape, b.shape, strict=True)])
 
 

@@ -56,13 +56,11 @@ def source_places(xp, extent, before, after, mode):
 
 def _check(self, pad, mode, rank=None):
     dims = len(pad) // 2
-    if rank is not None and dims != rank or self.ndim not in (dims + 1, dims + 2):
+    is_empty = mode != "circular" and 0 in self.shape[self.ndim - dims - 1:]       # the batch alone may be
+    if rank is not None and dims != rank or self.ndim not in (dims + 1, dims + 2) or is_empty:
         raise RunError(f"Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions "
                        f"for input, but got: {list(self.shape)}" if mode != "circular" else
                        "Invalid padding size, expected 2, 4 or 6 values for a batch of signals, images or volumes")
-    if mode != "circular" and 0 in self.shape[self.ndim - dims - 1:]:
-        raise RunError(f"Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero "
-                       f"dimensions for input, but got: {list(self.shape)}")
     for place in range(dims):
         extent, before, after = self.shape[-1 - place], pad[2 * place], pad[2 * place + 1]
         if mode == "reflect" and max(before, after) >= extent:

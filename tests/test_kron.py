@@ -1,4 +1,4 @@
-"""Results of operands in different memory orders lie in memory as torch puts them."""
+"""The product of operands in different memory orders lies in memory as torch puts it."""
 from __future__ import annotations
 
 from typing import Any
@@ -8,16 +8,16 @@ import pytest
 
 import irtool
 from irtool.ir.errors import RunError
-from irtool.ops.iteration_order import iteration_order
+from irtool.ir.shapes import pointwise_strides
 
 KRON = "graph(%x : Tensor, %y : Tensor):\n  %z : Tensor = aten::kron(%x, %y)\n  return (%z)\n"
 
 
 def test_the_first_operand_that_tells_two_dimensions_apart_decides() -> None:
-    rows, columns = np.ones((2, 3)), np.ones((3, 2)).T
-    assert iteration_order((2, 3), [rows, columns]) == [1, 0]
-    assert iteration_order((2, 3), [columns, rows]) == [0, 1]
-    assert iteration_order((2, 3), [np.broadcast_to(np.ones(3), (2, 3)), columns]) == [0, 1]     # what is repeated does not count
+    rows, columns = ((2, 3), (3, 1)), ((2, 3), (1, 2))
+    assert pointwise_strides((2, 3), [rows, columns]) == (3, 1)
+    assert pointwise_strides((2, 3), [columns, rows]) == (1, 2)
+    assert pointwise_strides((2, 3), [((2, 3), (0, 1)), columns]) == (1, 2)     # what is repeated does not count
 
 
 def test_kron_lies_in_memory_as_the_product_it_is() -> None:
