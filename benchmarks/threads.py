@@ -4,7 +4,9 @@
     python benchmarks/threads.py --blas 2 --threads 2 --only wide
 
 Nothing is pinned, and times are wall-clock times: busy neighbours are seen in the spreads. All candidates share one process, in
-interleaved rounds whose order rotates; a ratio is the median of the ratios within each round, in brackets its quartiles. `busiest` is
+interleaved rounds whose order rotates; a ratio is the median of the ratios within each round, in brackets its quartiles. Before each timed
+call stand a rest and a call that is not timed: after a rest a thread may be woken on the core of the thread that wakes it, where both take
+turns until the system moves one of them, a millisecond or so later (torch's threads too). `busiest` is
 the part of all CPU time of a plan that its busiest thread took: without neighbours, no ratio can be less. Results with several threads
 are compared with those of one, bit for bit, before anything is timed.
 
@@ -41,7 +43,7 @@ import irtool  # noqa: E402
 
 Run = Callable[[], Any]
 REST = 0.02
-"""Seconds before each call: threads of the candidate before it look for work for a while, and take a core meanwhile."""
+"""Seconds before each candidate: threads of the candidate before it look for work for a while, and take a core meanwhile."""
 
 
 def chain(quick: bool) -> tuple[str, list[Any], bool]:
@@ -178,6 +180,7 @@ def interleaved(runs: dict[str, Run], rounds: int) -> dict[str, list[float]]:
         shift = turn % len(names)
         for name in names[shift:] + names[:shift]:
             time.sleep(REST)
+            runs[name]()
             start = time.perf_counter()
             runs[name]()
             samples[name].append(time.perf_counter() - start)
