@@ -10,7 +10,7 @@ from typing import Any
 
 from irtool.ir.errors import OutputError, RunError
 from irtool.ir.source import clean
-from irtool.ops.arrays import as_array, code_of, dtype_of, is_array, to_number
+from irtool.ops.arrays import as_array, code_of, dtype_of, title, to_number
 from irtool.ops.call import call_op
 from irtool.ops.kernels.scalar import c_int
 from irtool.ops.kernels.string import value_text
@@ -100,9 +100,10 @@ def scalar_implicit(xp, a):
 @table.op("aten::IntImplicit(Tensor a) -> int")
 def int_implicit(xp, a):
     """The int in a 0-d tensor of integers."""
+    number = _sole(a)
     if a.dtype.kind not in "biu":
-        raise RunError("Cannot input a tensor of type " + a.dtype.name + " as an integral argument")
-    return int(_sole(a))
+        raise RunError("Cannot input a tensor of type " + title(a.dtype) + " as an integral argument")
+    return int(number)
 
 
 @table.op("aten::FloatImplicit(Tensor a) -> float")
@@ -246,15 +247,11 @@ def mm_tree_reduce(xp, *values):
 @table.op("prim::Print(...) -> ()")
 def print_values(xp, *values):
     """Prints values with spaces between, on standard output."""
-    text = " ".join(_shown(value) for value in values)
+    text = " ".join(value_text(value) for value in values)
     try:
         print(clean(text) if sys.stdout is not None and sys.stdout.isatty() else text, file=sys.stdout)
     except OSError as error:
         raise OutputError(error.errno, error.strerror) from error
-
-
-def _shown(value: Any) -> str:
-    return str(value) if is_array(value) else value_text(value)
 
 
 @table.op("prim::RaiseException(str msg, str? cls=None) -> ()")
@@ -285,13 +282,17 @@ def assert_scalar(xp, self, assert_msg):
         raise RunError(assert_msg, code="E0410")
 
 
+LISTED = {"int": "Long", "float": "Float", "bool": "Bool", "complex": "ComplexFloat"}
+"""The declared type of elements -> the dtype of tensors that become lists of them; float and complex stand for all of their kind."""
+
+
 def nested_list(x: Any, dim: int, element: str) -> Any:
     """A tensor as nested lists of numbers, checked as prim::tolist does."""
     if x.ndim != dim:
         raise RunError("Output annotation list dimension and runtime tensor dimension must match for tolist()")
-    kinds = {"int": "iu", "float": "f", "bool": "b", "complex": "c"}
-    if x.dtype.kind not in kinds.get(element, "biufc"):
+    fits = x.dtype.kind == element[0] if element in ("float", "complex") else title(x.dtype) == LISTED.get(element)
+    if not fits and element in LISTED:
         raise RunError("Output annotation element type and runtime tensor element type must match for tolist(): "
-                       f"{element} and {x.dtype.name}")
+                       f"{LISTED.get(element, element)} vs {title(x.dtype)}")
     return x.tolist()
 

@@ -11,6 +11,7 @@ from irtool.ops.array_library import np
 from irtool.ops.arrays import is_array
 from irtool.ops.kinds_of_values import tag
 from irtool.ops.op import OpTable
+from irtool.ops.tensor_text import tensor_text
 
 table = OpTable("string")
 
@@ -36,7 +37,7 @@ def float_text(value: float) -> str:
 
 
 def value_text(value: Any) -> str:
-    """Any value as torch prints it, strings without quotes. Raises UnsupportedError for tensors."""
+    """Any value as torch prints it, strings without quotes."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool) or value is None or isinstance(value, int):
@@ -55,7 +56,7 @@ def value_text(value: Any) -> str:
     if isinstance(value, enum.Enum):
         return f"Enum<{type(value).__name__}.{value.name}>"
     if is_array(value):
-        raise UnsupportedError("a tensor as text is not supported yet (aten::str, aten::format)")
+        return tensor_text(value)
     return str(value)
 
 
