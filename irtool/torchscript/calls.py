@@ -35,6 +35,7 @@ from irtool.torchscript.meanings import (
     Choice,
     ClosureValue,
     Context,
+    Enumeration,
     ExceptionClass,
     Method,
     NewObject,
@@ -85,7 +86,7 @@ def call(e: Emitter, node: ast.Call, hint: Type | None) -> Meaning:
         return ExceptionClass(callee.name, message)
     if isinstance(callee, Python):
         e.fail(node, f"python value of type '{callee.kind}' cannot be called: it is not a function that can be compiled")
-    e.fail(node, f"{callee.what} cannot be called")
+    e.fail(node, "cannot call a EnumClass" if isinstance(callee, Enumeration) else f"{callee.what} cannot be called")
 
 
 def called_instance(e: Emitter, node: ast.Call, callee: Value) -> Method:
@@ -318,13 +319,9 @@ def length(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Va
 
 
 def extremum(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
-    """`min(...)`, `max(...)`."""
+    """`min(...)`, `max(...)`, of numbers and lists: tensors become numbers, as in torch."""
     positional, named = arguments(e, node)
     e.at(node)
-    if positional and isinstance(positional[0].type, types.TensorType):
-        return e.operator(node, f"aten::{callee.name}", positional, named)
-    if len(positional) > 2 and all(types.same(each.type, positional[0].type) for each in positional):
-        positional = [e.list_value(positional, positional[0].type)]
     return e.operator(node, f"prim::{callee.name}", positional, named)
 
 
@@ -347,14 +344,14 @@ def rounded(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> V
 def range_(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Meaning:
     """`range(...)`."""
     positional, named = arguments(e, node)
-    if named:
+    if named and positional:
         e.fail(node, "range does not accept any keyword arguments")
     for value in positional:
         if value.type.key != "int":
             e.fail(node, f"all inputs of range must be ints, found {e.type_name(value)} in argument {positional.index(value)}")
     e.at(node)
     if not 1 <= len(positional) <= 3:
-        e.fail(node, f"range expected at {'most 3 arguments' if positional else 'least 1 argument'}, got {len(positional)}")
+        e.fail(node, f"range expected at {'most 3 arguments' if positional else 'least 1 arguments'}, got {len(positional)}")
     if len(positional) == 1:
         return Range(None, positional[0], None)
     return Range(positional[0], positional[1], positional[2] if len(positional) == 3 else e.constant(1))
@@ -364,6 +361,8 @@ def zip_(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Mean
     """`zip(...)`."""
     from irtool.torchscript.loop_statements import static_length
 
+    if not node.args:
+        e.fail(node, "zip expected at least 1 arguments, got 0")
     parts = [iterable(e, part) for part in node.args]
     if len({static_length(part) is None for part in parts}) > 1:
         e.fail(node, "Can not iterate over a module list or tuple with a value that does not have a statically determinable length")
@@ -375,7 +374,7 @@ def enumerate_(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -
     from irtool.torchscript.expressions import value_of
 
     if not node.args or len(node.args) + len(node.keywords) > 2:
-        e.fail(node, f"enumerate expected at least 1 argument and at most 2, got {len(node.args) + len(node.keywords)}")
+        e.fail(node, f"enumerate expected at {'most 2' if node.args else 'least 1'} arguments, got {len(node.args) + len(node.keywords)}")
     start = node.args[1] if len(node.args) > 1 else node.keywords[0].value if node.keywords else None
     return Zip([None, iterable(e, node.args[0])], value_of(e, start) if start is not None else None)
 

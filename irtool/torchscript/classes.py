@@ -104,7 +104,7 @@ def _enumeration(definition: ast.ClassDef, place: Place) -> Enumeration:
                 members[each.targets[0].id] = value
     kinds = {type(value) for value in members.values()}
     if len(kinds) > 1:
-        fail(place, definition, f"Could not unify type list: the members of {definition.name} are of several types "
+        fail(place, definition, f"Could not unify type list since the members of {definition.name} are of several types "
                                 f"({', '.join(sorted(kind.__name__ for kind in kinds))})", len("class"))
     enum_type = types.parse_type(f"Enum<{place.module}.{definition.name}>")
     assert isinstance(enum_type, EnumType)

@@ -176,8 +176,8 @@ def none_check(e: Emitter, node: ast.Compare) -> Condition:
 
 
 def may_be_none(type: Type) -> bool:
-    """Can a value of the type be None?"""
-    return isinstance(type, OptionalType) or type.key in ("None", "Any") or (
+    """Can a value of the type be None? Of `Any` not, so that `x is None` is never true there, as in torch."""
+    return isinstance(type, OptionalType) or type.key == "None" or (
         isinstance(type, UnionType) and any(map(may_be_none, type.elements)))
 
 

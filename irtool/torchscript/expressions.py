@@ -118,7 +118,7 @@ def attribute(e: Emitter, node: ast.expr, hint: Type | None) -> Meaning:
         return literal(e, meaning, node)
     if isinstance(holder, Enumeration):
         if node.attr not in holder.members:
-            e.fail(node, f"{holder.type} has no attribute '{node.attr}'{did_you_mean(node.attr, holder.members)}", code="E0604")
+            e.fail(node, f"{holder.type}' has no attribute '{node.attr}'{did_you_mean(node.attr, holder.members)}", code="E0604")
         return member_constant(e, holder, node.attr)
     if isinstance(holder, ClassDefinition):
         return static_member(e, node, holder)

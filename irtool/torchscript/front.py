@@ -88,6 +88,10 @@ CONSTRUCTORS = ("Dict", "Tuple", "Optional", "Union", "dict", "tuple")
 """Types that take types as arguments."""
 
 
+KINDS: dict[type[ast.expr], str] = {ast.List: "list", ast.Dict: "dict", ast.Tuple: "tuple", ast.Set: "set"}
+"""Displays at the top level of a file -> the types of their values."""
+
+
 class Compilation:
     """Functions compiled together, each once; it also refuses recursion."""
 
@@ -153,7 +157,7 @@ class Compilation:
             value = unit.constants[name]
             if isinstance(value, ast.Attribute | ast.Name):
                 return Alias(value)
-            return Literal(value) if isinstance(value, ast.Constant) else Python(type(value).__name__)
+            return Literal(value) if isinstance(value, ast.Constant) else Python(KINDS.get(type(value), type(value).__name__))
         if any(name in known for known in (SPECIALS, ARCHIVE, EXCEPTIONS, SIMPLE, CONSTRUCTORS)):
             return python_name(name)
         return None

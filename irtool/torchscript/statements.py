@@ -387,10 +387,10 @@ def with_statement(e: Emitter, statement: ast.stmt) -> Flow:
         if not isinstance(held, Context) or held.object is None:
             e.fail(item.context_expr, "With item expression must return an object: an instance of a class of the file, or a context "
                                       f"manager of torch ({', '.join(sorted(CONTEXTS))})")
-        if item.optional_vars is not None:
-            e.fail(item.optional_vars, f"{held.name} gives no value for 'as'")
         e.at(statement)
         e.node("prim::Enter", (held.object,), (types.NONE,))
+        if item.optional_vars is not None:
+            assign(e, item.optional_vars, held.object if held.name.endswith("record_function") else e.none(), statement)
         objects.append((held.object, False))
     flow = statements(e, statement.body)
     e.at(statement)

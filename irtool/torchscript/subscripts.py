@@ -85,7 +85,7 @@ def known_bound(e: Emitter, node: ast.Subscript, bound: Value | None) -> int | N
     """A bound of a tuple's slice, which must be constant."""
     known = constant(bound) if bound is not None and is_constant(bound) else None
     if bound is not None and bound.type.key != "None" and not isinstance(known, int):
-        e.fail(node, "tuple slice bounds must be compile time constants")
+        e.fail(node, "tuple slice indices must be integer constants")
     return known if isinstance(known, int) else None
 
 
@@ -187,7 +187,7 @@ def store_item(e: Emitter, target: ast.Subscript, value: Value) -> None:
         store_in_tensor(e, target, held, value)
         return
     if isinstance(held.type, TupleType):
-        e.fail(target, "Sliced expression not yet supported for subscripted assignment on tuples")
+        e.fail(target, f"{e.type_name(held)} does not support subscripted assignment")
     index = slice_or_value(e, target.slice)
     if isinstance(index, list):
         e.fail(target, "Sliced expression not yet supported for subscripted assignment. File a bug if you want this")

@@ -432,7 +432,7 @@ def float_of_text(xp, a):
             raise ValueError
         return float(a)
     except ValueError:
-        raise RunError(f"could not convert string to float: '{a}'") from None
+        raise RunError(f"stod: could not convert string to float: '{a}'") from None
 
 
 # -- counting loops

@@ -454,3 +454,41 @@ def tuples_side_by_side(t: Tuple[int, float]):
     for number, factor in zip(t, (total, 0.5)):
         total += number * factor
     return total
+
+
+# run: T(2), T(2), 3
+def greatest_of_tensors(x, y, n: int):
+    a = (x * 0 + 2).long()
+    return max(a[0], n), min(a[0], a[1]), max(x[0], 2.5), max(a[0], a[1], a[0])
+
+
+# run: T(2)
+def greatest_of_fractions(x):
+    return max(x[0], x[1])
+
+
+# run: None
+# run: 3
+def never_none(x: Any):
+    return x is None, x is not None
+
+
+# run: T(2)
+def contexts_with_names(x):
+    with torch.autograd.profiler.record_function("part") as part:
+        y = x + 1
+    with torch.no_grad() as nothing:
+        y = y * 2
+    return y
+
+
+# run: I(2)
+# run: T(2)
+def listed_exactly(x):
+    numbers: List[int] = x.int().tolist()
+    return numbers
+
+
+# run: T(2, 2), "ab"
+def tensors_as_text(x, word: str):
+    return f"{x} {word}", "%s" % x[0], str([x[0, 0]])
