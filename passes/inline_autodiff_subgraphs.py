@@ -1,6 +1,8 @@
 """Inlining of small differentiable subgraphs."""
 from __future__ import annotations
 
+from itertools import islice
+
 from irtool.ir.constants import CONSTANT_KINDS
 from irtool.ir.edits import inline_graph, replace_node
 from irtool.ir.graph import Graph, Node
@@ -34,7 +36,8 @@ def inline_autodiff_subgraphs(graph: Graph, threshold: int = 5) -> bool:
         if attribute is None or not isinstance(attribute.value, Graph):
             continue
         callee = attribute.value
-        size = sum(1 for each in callee.walk() if each.kind not in CONSTANT_KINDS)
+        counted = (each for each in callee.walk() if each.kind not in CONSTANT_KINDS)
+        size = sum(1 for _ in islice(counted, max(threshold, 0)))       # a large one is not walked to its end
         if size < threshold and all(map(_runs_plainly, callee.walk())) and len(node.inputs) == len(callee.inputs):
             replace_node(node, inline_graph(callee, node, node.inputs)[:len(node.outputs)])
             changed = True
