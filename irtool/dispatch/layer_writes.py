@@ -20,7 +20,7 @@ from irtool.ir.errors import Error, RunError, UnsupportedError
 from irtool.ir.schema import forgets_kinds, parse_schema, schema_named
 from irtool.ops import OPS
 from irtool.ops.array_library import np
-from irtool.ops.arrays import dtype_of
+from irtool.ops.arrays import CODES, dtype_of
 from irtool.ops.call import overload
 from irtool.ops.checks import OVERLAP
 from irtool.ops.nested_tensors import map_tensors, tensors_in
@@ -54,12 +54,20 @@ class View:
 
     def of(self, whole: Any, layer: Layer) -> Any:
         """The same view of another tensor."""
-        args = [whole, *self.args[1:]]
+        args = [whole, *(map(at_bottom, self.args[1:]) if layer is BACKEND else self.args[1:])]
         if self.hole is not None:
             at, inside = self.hole
             args = [*self.args[:at], [*self.args[at][:inside], whole, *self.args[at][inside + 1:]], *self.args[at + 1:]]
         results = layer.apply(self.name, args)
         return next(each for at, each in enumerate(tensors_in(results)) if at == self.place)
+
+
+def at_bottom(operand: Any) -> Any:
+    """An operand of a view for the lowest layer. Of a batch of 0-d operands the first: all show as many elements, none twice."""
+    if not isinstance(operand, Boxed):
+        return operand
+    array = elements_of(operand)
+    return Tensor(array if operand.ndim else np.resize(array, ()))
 
 
 class Links:
@@ -297,7 +305,8 @@ def do_write(layer: Layer, name: str, plain: str | None, args: list[Any]) -> Any
     if plain is not None and is_view(plain):
         return reshaped(layer, plain, target, args[1:])
     if plain is not None:
-        refuse_shared_parts(name, target, args[1:])
+        if not fills_where(name, args):
+            refuse_shared_parts(name, target, args[1:])
         return write(layer, name, target, layer.apply(plain, arguments_of_plain(name, plain, args)))
     kind = name.partition(".")[0]
     if layer.owns(target) and not facts_of(kind).is_random or any(layer.owns(each) for each in tensors_in(args[1:])):
@@ -305,6 +314,14 @@ def do_write(layer: Layer, name: str, plain: str | None, args: list[Any]) -> Any
     fresh = layer.below.apply("aten::clone", [layer.opened(target), None])
     layer.below.apply(name, [fresh, *args[1:]])
     return write(layer, name, target, fresh)
+
+
+def fills_where(name: str, args: list[Any]) -> bool:
+    """Does it write one number where a mask is true, which is read before it is written (`x[x > 1] = x[0]`)?"""
+    if name.partition(".")[0] not in ("aten::index_put_", "aten::_index_put_impl_"):
+        return False
+    masks = [each for each in args[1] if isinstance(each, Tensor)]
+    return len(masks) == 1 and CODES[masks[0].dtype] in ("bool", "uint8") and np.prod(args[2].shape) == 1 and not args[3]
 
 
 def refuse_shared_parts(name: str, target: Tensor, operands: list[Any]) -> None:
@@ -411,7 +428,10 @@ def put_back(layer: Layer, name: str, root: Any, chain: list[View], part: Any) -
                 raise UnsupportedError(f"{kind} into an expanded tensor is not supported inside {layer}", code="E0504")
             raise RunError(OVERLAP)
         places, part = once, layer.apply("aten::slice.Tensor", [part, 0, 0, len(once), 1])
-    return layer.apply("aten::reshape", [layer.apply("aten::index_put", [flat, [Tensor(places)], part, False]), list(root.shape)])
+    where: Any = Tensor(places)
+    if any(isinstance(each, Boxed) for view in chain for each in view.args[1:]):      # of an operand that may differ in each run
+        where = layer.apply("aten::reshape", [through(all_places(root), chain, layer), [-1]])
+    return layer.apply("aten::reshape", [layer.apply("aten::index_put", [flat, [where], part, False]), list(root.shape)])
 
 
 def places_of(root: Tensor, chain: list[View], name: str) -> Any:
@@ -427,15 +447,20 @@ def all_places(root: Tensor) -> Tensor:
 def viewed(places: Any, chain: list[View], name: str) -> Any:
     """A chain of views applied to a tensor of indices. Raises UnsupportedError for an unknown view."""
     try:
-        for view in chain:
-            places = view.of(places, BACKEND)
-        elements = np.asarray(places.array)
+        elements = np.asarray(through(places, chain, BACKEND).array)
     except Error as error:
         operator = chain[-1].name.partition(".")[0]
         raise UnsupportedError(f"{name.partition('.')[0]} into what {operator} gives is not supported here yet", code="E0504") from error
     if elements.dtype != np.int64:
         raise unknown_elements(name)
     return elements
+
+
+def through(tensor: Any, chain: list[View], layer: Layer) -> Any:
+    """A chain of views of a tensor."""
+    for view in chain:
+        tensor = view.of(tensor, layer)
+    return tensor
 
 
 def unknown_elements(name: str) -> UnsupportedError:

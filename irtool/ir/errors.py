@@ -59,6 +59,12 @@ class RunError(Error):
     code = "E0401"
 
 
+class PlaceMissing(RunError, IndexError):
+    """A subscript names a place that a tensor does not have, or is no subscript."""
+
+    code = "E0408"
+
+
 class PassError(Error):
     """A pass cannot do what was asked on this graph (the input's fault, not a bug)."""
 

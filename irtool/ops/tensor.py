@@ -23,7 +23,7 @@ from irtool.ir.effects import OPERAND_ITSELF, RESHAPES
 from irtool.ir.errors import NameMissing, RunError, UnsupportedError
 from irtool.ir.schema import forgets_kinds, parse_schema, schemas
 from irtool.ops.array_library import np
-from irtool.ops.arrays import CODES, code_of, dtype_of, is_array
+from irtool.ops.arrays import CODES, code_of, is_array
 from irtool.ops.tensor_facts import BY_NAME, CPU, DTYPES, Dtype, Place, Size
 
 number = Any
@@ -147,9 +147,13 @@ class Tensor(Displayed):
         return format(self.tolist() if form and not self.ndim else str(self), form)
 
     def __getitem__(self, key: Any) -> Any:
+        from irtool.ops.tensor_keys import subscript
+
         return subscript(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        from irtool.ops.tensor_keys import assign
+
         assign(self, key, value)
 
     def __iter__(self) -> Iterator[Any]:
@@ -218,78 +222,6 @@ class Tensor(Displayed):
 
     def __rmatmul__(self, other: Any) -> Any:
         return _do("aten::matmul", other, self)
-
-
-def subscript(self: Tensor, key: Any) -> Any:
-    """`x[1, 2:, None, ..., mask]` by the same operations as in compiled source: select, slice, unsqueeze, index."""
-    part, indices = located(self, key)
-    if indices:
-        return call("aten::index", (part, indices), {})
-    return call("aten::alias", (self,), {}) if part is self else part
-
-
-def assign(self: Tensor, key: Any, value: Any) -> None:
-    """`x[1, 2:, mask] = value`: copy_ into the view made by select and slice, or index_put_ if there are tensors among the keys."""
-    part, indices = located(self, key)
-    has_elements = isinstance(value, Tensor | np.ndarray)
-    if not indices and not has_elements:
-        call("aten::fill_", (part, value), {})
-        return
-    source = value if isinstance(value, Tensor) else Tensor(value if has_elements else np.asarray(value, dtype_of(part.dtype)))
-    places = [index for index in indices if index is not None]
-    rank = part.ndim - sum(map(dims_of_key, places)) + max([1 if is_mask(index) else index.ndim for index in places], default=0)
-    while source.ndim > rank and source.shape[0] == 1:      # as in torch, leading dimensions of size 1 do not count
-        source = call("aten::squeeze", (source, 0), {})
-    call("aten::index_put_", (part, indices, source), {}) if indices else call("aten::copy_", (part, source), {})
-
-
-def located(self: Tensor, key: Any) -> tuple[Tensor, list[Any]]:
-    """The view that integers, slices and Nones make, and the tensors among the keys, each at its dimension of the view."""
-    keys = [plain_key(each) for each in (key if isinstance(key, tuple) else (key,))]
-    dim = covered = 0      # covered: dimensions that `indices` covers
-    indices: list[Any] = []
-    for place, item in enumerate(keys):
-        if isinstance(item, bool):      # a new dimension, of size 1 or 0
-            self, item = call("aten::unsqueeze", (self, dim), {}), Tensor(np.zeros(int(item), np.int64))
-        elif isinstance(item, Tensor) and is_mask(item) and not item.ndim:      # the same for a tensor
-            item = item if CODES[item.dtype] == "bool" else call("aten::to", (item, CASTS["bool"]), {})
-            self, item = call("aten::unsqueeze", (self, dim), {}), call("aten::reshape", (item, [1]), {})
-        if isinstance(item, slice):
-            self = call("aten::slice", (self, dim, item.start, item.stop, 1 if item.step is None else item.step), {})
-            dim += 1
-        elif item is None:
-            self = call("aten::unsqueeze", (self, dim), {})
-            dim += 1
-        elif item is Ellipsis:
-            dim = self.ndim - sum(map(dims_of_key, keys[place + 1:]))
-        elif isinstance(item, Tensor):
-            indices += [None] * (dim - covered) + [item]
-            dim = covered = dim + dims_of_key(item)
-        else:
-            self = call("aten::select", (self, dim, item), {})
-    return self, indices
-
-
-def plain_key(item: Any) -> Any:
-    """A key in Python's form: arrays and lists as tensors, NumPy's numbers as Python numbers."""
-    if isinstance(item, np.generic):
-        return item.item()
-    if isinstance(item, list | np.ndarray):
-        array = np.asarray(item)
-        return Tensor(array if array.size or isinstance(item, np.ndarray) else array.astype(np.int64))
-    return item
-
-
-def dims_of_key(item: Any) -> int:
-    """The number of dimensions that a key indexes: for a mask, all of its own."""
-    if isinstance(item, Tensor) and is_mask(item):
-        return item.ndim
-    return int(item is not None and not isinstance(item, bool))
-
-
-def is_mask(key: Tensor) -> bool:
-    """Is a key a mask, which has a bool for each element, rather than indices?"""
-    return CODES[key.dtype] in ("bool", "uint8")
 
 
 CASTS = {"bool": 11, "byte": 0, "char": 1, "short": 2, "int": 3, "long": 4, "half": 5, "float": 6, "double": 7, "bfloat16": 15}
@@ -562,6 +494,11 @@ _current: ContextVar[Call] = ContextVar("irtool_call", default=run_kernel)
 def call(kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
     """Run one operation, `aten::add` without an overload, on the top layer."""
     return _current.get()(kind, args, named)
+
+
+def has_layers() -> bool:
+    """Do operations go to a layer, rather than to the kernels?"""
+    return _current.get() is not run_kernel
 
 
 @contextmanager

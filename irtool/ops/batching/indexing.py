@@ -4,7 +4,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from irtool.ir.errors import UnsupportedError
+from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.array_library import np
 from irtool.ops.batch import Batch
 from irtool.ops.batching.batch_dim import LONG, aligned, ravel, shifted, wrapped_dim, zeros_where
@@ -240,23 +240,54 @@ def _index_same(batch: Batch, self: Any, indices: list[Any]) -> Any:
 
 @table.batch("index_put index_put.hacked_twin _unsafe_index_put _unsafe_index_put.hacked_twin _index_put_impl")
 def index_put(batch: Batch, self: Any, indices: Any, values: Any, accumulate: bool, *rest: Any) -> Any:
-    """self (B, ...) with one more index (B, 1, ...) in front. Masks and whole dimensions only where indices are not batched."""
+    """self (B, ...): indices that are not batched at [:, *indices], others with one more index (B, 1, ...) in front; a batched mask by
+    `where`. Raises UnsupportedError for a batched mask beside other indices, or with a value for each of its places."""
     indices = [each if isinstance(each, Tensor) else None for each in indices]
-    if any(each is None or is_mask(each) for each in indices):
-        places = [place for place, each in enumerate(indices) if each is not None]
-        if batch.has(indices) or batch.has(values) and places != list(range(places[0], places[-1] + 1)):
-            raise UnsupportedError(f"{batch.kind} under vmap is not supported with masks or whole dimensions among batched indices",
-                                   code="E0504")
-        present = [each for each in indices if each is not None]
-        used = sum(each.ndim if is_mask(each) else 1 for each in present)
-        rank = self.ndim - used + max(1 if is_mask(each) else each.ndim for each in present)
-        return batch.box(batch.do("aten::index_put", batch.whole(self), [None, *indices], aligned(batch, values, rank), accumulate))
-    shape = list(np.broadcast_shapes(*[tuple(each.shape) for each in indices]))
-    lined_up = [aligned(batch, each, len(shape)) for each in indices]
-    first = batch.do("aten::reshape", rows(batch), [batch.length, *[1] * len(shape)])
-    tail = list(self.shape[len(indices):])
-    spread = aligned(batch, values, len(shape) + len(tail)) if batch.has(values) else values
+    places = [place for place, each in enumerate(indices) if each is not None]
+    present = [indices[place] for place in places]
+    if len(present) == 1 and is_mask(present[0]) and prod(values.shape) == 1 and not accumulate:
+        return _put_where(batch, self, present, places[0], values, accumulate)      # the value may have another dtype
+    used = sum(each.ndim if is_mask(each) else 1 for each in present)
+    shape = np.broadcast_shapes(*[(1,) if is_mask(each) else tuple(each.shape) for each in present])
+    width, rank = len(shape), self.ndim - used + len(shape)
+    is_together = places == list(range(places[0], places[-1] + 1))
+    if not batch.has(indices):
+        spread = _of_rank(batch, values, rank)
+        if not is_together:     # indices apart: their dimensions come first, before B
+            spread = batch.do("aten::movedim", spread, 0, width)
+        return batch.box(batch.do("aten::index_put", batch.whole(self), [None, *indices], spread, accumulate))
+    if any(map(is_mask, present)):
+        return _put_where(batch, self, present, places[0], values, accumulate)
+    lined_up = [None if each is None else aligned(batch, each, width) for each in indices]
+    first = batch.do("aten::reshape", rows(batch), [batch.length, *[1] * width])
+    spread = aligned(batch, values, rank) if batch.has(values) else values
+    if is_together and places[0]:       # the dimensions of the indices come first, since an index that is not beside them was added
+        spread = batch.do("aten::movedim", _of_rank(batch, values, rank), list(range(1 + places[0], 1 + places[0] + width)),
+                          list(range(1, 1 + width)))
     return batch.box(batch.do("aten::index_put", batch.whole(self), [first, *lined_up], spread, accumulate))
+
+
+def _of_rank(batch: Batch, value: Any, rank: int) -> Any:
+    """(*shape) -> (B, 1, ..., 1, *shape) of rank + 1 dimensions."""
+    return batch.do("aten::reshape", batch.whole(value), [batch.length, *[1] * (rank - value.ndim), *value.shape])
+
+
+def _put_where(batch: Batch, self: Any, present: list[Any], before: int, values: Any, accumulate: bool) -> Any:
+    """Values that are the same at all places of a batched mask, which covers dimensions of self from `before` on."""
+    mask = present[0]
+    behind = self.ndim - before - mask.ndim
+    sizes = list(values.shape)
+    if len(present) > 1 or len(sizes) > behind and sizes[-1 - behind] != 1:
+        raise UnsupportedError(f"{batch.kind} under vmap is not supported with masks among batched indices", code="E0504")
+    mask = batch.again("aten::to", batch.again("aten::reshape", mask, [*mask.shape, *[1] * behind]), 11)
+    if prod(sizes) == 1 and not accumulate:
+        return batch.again("aten::masked_fill", self, mask, batch.again("aten::reshape", values, []))
+    if values.dtype != self.dtype:
+        raise RunError("Index put requires the source and destination dtypes match")
+    if len(sizes) > behind:
+        values = batch.again("aten::reshape", values, [*sizes[:-1 - behind], *[1] * present[0].ndim, *sizes[len(sizes) - behind:]])
+    return batch.again("aten::where", mask, batch.again("aten::add", self, values) if accumulate else values, self)
+
 
 
 @table.batch("gather_backward")

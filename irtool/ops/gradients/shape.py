@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from irtool.ops.kernels.shape import table
-from irtool.ops.tensor import Tensor, torch
+from irtool.ops.tensor import torch
 
 table.derivative("view _unsafe_view view_as reshape reshape_as _reshape_alias _reshape_from_tensor ravel flatten.using_ints unflatten.int "
                  "squeeze squeeze.dim squeeze.dims", lambda grad, self_size: grad.reshape(self_size))
@@ -39,17 +39,10 @@ def narrow_gradient(grad, dim, start, length, self_size):
     return torch.slice_backward(grad, self_size, dim, first, first + length, 1)
 
 
-@table.gradient("narrow.Tensor")
-def narrow_tensor_gradient(self: Tensor, dim: int, start: Tensor, length: int):
-    size = self.size()
-    first = int(start)
-    if first < 0:
-        first = first + self.size(dim)
-
-    def backward(grad: Tensor):
-        return torch.slice_backward(grad, size, dim, first, first + length, 1), None, None, None
-
-    return self.narrow(dim, start, length), backward
+@table.derivative("narrow.Tensor")
+def narrow_tensor_gradient(grad, dim, start, length, self_size):
+    places = torch.where(start < 0, start + self_size[dim], start) + torch.arange(length)
+    return grad.new_zeros(self_size).index_add(dim, places, grad), None
 
 
 table.derivative("diagonal", lambda grad, offset, dim1, dim2, self_size: torch.diagonal_backward(grad, self_size, offset, dim1, dim2))

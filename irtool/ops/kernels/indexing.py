@@ -86,9 +86,8 @@ table.define(("aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
 
 def put_at(xp, target, indices, values, accumulate):
     """target[indices] = values, or += with every repetition counted. Writes into `target`."""
-    masks = [index for index in indices if index is not None]
-    if values.size == 1 and not accumulate and len(masks) == 1 and masks[0].dtype in (xp.bool_, xp.uint8):
-        return _put_where(xp, target, indices, masks[0], values)
+    if (mask := fill_mask(xp, indices, values, accumulate)) is not None:
+        return _put_where(xp, target, indices, mask, values)
     if values.dtype != target.dtype:
         raise RunError(f"Index put requires the source and destination dtypes match, got {title(target.dtype)} for the destination "
                        f"and {title(values.dtype)} for the source.")
@@ -110,6 +109,12 @@ def put_at(xp, target, indices, values, accumulate):
     return target
 
 
+def fill_mask(xp, indices, values, accumulate):
+    """The mask, if index_put writes one number where it is true, else None. As in torch, it reads the number first."""
+    masks = [index for index in indices if index is not None]
+    return masks[0] if values.size == 1 and not accumulate and len(masks) == 1 and masks[0].dtype in (xp.bool_, xp.uint8) else None
+
+
 def _put_where(xp, target, indices, mask, values):
     """Write one number where a single mask is true, as torch does: of any dtype, and also for a mask without dimensions."""
     before = next(place for place, index in enumerate(indices) if index is not None)
@@ -129,7 +134,8 @@ def _index_put(xp, self, indices, values, accumulate, unsafe=False):
 
 
 def _index_put_in_place(xp, self, indices, values, accumulate, unsafe=False):
-    refuse_partial_overlap(self, (values,), True)
+    if fill_mask(xp, indices, values, accumulate) is None:
+        refuse_partial_overlap(self, (values,), True)
     return put_at(xp, self, indices, values, accumulate)
 
 
