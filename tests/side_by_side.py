@@ -75,7 +75,7 @@ def difference(got: Any, want: Any) -> str | None:
 
 def ours(name: str, args: Any, named: Any) -> Any:
     """The result here, or the error's text in a one-element list."""
-    given = [value.copy() if isinstance(value, np.ndarray) else value for value in args]
+    given = [value.copy(order="K") if isinstance(value, np.ndarray) else value for value in args]
     try:
         return call_op(name, given, **{key: code_of(value) if isinstance(value, np.dtype) else value for key, value in named.items()})
     except Error as error:
@@ -98,7 +98,7 @@ def _tensor(value: Any) -> Any:
     import torch
 
     if isinstance(value, np.ndarray):
-        return torch.tensor(value)
+        return torch.from_numpy(value.copy(order="K"))
     if isinstance(value, np.dtype):
         return getattr(torch, value.name)
     return [_tensor(item) for item in value] if isinstance(value, list) else value
@@ -126,12 +126,24 @@ def complaint(got: Any, want: Any, message: bool = False) -> str | None:
 
 
 def same_as_torch(name: str, *args: Any, **named: Any) -> None:
-    """Asserts that a call gives here what it gives in torch. complex32 results, which there are none of here, count as agreement."""
-    want = theirs(name, args, named)
-    if want is None or (is_error(want) and "ComplexHalf" in want[0]):
-        return
-    why = complaint(ours(name, args, named), want)
-    assert why is None, f"{name}({', '.join(map(shown, args))}{', ' if named else ''}{named or ''}): {why}"
+    """Asserts that a call gives here what it gives in torch, float32 and int64 also with another order of dimensions in memory. complex32
+    results, which there are none of here, count as agreement."""
+    orders = {"": args}
+    if any(isinstance(each, np.ndarray) and each.ndim > 1 and each.dtype.name in ("float32", "int64") for each in args):
+        orders[" transposed"] = [transposed(each) for each in args]
+    for order, given in orders.items():
+        want = theirs(name, given, named)
+        if want is None or (is_error(want) and "ComplexHalf" in want[0]):
+            return
+        why = complaint(ours(name, given, named), want)
+        assert why is None, f"{name}({', '.join(map(shown, args))}{', ' if named else ''}{named or ''}){order}: {why}"
+
+
+def transposed(value: Any) -> Any:
+    """The same elements, the first and last dimension of arrays the other way round in memory; any other value itself."""
+    if not isinstance(value, np.ndarray) or value.ndim < 2:
+        return value
+    return np.ascontiguousarray(value.swapaxes(0, -1)).swapaxes(0, -1)
 
 
 def shown(value: Any) -> str:

@@ -180,7 +180,8 @@ def test_search_and_histograms(dtype):
         x, edges = numbers(7, shape, dtype), np.sort(numbers(8, (9,), dtype))
         same_as_torch("aten::searchsorted.Tensor", edges, x, right=right, out_int32=right)
         same_as_torch("aten::bucketize.Tensor", x, edges, right=right)
-        same_as_torch("aten::isin.Tensor_Tensor", x, edges, invert=right)
+        for wanted in (edges, edges.reshape(3, 3), np.tile(edges, (3, 1))):
+            same_as_torch("aten::isin.Tensor_Tensor", x, wanted, invert=right)
         same_as_torch("aten::bincount", abs(x), None, 5)
         for low, high in ((0, 0), (-1, 2), (2, 1)):
             same_as_torch("aten::histc", x, 5, low, high)

@@ -14,6 +14,7 @@ from contextvars import ContextVar
 from typing import Any, TypeGuard
 
 from irtool.ir.errors import RunError, UnsupportedError
+from irtool.ir.shapes import pointwise_strides
 from irtool.ops.array_library import np
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -220,8 +221,25 @@ def astype(x: Array, dtype: Any) -> Array:
         # as C++ compiles it on x86-64: through int32, so that 300.0 becomes uint8 44 and 3e9 becomes 0
         with np.errstate(invalid="ignore"):
             return x.astype(np.int32 if dtype.itemsize < 4 else np.int64).astype(dtype)
+    if 0 in x.strides:
+        x = copied(x)
     with np.errstate(invalid="ignore", over="ignore"):
         return x.astype(dtype)
+
+
+def copied(x: Array) -> Array:
+    """A copy of `x` with its dimensions in the same order in memory."""
+    if 0 not in x.strides:
+        return x.copy(order="K")
+    order = memory_order(x)
+    return x.transpose(order).copy().transpose([order.index(place) for place in range(x.ndim)])
+
+
+def memory_order(x: Array) -> list[int]:
+    """The dimensions of `x` in the order in memory that copies keep, the innermost last. Repeated dimensions (stride 0) are innermost to
+    NumPy; torch leaves them where they are."""
+    strides = x.strides if 0 not in x.strides else pointwise_strides(x.shape, [(x.shape, element_strides(x))])
+    return sorted(range(x.ndim), key=lambda place: -abs(strides[place]))
 
 
 def number_dtype(number: Any) -> np.dtype[Any]:

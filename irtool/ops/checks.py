@@ -142,11 +142,6 @@ def in_memory_order(xp: Any, array: Any, order: Sequence[int]) -> Any:
     return array if laid is turned else laid.transpose([order.index(place) for place in range(array.ndim)])
 
 
-def by_strides(x: Any, places: Iterable[int]) -> list[int]:
-    """The dimensions in their order in memory."""
-    return sorted(places, key=lambda place: -abs(x.strides[place]))
-
-
 def channels_last(x: Any, least_rank: int = 4) -> Sequence[int]:
     """(N, C, *sizes) -> the dimensions, with C last if x is channels-last in memory, which torch defines for two and three sizes."""
     rank, least = x.ndim, 0

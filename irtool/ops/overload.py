@@ -14,9 +14,8 @@ from irtool.ir.errors import Error, RunError, UnsupportedError
 from irtool.ir.schema import Argument, Schema
 from irtool.ir.types import contiguous_strides
 from irtool.ops.array_library import np
-from irtool.ops.arrays import Array, as_array, astype, code_of, current_namespace, is_array, share_memory, title, to_number
+from irtool.ops.arrays import Array, as_array, astype, code_of, current_namespace, is_array, memory_order, share_memory, title, to_number
 from irtool.ops.checks import (
-    by_strides,
     channels_last,
     fit,
     in_memory_order,
@@ -207,11 +206,13 @@ def in_order(xp: Any, array: Any, letter: str, args: Sequence[Any]) -> Any:
     rank = getattr(array, "ndim", 0)
     if rank < 2 or letter == "-" or array is first:     # as for dropout outside of training: the operand, whatever its strides
         return array
+    if letter == "W" and args[1].ndim > rank:       # without a batch dimension
+        return in_order(xp, array[None], "W" if rank < 4 else "C", (first[None], *args[1:]))[0]
     order: Any = range(rank)
     if letter == "F":
         order = [*order[:-2], rank - 1, rank - 2]
     elif letter == "K" and first.shape == array.shape or letter == "P" and first.ndim == rank:
-        order = by_strides(first, order)
+        order = memory_order(first)
     elif letter in "MLW" and first.ndim == rank:
         seen = [first] if letter != "W" else args[rank == 3:2] if rank < 5 or array.dtype == np.float32 else []
         orders = [list(channels_last(each, 4 if letter == "M" else 3)) for each in seen]

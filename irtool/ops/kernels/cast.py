@@ -3,7 +3,7 @@ import math
 import warnings
 
 from irtool.ir.errors import RunError, UnsupportedError
-from irtool.ops.arrays import as_array, astype, broadcast_view, code_of, convert, current_namespace, is_array
+from irtool.ops.arrays import as_array, astype, broadcast_view, code_of, convert, copied, current_namespace, is_array
 from irtool.ops.checks import fit, refuse_overlap, refuse_partial_overlap
 from irtool.ops.conjugates import origin
 from irtool.ops.op import OpTable
@@ -23,7 +23,7 @@ def check_device(device):
 def in_format(xp, x, memory_format):
     """A copy of `x` with the strides of a memory format (None: those of `x`, if it has no gaps)."""
     if memory_format in (None, PRESERVE):
-        return x.copy(order="K")
+        return copied(x)
     if memory_format == CONTIGUOUS:
         return x.copy(order="C")
     rank = 4 if memory_format == CHANNELS_LAST else 5
@@ -147,7 +147,7 @@ def clone(xp, self, memory_format):
 
 
 def _copy(xp, self):
-    return self.copy(order="K")
+    return copied(self)
 
 
 COPIES = ("alias_copy", "detach_copy", "lift_fresh_copy")

@@ -4,6 +4,7 @@ import math
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import as_array, title
 from irtool.ops.checks import refuse
+from irtool.ops.kernels.shape import view_as_shape
 from irtool.ops.op import OpTable
 from irtool.ops.promotion import COMPARE, result_type
 
@@ -168,13 +169,15 @@ ISIN = ", *, bool assume_unique=False, bool invert=False) -> Tensor"
           f"aten::isin.Tensor_Scalar(Tensor elements, Scalar test_element{ISIN}",
           f"aten::isin.Scalar_Tensor(Scalar element, Tensor test_elements{ISIN}")
 def isin(xp, elements, test_elements, assume_unique, invert):
-    """Is each element among `test_elements`? The opposite with `invert`."""
+    """Is each element among `test_elements`? The opposite with `invert`. A few `test_elements` must have a flat view."""
     dtype = result_type([elements, test_elements])
     originals = elements, test_elements
     elements, tests = as_array(elements, dtype), as_array(test_elements, dtype)
     for type in (as_array(x).dtype for x in originals):
         if type.kind in "bc":
             raise RunError(f"Unsupported input type encountered for isin(): {title(type)}")
+    if elements.size and tests.size < 10 * elements.size ** 0.145:      # torch compares with each; more it sorts, in copies
+        tests = view_as_shape(xp, tests, (tests.size,))
     return xp.isin(elements, tests, assume_unique=False, invert=invert)
 
 

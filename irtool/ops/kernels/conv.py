@@ -8,6 +8,7 @@ import math
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import title
 from irtool.ops.checks import c_name, row_major
+from irtool.ops.kernels.shape import view_as_shape
 from irtool.ops.kernels.windows import (
     Windows,
     add_places,
@@ -305,6 +306,11 @@ def conv_tbc(xp, self, weight, bias, pad):
     """Convolution over time of (time, batch, channels) with (kernel, channels, out)."""
     if self.ndim != 3 or weight.ndim != 3 or bias.ndim != 1:
         raise RunError("Input must have 3 dims: time, batch, in_channel" if self.ndim != 3 else "Weight tensor must have 3 dims")
+    steps, batch, channels = self.shape
+    for place in range(weight.shape[0]):        # torch multiplies a flat view of these steps
+        first, last = max(place - pad, 0), min(steps, steps + pad - weight.shape[0] + 1 + place)
+        if first < last:
+            view_as_shape(xp, self[first:last], (-1, channels))
     result = convolve(xp, row_major(xp, self.transpose(1, 2, 0)), row_major(xp, weight.transpose(2, 1, 0)), bias, [1], [pad],
                       [1], False, [0], 1)
     return row_major(xp, result.transpose(2, 0, 1))

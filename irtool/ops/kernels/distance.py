@@ -2,7 +2,7 @@
 import math
 
 from irtool.ir.errors import RunError
-from irtool.ops.arrays import astype, real_of, title, wrap_dim
+from irtool.ops.arrays import astype, is_contiguous, real_of, title, wrap_dim
 from irtool.ops.checks import only
 from irtool.ops.kernels.pointwise_binary import no_bool_difference
 from irtool.ops.kernels.statistics import vector_norm
@@ -131,8 +131,15 @@ def _pdist(xp, self, p):
     return _norm_of(xp, self[rows] - self[columns], p)
 
 
-table.define(("aten::pdist(Tensor self, float p=2.) -> Tensor", "aten::_pdist_forward(Tensor self, float p=2.) -> Tensor"), _pdist,
-             doc="Distances of order p between each row and all later ones.")
+table.define("aten::pdist(Tensor self, float p=2.) -> Tensor", _pdist, doc="Distances of order p between each row and all later ones.")
+
+
+@table.op("aten::_pdist_forward(Tensor self, float p=2.) -> Tensor")
+def pdist_forward(xp, self, p):
+    """pdist of rows without gaps."""
+    if not is_contiguous(self):
+        raise RunError("_pdist_forward requires contiguous input")
+    return _pdist(xp, self, p)
 
 
 @table.op("aten::renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor")

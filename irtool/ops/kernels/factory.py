@@ -2,9 +2,9 @@
 import math
 
 from irtool.ir.errors import RunError, UnsupportedError
-from irtool.ops.arrays import as_array, astype, default_dtype, dtype_of, number_dtype, strided_view, title, to_number
+from irtool.ops.arrays import as_array, astype, default_dtype, dtype_of, memory_order, number_dtype, strided_view, title, to_number
 from irtool.ops.checks import fit
-from irtool.ops.kernels.cast import CHANNELS_LAST, check_device, check_layout
+from irtool.ops.kernels.cast import CHANNELS_LAST, PRESERVE, check_device, check_layout
 from irtool.ops.op import OpTable
 
 table = OpTable("factory")
@@ -67,7 +67,11 @@ def like(xp, self, number, dtype, memory_format=None):
     """A tensor of one number with self's shape, and its strides if it has no gaps."""
     if memory_format is not None and memory_format >= CHANNELS_LAST:
         return xp.moveaxis(filled(xp, (self.shape[0], *self.shape[2:], self.shape[1]), number, dtype), -1, 1)
-    return xp.full_like(self, number_of(number, dtype), dtype=dtype, order="K" if memory_format in (None, 1) else "C")
+    is_kept = memory_format in (None, PRESERVE)
+    if is_kept and 0 in self.strides:
+        order = memory_order(self)
+        return filled(xp, [self.shape[place] for place in order], number, dtype).transpose([order.index(i) for i in range(self.ndim)])
+    return xp.full_like(self, number_of(number, dtype), dtype=dtype, order="K" if is_kept else "C")
 
 
 def _new_kernel(number):

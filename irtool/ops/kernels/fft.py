@@ -3,7 +3,7 @@ import math
 
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import astype, complex_of, real_of, title, wrap_dim
-from irtool.ops.checks import by_strides, channels_last, in_memory_order, wrap_dims
+from irtool.ops.checks import channels_last, in_memory_order, wrap_dims
 from irtool.ops.op import OpTable
 from irtool.ops.promotion import float_of
 
@@ -64,7 +64,7 @@ def _rounded(xp, result, x):
 def _laid_out(xp, result, x, axes, last=None, is_padded=False):
     """The order of dimensions in torch's result: those that are no axes as in x (padded, if torch pads it), then the axes, with the last
     one at the end."""
-    order = channels_last(x) if is_padded else by_strides(x, range(x.ndim))
+    order = channels_last(x) if is_padded else sorted(range(x.ndim), key=lambda place: -abs(x.strides[place]))
     return in_memory_order(xp, result, sorted(order, key=lambda place: (place in axes) + (place == last)))
 
 

@@ -5,6 +5,7 @@ Indices are checked here (NumPy raises too, other namespaces wrap silently) and 
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import add_at, as_array, is_array, title, to_number, wrap_dim
 from irtool.ops.checks import c_name, fit, refuse_partial_overlap, row_major
+from irtool.ops.kernels.factory import like
 from irtool.ops.kernels.index_checks import check_added, check_copied, slices_have_elements
 from irtool.ops.kernels.shape import view_as_shape
 from irtool.ops.op import OpTable
@@ -421,7 +422,7 @@ def masked_select(xp, self, mask):
 def masked_select_backward(xp, grad, input, mask):
     """Gradient of masked_select."""
     shape = xp.broadcast_shapes(input.shape, mask.shape)
-    result = xp.zeros_like(xp.broadcast_to(input, shape), grad.dtype)
+    result = like(xp, xp.broadcast_to(input, shape), 0, grad.dtype)
     result[xp.broadcast_to(mask, shape)] = grad
     return result
 

@@ -1,7 +1,7 @@
 """Tensors joined, split, repeated and rearranged. Splitting returns views; joining and rearranging return new, contiguous tensors."""
 from irtool.ir.errors import RunError
-from irtool.ops.arrays import astype, broadcast_view, wrap_dim
-from irtool.ops.checks import by_strides, in_memory_order, row_major
+from irtool.ops.arrays import astype, broadcast_view, memory_order, wrap_dim
+from irtool.ops.checks import in_memory_order, row_major
 from irtool.ops.kernels.shape import infer_shape
 from irtool.ops.op import OpTable
 from irtool.ops.promotion import result_type
@@ -466,7 +466,7 @@ def rot90(xp, self, k, dims):
     if a == b:
         raise RunError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
     turned = xp.rot90(self, k, (a, b))
-    order = by_strides(self, range(self.ndim))
+    order = memory_order(self)
     if k % 2:       # torch swaps the dimensions of the flipped tensor
         order = [b if place == a else a if place == b else place for place in order]
     return in_memory_order(xp, turned, order)

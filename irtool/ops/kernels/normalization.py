@@ -6,7 +6,8 @@ schemas do not say so.
 import math
 
 from irtool.ir.errors import RunError
-from irtool.ops.checks import BLOCK, only, row_blocks, widen
+from irtool.ops.arrays import is_contiguous
+from irtool.ops.checks import BLOCK, channels_last, only, row_blocks, widen
 from irtool.ops.op import OpTable
 
 table = OpTable("normalization")
@@ -342,7 +343,10 @@ def group_norm(xp, input, num_groups, weight, bias, eps, cudnn_enabled):
 @table.op("aten::native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> "
           "(Tensor, Tensor, Tensor)")
 def native_group_norm(xp, input, weight, bias, N, C, HxW, group, eps):
-    """group_norm with the mean and inverse standard deviation."""
+    """group_norm with the mean and inverse standard deviation, of a tensor without gaps, row-major or channels-last."""
+    if not is_contiguous(input.transpose(list(channels_last(input)))):
+        raise RunError("Expected X.is_contiguous(memory_format) to be true, but got false.  (Could this error message be improved?  If so, "
+                       "please report an enhancement request to PyTorch.)")
     result, *statistics = group_normalized(xp, input, weight, bias, group, eps)
     return (result, *_narrowed(xp, statistics, input, weight, bias))
 

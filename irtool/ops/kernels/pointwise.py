@@ -2,7 +2,7 @@
 import math
 
 from irtool.ir.errors import RunError
-from irtool.ops.arrays import real_of
+from irtool.ops.arrays import copied, real_of
 from irtool.ops.checks import only, refuse, row_major, widen
 from irtool.ops.conjugates import conjugated, origin
 from irtool.ops.op import OpTable
@@ -137,7 +137,7 @@ def _rounding(name, function):
         if self.dtype.kind == "c" and name != "round":
             raise RunError(f"{name} is not supported for complex inputs")
         only(f"{name}_vml_cpu", "iuf", self)
-        return getattr(xp, function)(self) if self.dtype.kind == "f" else self.copy(order="K")
+        return getattr(xp, function)(self) if self.dtype.kind == "f" else copied(self)
     return kernel
 
 
@@ -194,7 +194,7 @@ def positive(xp, self):
 
 def _sign_of_real(xp, self):
     if self.dtype.kind == "b":
-        return self.copy(order="K")
+        return copied(self)
     return xp.where(xp.isnan(self), self.dtype.type(0), xp.sign(self)) if self.dtype.kind == "f" else xp.sign(self)
 
 
@@ -261,7 +261,7 @@ def nan_to_num(xp, self, nan, posinf, neginf):
         parts = [nan_to_num.kernel(xp, part, nan, posinf, neginf) for part in (self.real, self.imag)]
         return _complex(xp, *parts, self.dtype)
     if self.dtype.kind != "f":
-        return self.copy(order="K")
+        return copied(self)
     kind, limits = self.dtype.type, xp.finfo(self.dtype)
     result = xp.where(xp.isnan(self), kind(0 if nan is None else nan), self)
     result = xp.where(self == math.inf, limits.max if posinf is None else kind(posinf), result)
@@ -275,11 +275,11 @@ table.define(("aten::conj(Tensor(a) self) -> Tensor(a)", "aten::_conj(Tensor(a) 
 
 
 def _conj_physical(xp, self):
-    return xp.conj(self) if self.dtype.kind == "c" else self.copy(order="K")
+    return xp.conj(self) if self.dtype.kind == "c" else copied(self)
 
 
 def _conj_copy(xp, self):
-    return row_major(xp, xp.conj(self)) if self.dtype.kind == "c" else self.copy(order="K")
+    return row_major(xp, xp.conj(self)) if self.dtype.kind == "c" else copied(self)
 
 
 _unary("_conj_physical", _conj_physical, "Complex conjugate, a new tensor.")
@@ -291,7 +291,7 @@ table.define("aten::conj_physical(Tensor self) -> Tensor", lambda xp, self: xp.c
 @table.op("aten::resolve_conj(Tensor(a) self) -> Tensor(a)")
 def resolve_conj(xp, self):
     """A copy of a conjugated view; any other tensor itself."""
-    return self.copy(order="K") if self.dtype.kind == "c" and origin(self)[1] else self
+    return copied(self) if self.dtype.kind == "c" and origin(self)[1] else self
 
 
 table.define("aten::resolve_neg(Tensor(a) self) -> Tensor(a)", lambda xp, self: self, doc="The tensor itself: negation is never lazy here.")

@@ -4,7 +4,7 @@ Operands arrive broadcastable and, where a promotion rule is named, in their com
 """
 from irtool.ir.errors import RunError
 from irtool.ops.array_library import np
-from irtool.ops.arrays import as_array, astype, title
+from irtool.ops.arrays import as_array, astype, copied, title
 from irtool.ops.checks import fit, only, refuse, widen
 from irtool.ops.op import OpTable
 from irtool.ops.powers import power
@@ -188,7 +188,7 @@ def _to_number(xp, self, exponent):
         return xp.ones_like(self, dtype)
     base = astype(self, dtype)
     if exponent == 1:
-        return base.copy(order="K")
+        return copied(base)
     if dtype.kind in "iu" and exponent < 0:
         raise RunError("Integers to negative integer powers are not allowed.")
     if dtype.kind in "iu" or dtype == xp.float16:

@@ -4,8 +4,8 @@ Parameters come flat: per layer and direction w_ih, w_hh, then b_ih, b_hh if the
 The input's products with w_ih are done for all times at once.
 """
 from irtool.ir.errors import RunError
-from irtool.ops.arrays import to_number
-from irtool.ops.checks import by_strides, in_memory_order
+from irtool.ops.arrays import memory_order, to_number
+from irtool.ops.checks import in_memory_order
 from irtool.ops.kernels.random import kept_by_dropout
 from irtool.ops.op import OpTable
 
@@ -212,7 +212,7 @@ def _cell(kind):
                            f"{w_hh.shape[1]}")
         new = STEPS[kind](xp, _gates(xp, input, w_ih, b_ih), _gates(xp, states[0], w_hh, b_hh), states)
         if kind == "gru" and hx.ndim == 2:
-            return in_memory_order(xp, new[0], by_strides(hx, (0, 1)))
+            return in_memory_order(xp, new[0], memory_order(hx))
         return new if kind == "lstm" else new[0]
     return kernel
 

@@ -211,7 +211,8 @@ def _reshape(xp, self, shape):
     return self.reshape(infer_shape(shape, self.size))
 
 
-table.define("aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", _reshape, doc="Another shape, a view where the layout allows.")
+reshape = table.define("aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", _reshape,
+                       doc="Another shape, a view where the layout allows.")
 
 
 @table.op("aten::reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)")
@@ -223,7 +224,9 @@ def reshape_as(xp, self, other):
 @table.op("aten::_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)")
 def reshape_alias(xp, self, size, stride):
     """The same memory in a shape with the given strides."""
-    return view_as_shape(xp, self, size)
+    view = self.reshape(size) if math.prod(size) == self.size and is_contiguous(self) else None
+    is_plain = view is not None and all(n == 1 or s == t for n, s, t in zip(size, stride, element_strides(view), strict=True))
+    return view if is_plain else as_strided.kernel(xp, self, size, stride, None)
 
 
 @table.op("aten::_reshape_from_tensor(Tensor self, Tensor shape) -> Tensor")

@@ -18,7 +18,7 @@ def library(xp):
 
 def _exact(xp, x):
     """float64 for all but float64: SciPy's own float32 loops are less exact than torch's tolerance."""
-    return x.astype(xp.float64)
+    return astype(x, xp.float64)
 
 
 NOT_FLOAT16 = frozenset("""erfcx_cpu bessel_j0_cpu bessel_j1_cpu bessel_y0_cpu bessel_y1_cpu modified_bessel_k0_cpu modified_bessel_k1_cpu

@@ -1,7 +1,7 @@
 """Short-time Fourier transform of one or many signals, and back."""
 from irtool.ir.errors import RunError, UnsupportedError
-from irtool.ops.arrays import astype, complex_of, real_of
-from irtool.ops.checks import by_strides, in_memory_order, row_major
+from irtool.ops.arrays import astype, complex_of, memory_order, real_of
+from irtool.ops.checks import in_memory_order, row_major
 from irtool.ops.op import OpTable
 
 table = OpTable("stft")
@@ -51,7 +51,7 @@ def _stft(xp, self, n_fft, hop_length, win_length, window, normalized, onesided,
         return_complex = True
     frames = _frames(xp, self, n_fft, hop) * shape
     spectrum = (xp.fft.rfft if onesided else xp.fft.fft)(frames, axis=-1, norm="ortho" if normalized else "backward")
-    order = [*by_strides(frames, range(self.ndim)), self.ndim]      # a window is a row
+    order = [*[place for place in memory_order(frames) if place < self.ndim], self.ndim]      # a window is a row
     result = xp.swapaxes(in_memory_order(xp, astype(spectrum, complex_of(frames.dtype)), order), -1, -2)
     return result if return_complex else xp.stack([result.real, result.imag], -1)
 

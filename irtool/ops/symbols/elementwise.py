@@ -31,6 +31,8 @@ class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
     """An array of which only the dtype is known, and whether it is 0-d. It remembers the function and operands that it is computed from."""
 
     __slots__ = ("dtype", "is_number", "function", "operands")
+    strides = ()
+    """What copies ask for: as if there were no dimensions whose order they could change."""
 
     def __init__(self, dtype: DType, is_number: bool, function: Any = None, operands: tuple[Any, ...] = ()) -> None:
         self.dtype = dtype
