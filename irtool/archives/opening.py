@@ -18,7 +18,19 @@ from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.graph import NO_ATTRIBUTES, Block, Graph, Node, Value
 from irtool.ir.numbering import attribute_keys
 from irtool.ir.tensor_literal import TensorLiteral
-from irtool.ir.types import ClassType, DictType, EnumType, FutureType, ListType, OptionalType, TupleType, Type, UnionType, is_subtype
+from irtool.ir.types import (
+    AwaitType,
+    ClassType,
+    DictType,
+    EnumType,
+    FutureType,
+    ListType,
+    OptionalType,
+    TupleType,
+    Type,
+    UnionType,
+    is_subtype,
+)
 from irtool.ops.folding import evaluate, is_foldable
 from irtool.ops.structure import Object, attribute_name
 from irtool.torchscript.library import Library
@@ -291,7 +303,7 @@ class Opening:
         return results
 
     def fork(self, node: Node, operands: list[Value], env: dict[Value, Value], into: Block) -> list[Value] | None:
-        """`prim::fork`: its graph runs at once, and its result replaces the future."""
+        """`prim::fork`, `prim::awaitable`: the graph runs at once, and its result replaces the future."""
         subgraph = node.subgraph
         if subgraph is None:
             return None
@@ -303,8 +315,8 @@ class Opening:
         return None if value is None else [value]
 
     def wait(self, node: Node, operands: list[Value], env: dict[Value, Value], into: Block) -> list[Value] | None:
-        """`aten::wait` of a future that this graph made: its value."""
-        return None if isinstance(operands[0].type, FutureType) else operands
+        """`aten::wait` of a future that this graph made, and its kin: its value."""
+        return None if isinstance(operands[0].type, FutureType | AwaitType) else operands
 
 
 def may_be_none(type: Type) -> bool:
@@ -314,9 +326,9 @@ def may_be_none(type: Type) -> bool:
 
 def ready(type: Type) -> Type:
     """A type with the element types of futures in place of the futures."""
-    if isinstance(type, FutureType):
+    if isinstance(type, FutureType | AwaitType):
         return ready(type.element)
-    if "Future" not in type.text:
+    if "Future" not in type.text and "Await" not in type.text:
         return type
     if isinstance(type, ListType | OptionalType):
         return (types.list_of if isinstance(type, ListType) else types.optional)(ready(type.element))
@@ -329,8 +341,9 @@ HANDLERS = {
     "prim::If": Opening.choose, "aten::__is__": Opening.is_none, "aten::__isnot__": Opening.is_none, "prim::unchecked_cast": Opening.cast,
     "prim::TupleConstruct": Opening.tuple_, "prim::TupleUnpack": Opening.unpacked, "prim::TupleIndex": Opening.item,
     "prim::GetAttr": Opening.load, "prim::SetAttr": Opening.store, "prim::CallMethod": Opening.method,
-    "prim::CallFunction": Opening.function, "prim::fork": Opening.fork, "prim::Closure": Opening.closure,
-    "prim::ModuleContainerIndex": Opening.element, "aten::wait": Opening.wait,
+    "prim::CallFunction": Opening.function, "prim::fork": Opening.fork, "prim::awaitable": Opening.fork, "prim::Closure": Opening.closure,
+    "prim::ModuleContainerIndex": Opening.element, "aten::wait": Opening.wait, "prim::awaitable_wait": Opening.wait,
+    "prim::awaitable_nowait": Opening.wait,
 }
 """Kind -> the method that simplifies nodes of the kind."""
 

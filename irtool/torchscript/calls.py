@@ -108,7 +108,7 @@ def call_meaning(e: Emitter, node: ast.AST, callee: Callee, positional: list[Val
         if callee.receiver is not None:
             positional = [callee.receiver, *positional]
         if callee.kind == "aten::sort" and positional and are_ordered(e, positional[0]):
-            return call_function(e, node, sorting(e, node, positional[0]), positional, named)
+            return inlined_call(e, node, sorting(e, node, positional[0]), positional, named)
         return e.operator(node, callee.kind, positional, named, callee.receiver is not None)
     if isinstance(callee, ClassDefinition):
         return new_instance(e, node, callee, positional, named)
@@ -181,7 +181,7 @@ def schema_of_function(function: Function, result: Type) -> Schema:
 
 
 def call_function(e: Emitter, node: ast.AST, function: Function, positional: Sequence[Value], named: Mapping[str, Value]) -> Value:
-    """Inline a call of a function."""
+    """Call a function, whose nodes are copied to the place of the call unless it is one of an archive."""
     if any((dotted(each) or "").endswith("unused") or ast.unparse(each).endswith("ignore(drop=True)")
            for each in function.definition.decorator_list):
         e.at(node)
@@ -189,6 +189,11 @@ def call_function(e: Emitter, node: ast.AST, function: Function, positional: Seq
         return e.uninitialized(signature(function).result or types.TENSOR)
     if function.place.library is not None:
         return call_by_name(e, node, function, positional, named)
+    return inlined_call(e, node, function, positional, named)
+
+
+def inlined_call(e: Emitter, node: ast.AST, function: Function, positional: Sequence[Value], named: Mapping[str, Value]) -> Value:
+    """Copy the nodes of a function to the place of the call."""
     function = for_instances(e, node, function, positional, named)
     if e.compilation.is_active(function):
         what = "method" if function.owner is not None else "function"
@@ -306,7 +311,7 @@ def sorted_(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> V
     if len(positional) != 1 or named or not are_ordered(e, positional[0]):
         return e.operator(node, "aten::sorted", positional, named)
     copy = e.operator(node, "aten::list", positional)
-    call_function(e, node, sorting(e, node, copy), [copy], {})
+    inlined_call(e, node, sorting(e, node, copy), [copy], {})
     return copy
 
 

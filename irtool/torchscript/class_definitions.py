@@ -127,19 +127,38 @@ def _dataclass_methods(definition: ast.ClassDef, place: Place) -> list[ast.Funct
     if called is not None:
         fail(place, called, "fields of dataclasses with `field(...)` are not supported: give the default itself")
     options = [each for each in definition.decorator_list if isinstance(each, ast.Call)]
-    if options:
-        fail(place, options[0], "options of dataclass are not supported")
+    if any(ast.unparse(each) not in ("order=True", "eq=True", "order=False") for call in options for each in (*call.args, *call.keywords)):
+        fail(place, options[0], "options of dataclass are not supported, but for order=True")
     names = [ast.unparse(each.target) for each in fields]
     parameters = [f"{name}: {ast.unparse(each.annotation)}" + (f" = {ast.unparse(each.value)}" if each.value is not None else "")
                   for name, each in zip(names, fields, strict=True)]
     stores = [f"    self.{name} = {name}" for name in names]
     if any(isinstance(each, ast.FunctionDef) and each.name == "__post_init__" for each in definition.body):
         stores.append("    self.__post_init__()")
-    equal = " and ".join(f"self.{name} == other.{name}" for name in names) or "True"
-    text = "\n".join([f"def __init__({', '.join(['self', *parameters])}) -> None:", *(stores or ["    pass"]),
-                      f"def __eq__(self, other: '{definition.name}') -> bool:", f"    return {equal}"])
+    comparisons = _comparison(definition, fields, "__eq__", "!=", "return False", True)
+    if any(each.arg == "order" and ast.unparse(each.value) == "True" for call in options for each in call.keywords):
+        for method, sign, equal in (("__lt__", "<", False), ("__le__", "<", True), ("__gt__", ">", False), ("__ge__", ">", True)):
+            comparisons += _comparison(definition, fields, method, sign, "return True", equal, is_order=True)
+    text = "\n".join([f"def __init__({', '.join(['self', *parameters])}) -> None:", *(stores or ["    pass"]), *comparisons])
     methods = [each for each in ast.parse(text).body if isinstance(each, ast.FunctionDef)]
     for each in methods:
         for node in ast.walk(each):
             ast.copy_location(node, definition)
     return methods
+
+
+def _comparison(definition: ast.ClassDef, fields: list[ast.AnnAssign], method: str, sign: str, outcome: str, equal: bool,
+                is_order: bool = False) -> list[str]:
+    """The lines of a method that compares field by field: `outcome` where `sign` holds, for an order False where it holds the other way
+    round, and `equal` at last. An optional field that is None in one object only makes them unequal, and cannot be ordered."""
+    lines = [f"def {method}(self, other: '{definition.name}') -> bool:"]
+    for index, each in enumerate(fields):
+        ours, theirs, name = f"ours{index}", f"theirs{index}", ast.unparse(each.target)
+        test = [f"if {ours} {sign} {theirs}:", f"    {outcome}",
+                *([f"elif {theirs} {sign} {ours}:", "    return False"] if is_order else [])]
+        if (dotted(each.annotation.value if isinstance(each.annotation, ast.Subscript) else each.annotation) or "").endswith("Optional"):
+            other = f'raise TypeError("Cannot compare {definition.name} with None")' if is_order else "return False"
+            test = [f"if {ours} is not None and {theirs} is not None:", *(f"    {line}" for line in test),
+                    f"elif ({ours} is None) != ({theirs} is None):", f"    {other}"]
+        lines += [f"    {line}" for line in (f"{ours} = self.{name}", f"{theirs} = other.{name}", *test)]
+    return [*lines, f"    return {equal}"]

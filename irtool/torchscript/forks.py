@@ -22,7 +22,7 @@ def fork(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Valu
         e.fail(node, f"Expected at least one argument to {callee.name}()")
     called = meaning_of(e, node.args[0])
     if isinstance(called, ClosureValue):
-        return fork_closure(e, node, called)
+        return fork_closure(e, node, callee, called)
     if not isinstance(called, Called | Builtin | Overloads):
         what = f"a value of type '{type_name(called.type)}'" if isinstance(called, Value) else called.what
         e.fail(node, f"cannot call {what}")
@@ -40,14 +40,14 @@ def fork(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Valu
     return e.one(f"prim::{callee.name}", (*positional, *named.values()), future, {"Subgraph": Attribute("<Graph>", inner.graph)})
 
 
-def fork_closure(e: Emitter, node: ast.Call, closure: ClosureValue) -> Value:
+def fork_closure(e: Emitter, node: ast.Call, callee: Special, closure: ClosureValue) -> Value:
     """`fork(__forked_function)` in the code of archives: the nested function captures the values that it names."""
     pair, context = closure.pair.node.inputs
     graph = pair.node.subgraph
     assert graph is not None
     e.at(node)
-    future = types.parse_type(f"Future({graph.outputs[0].type.text})")
-    return e.one("prim::fork", (context,), future, {"Subgraph": Attribute("<Graph>", graph)})
+    future = types.parse_type(f"{'Future' if callee.name == 'fork' else 'Await'}({graph.outputs[0].type.text})")
+    return e.one(f"prim::{callee.name}", (context,), future, {"Subgraph": Attribute("<Graph>", graph)})
 
 
 def wait(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:

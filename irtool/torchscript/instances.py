@@ -209,7 +209,7 @@ def sorting(e: Emitter, node: ast.AST, value: Value) -> Function:
     definition = definition_of(e, value.type.element)
     assert definition is not None
     prepared(e, node, definition)
-    (function,) = ast.parse(SORT.format(name=definition.name)).body
+    (function,) = ast.parse(SORT.format(name=definition.name if definition.place.library is None else str(definition.type))).body
     assert isinstance(function, ast.FunctionDef)
     for each in ast.walk(function):
         ast.copy_location(each, node)

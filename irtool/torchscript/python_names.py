@@ -14,7 +14,10 @@ SPECIALS = frozenset((
     "print", "annotate", "unchecked_cast", "uninitialized", "reversed", "type", "super", "iter", "super", "next", "slice",
 ))
 """Python's functions, and functions of torch that are no operators."""
-ARCHIVE: dict[str, Meaning] = {"ops": Namespace("torch.ops"), "fork": Special("fork"), "inf": Known(math.inf), "nan": Known(math.nan)}
+ARCHIVE: dict[str, Meaning] = {
+    "ops": Namespace("torch.ops"), "fork": Special("fork"), "awaitable": Special("awaitable"), "inf": Known(math.inf),
+    "nan": Known(math.nan), "infj": Known(complex(0, math.inf)), "nanj": Known(complex(0, math.nan)),
+}
 """Names that only the code of archives and of `irtool decompile` has."""
 EXCEPTIONS = frozenset((
     "Exception", "AssertionError", "AttributeError", "ArithmeticError", "FloatingPointError", "IndexError", "KeyError", "LookupError",

@@ -272,7 +272,7 @@ def return_statement(e: Emitter, statement: ast.stmt) -> Flow:
     assert isinstance(statement, ast.Return)
     implicit = isinstance(statement, FallOff)
     declared = e.declared_return
-    if implicit and declared is not None and declared.key not in ("None", "Any") and not isinstance(declared, OptionalType):
+    if implicit and declared is not None and declared.key != "None":
         e.fail(e.function.definition, "Function was not annotated as having type None, but does not return along all paths", len("def"))
     value = e.none() if statement.value is None else e.as_value(meaning_of(e, statement.value, declared), statement.value)
     e.at(statement)

@@ -10,14 +10,17 @@ from typing import Any
 
 from irtool.ir.errors import OutputError, RunError
 from irtool.ir.source import clean
+from irtool.ir.types import parse_type
 from irtool.ops.arrays import as_array, code_of, dtype_of, title, to_number
 from irtool.ops.call import call_op
 from irtool.ops.kernels.scalar import c_int
 from irtool.ops.kernels.string import value_text
 from irtool.ops.op import OpTable
 from irtool.ops.promotion import can_cast, promote_types, result_type
+from irtool.ops.quantized import Packed
 
 table = OpTable("prim")
+RECORD = parse_type("__torch__.torch.classes.profiler._RecordFunction")
 
 table.define("prim::abs(Tensor x) -> Tensor", lambda xp, x: call_op("aten::abs", [x]), doc="Magnitude: torch's `abs(x)`.")
 
@@ -267,6 +270,13 @@ def warn(xp, message, stacklevel):
 
 
 table.define("aten::is_scripting() -> bool", lambda xp: True, doc="Graphs are what scripting gives.")
+table.define("profiler::_record_function_enter(str name, str? args=None) -> Tensor", lambda xp, name, args=None: xp.zeros((1,), xp.uint8),
+             doc="A handle: nothing is recorded.")
+table.define("profiler::_record_function_enter_new(str name, str? args=None) -> __torch__.torch.classes.profiler._RecordFunction",
+             lambda xp, name, args=None: Packed(RECORD), doc="A record: nothing is in it.")
+table.define(["profiler::_record_function_exit(Tensor handle) -> ()",
+              "profiler::_record_function_exit._RecordFunction(__torch__.torch.classes.profiler._RecordFunction record) -> ()"],
+             lambda xp, handle: None, doc="The end of what would be recorded.")
 table.define("aten::is_grad_enabled() -> bool", lambda xp: True, doc="As a fresh torch has it.")
 table.define("aten::set_grad_enabled(bool val) -> ()", lambda xp, val: None, doc="Nothing is recorded either way.")
 table.define(["aten::_get_tracing_state() -> bool", "aten::is_autocast_enabled() -> bool", "aten::is_autocast_cpu_enabled() -> bool",

@@ -299,3 +299,31 @@ def attributes_that_hold_containers(x, n: int):
     for i in range(n):
         gathered.add(str(i % 2), x * i)
     return gathered.values, gathered.calls
+
+
+@torch.jit.script
+@dataclass(order=True)
+class Version:
+    major: int
+    part: float = 1.0
+    build: Optional[int] = None
+    weight: Optional[torch.Tensor] = None
+
+
+# run: 1, 2
+# run: 2, 2
+# run: 3, 2
+def data_classes_in_order(a: int, b: int):
+    x, y, z = Version(a), Version(b, 1.0), Version(a, 2.0)
+    return x < y, x <= y, x > y, x >= y, x == y, x == z, x < z, Version(a, 1.0, 3) == x, Version(a, 1.0, 3) < Version(a, 1.0, 4)
+
+
+# run: 3
+def data_classes_without_order(a: int):
+    return Version(a, 1.0, 3) < Version(a, 1.0)
+
+
+# run: T(2)
+def data_classes_with_tensors(x):
+    a = Version(1, weight=x[0])
+    return a == Version(1, weight=x[0] + 1), a == Version(1, weight=x[0]), a == Version(1)
