@@ -13,7 +13,11 @@ import numpy as np
 import pytest
 
 import irtool
+from irtool.dispatch.stack import current
 from irtool.interpret import run
+from irtool.ir.effects import facts_of
+from irtool.ops import OPS
+from irtool.ops.call import overload
 from irtool.torchscript import compile_source
 from irtool.torchscript.printing.gradient_functions import function_source, gradient_functions, uses
 from irtool.torchscript.printing.legal_names import Names, identifier
@@ -357,3 +361,38 @@ def calls_of(name: str) -> Iterator[str]:
     for each in uses(name):
         yield from calls_of(each)
     yield name
+
+
+def truths() -> list[str]:
+    """Overloads with samples that take a number, where a trace may have a bool."""
+    return [name for name in OPS if (OPS[name].samples or {}).get(name)
+            and any(argument.type.text in ("Scalar", "Scalar?") for argument in overload(name).schema.arguments)]
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_a_bool_in_place_of_a_number_stays_a_bool(part: int) -> None:
+    """The compiler makes an int of it, and so of `mask ^ True` ints."""
+    tried = 0
+    for name in truths()[part::8]:
+        schema = overload(name).schema
+        call = OPS[name].samples[name][0].arguments(schema.text)
+        for place, argument in enumerate(schema.arguments):
+            if argument.type.text not in ("Scalar", "Scalar?") or facts_of(schema.kind).is_random:
+                continue
+            for as_bools in (False, True):
+                args = [True if at == place else each != 0 if as_bools and isinstance(each, np.ndarray) else each
+                        for at, each in enumerate(call)]
+                arrays = [each for each in args if isinstance(each, np.ndarray)]
+
+                def function(*given: object, args: list[object] = args, name: str = name) -> object:
+                    rest = iter(given)
+                    return current().apply(name, [next(rest) if isinstance(each, np.ndarray) else each for each in args])
+                try:
+                    graph = irtool.trace(function, arrays)
+                    wanted = results(graph, tuple(arrays))
+                except irtool.Error:        # no bool is taken here
+                    continue
+                tried += 1
+                text = irtool.to_script(graph)
+                assert equal(results(irtool.from_script(text).graph(), tuple(arrays)), wanted), f"{name}\n{text}"
+    assert tried > 5

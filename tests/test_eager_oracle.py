@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import irtool
-from irtool.dispatch.stack import current
+from irtool.dispatch.stack import Boxed, current
 from irtool.ops import OPS
 
 pytestmark = pytest.mark.oracle
@@ -184,3 +184,53 @@ def test_each_result_alone_has_the_gradient_of_torch(name: str) -> None:
 
             for want, gradient in zip(wants, irtool.torch.func.vjp(result, *[args[place] for place in places])[1](seed)):
                 np.testing.assert_allclose(gradient, 0 if want is None else want, rtol=1e-6, atol=1e-8)
+
+
+PYTHON = """
+{a.shape: 1, a.size(): 2, b.shape: 3}
+{(3,): 1}[b.shape]
+a.stride() == (3, 1), a.t().stride() == (1, 3), a.stride(0), a.stride() + (4,) == (3, 1, 4), hash(a.stride()) == hash((3, 1))
+reversed(a).tolist(), reversed(b).tolist(), float(reversed(a[0, 0]))
+5.0 in a, float(a[1, 2]) in a, 2.5 in b, b[0] in b
+[each.tolist() for each in a], [each.tolist() for each in zip(a, b)] if False else len(list(zip(a, b)))
+len(a), len(b), max(b).item(), min(b).item(), sum(a).tolist(), any(b > 1), all(b > 1), [each.item() for each in sorted(b)]
+len(a[0, 0])
+iter(a[0, 0])
+float(a[0, 0]), int(a[0, 1]), complex(a[0, 0]), bool(a[0, 0]), f"{a[0, 0]:.2f}", "%.1f" % b[0], a[0, 0].__index__() if False else 0
+[1, 2, 3, 4][torch.tensor(2)], list(range(torch.tensor(3))), "ab" * torch.tensor(2), [0] * torch.tensor(2)
+a.shape[0] * 2, a.shape[-1:] == (3,), (1,) + a.shape == (1, 2, 3), [*a.shape], a.shape.numel(), a.shape == torch.Size([2, 3])
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("line", PYTHON)
+def test_python_sees_a_tensor_as_torch_s(line: str) -> None:
+    torch = pytest.importorskip("torch")
+
+    def outcome(library: Any) -> Any:
+        a, b = library.tensor([[0.5, 1.0, -2.0], [3.0, 2.0, 1.5]]), library.tensor([2.5, 1.0, 4.0])
+        try:
+            return eval(line, {"torch": library, "a": a, "b": b})
+        except (TypeError, ValueError, RuntimeError, irtool.Error) as error:
+            return type(error).__name__, str(error)
+    assert outcome(irtool.torch) == outcome(torch)
+
+
+def test_layers_hide_no_attribute_of_tensors() -> None:
+    """`x.data` is what it is outside of layers; a layer's data about a tensor has a name of its own."""
+    torch = pytest.importorskip("torch")
+    hidden = {name for name in vars(Boxed) if name[0] != "_" and hasattr(torch.Tensor, name)}
+    assert hidden <= set(vars(irtool.Tensor))
+
+
+@pytest.mark.parametrize("wrap", [lambda f: lambda x: f(irtool.Tensor(x)), irtool.vmap, irtool.jit,
+                                  lambda f: lambda x: irtool.jvp(f, (x,), (x,))[0],
+                                  lambda f: lambda x: irtool.grad(lambda y: (f(y).sum(), f(y)), has_aux=True)(x)[1]])
+def test_writes_into_the_data_of_a_tensor(wrap: Any) -> None:
+    torch = pytest.importorskip("torch")
+
+    def function(x: Any) -> Any:
+        y = x * 2
+        y.data.mul_(3)
+        return y * x + x.data
+    x = np.array([[1.0, 2.0], [3.0, 4.0]])
+    assert np.array_equal(np.asarray(wrap(function)(x)), function(torch.tensor(x)).numpy())

@@ -300,8 +300,8 @@ class Autograd(Layer):
         last = -1
         for output, seed in zip(outputs, seeds, strict=True):
             if self.owns(output) and seed is not None:
-                last = max(last, output.data.made_by)
-                walk.accumulate(output.data, seed)
+                last = max(last, output.known.made_by)
+                walk.accumulate(output.known, seed)
         if self.write is not None:
             self.write(f"-- {self.name} d{', d'.join(map(label, outputs))} -------")
         walk.run(last)
@@ -336,4 +336,4 @@ def register_hook(tensor: Any, hook: Hook) -> None:
     """
     if not isinstance(tensor, Boxed) or not isinstance(tensor.layer, Autograd):
         raise DispatchError("a hook needs a tensor whose gradient can be asked for")
-    tensor.data.hooks = [*tensor.data.hooks, hook]
+    tensor.known.hooks = [*tensor.known.hooks, hook]

@@ -71,7 +71,7 @@ class BackwardPass:
             for one, each in zip(flatten(arg)[0], flatten(gradient)[0], strict=True):
                 self.hand_on(one, each)
         elif self.tape.owns(arg):
-            self.accumulate(arg.data, gradient)
+            self.accumulate(arg.known, gradient)
 
     def accumulate(self, variable: Variable, gradient: Any) -> None:
         """Add a gradient to the sum for a variable."""
@@ -88,7 +88,7 @@ class BackwardPass:
             return {key: self.complete(each) for key, each in value.items()}
         if not self.tape.owns(value):
             return None
-        variable = value.data
+        variable = value.known
         gradient = self.grads.get(id(variable))
         if gradient is not None and variable.hooks and id(variable) not in self.seen:
             self.seen.add(id(variable))

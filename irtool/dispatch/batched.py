@@ -61,7 +61,7 @@ class Batched(Layer):
     def shape(self, tensor: Boxed) -> list[int]:
         """The sizes without the hidden dimension."""
         sizes = Size(tensor.value.shape)
-        del sizes[tensor.data]
+        del sizes[tensor.known]
         return sizes
 
     def ndim(self, tensor: Boxed) -> int:
@@ -92,7 +92,7 @@ class Batched(Layer):
         values = list(args)
         rank = dtype = None
         for place, arg in enumerate(args):
-            if arg.__class__ is Boxed and arg.layer is self and arg.data == 0:
+            if arg.__class__ is Boxed and arg.layer is self and arg.known == 0:
                 values[place] = arg = arg.value
                 if rank is None:
                     rank, dtype = arg.ndim, arg.dtype
@@ -127,7 +127,7 @@ class Batched(Layer):
     def laid_out(self, tensor: Any, other: Any) -> Any:
         """A tensor of the layer below, with the hidden dimension at the position that it has in `other`."""
         whole = self.whole(tensor)
-        return whole if other.data == 0 else self.below.call("aten::movedim", (whole, 0, other.data), {})
+        return whole if other.known == 0 else self.below.call("aten::movedim", (whole, 0, other.known), {})
 
     def custom_vjp(self, forward: Callable[..., Any], backward: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, Any]:
         """As the layer below, with both functions converted to functions of whole batches."""
@@ -210,7 +210,7 @@ class Batched(Layer):
 
     def dims_of(self, args: Sequence[Any]) -> list[int | None]:
         """The position of the hidden dimension in each tensor, in lists and tuples too; None for those without one."""
-        return [each.data if self.owns(each) else None for each in flatten(list(args))[0]]
+        return [each.known if self.owns(each) else None for each in flatten(list(args))[0]]
 
     def batchwise(self, function: Branch, dims: Sequence[int | None], more: int | None = None) -> Branch:
         """A function of batched tensors as a function of tensors of the layer below. dims: the position of the hidden dimension in each of
@@ -241,5 +241,5 @@ class Batched(Layer):
     def whole(self, value: Any) -> Any:
         """A tensor as the layer below sees it, with the hidden dimension first; expanded if it has none."""
         if self.owns(value):
-            return value.value if value.data == 0 else self.below.call("aten::movedim", (value.value, value.data, 0), {})
+            return value.value if value.known == 0 else self.below.call("aten::movedim", (value.value, value.known, 0), {})
         return self.rules.expanded(value, self.length, self.below.apply)

@@ -81,7 +81,7 @@ def record_custom(tracer: Tracer, forward: Callable[..., Any], backward: Callabl
         if wrong is not None or not outputs:
             raise RunError(f"the function of a custom_vjp must give tensors, it gave {type(wrong).__name__}")
         known = {tracer.operand(each) for each in (*boxes, *outputs)}
-        saved_leaves = [each if not tracer.owns(each) or each.data in known else tracer.apply("aten::detach", [each])
+        saved_leaves = [each if not tracer.owns(each) or each.known in known else tracer.apply("aten::detach", [each])
                         for each in saved_leaves]
         traced["outputs"], traced["saved_leaves"] = outputs, saved_leaves
         return [*outputs, *[each for each in saved_leaves if isinstance(each, Tensor)]]

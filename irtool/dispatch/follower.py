@@ -179,25 +179,25 @@ class Follower(Tracer):
 
     def settle(self, tensor: Any) -> None:
         """Make a tensor's sizes a decision, if they may vary."""
-        if not self.owns(tensor) or tensor.data not in self.varying:
+        if not self.owns(tensor) or tensor.known not in self.varying:
             return
-        because = self.varying.pop(tensor.data)
+        because = self.varying.pop(tensor.known)
         if because is not None:
             for number in because:
                 number.decided()
             return
-        sizes = self.build.node("aten::size", (tensor.data,), output_types=[list_of(INT)]).output
+        sizes = self.build.node("aten::size", (tensor.known,), output_types=[list_of(INT)]).output
         self.decide("the sizes of a tensor", list(tensor.value.shape), sizes)
 
     def note_sizes(self, name: str, kind: str, args: Sequence[Any], sizing: list[Number], outputs: Sequence[Value],
                    results: Sequence[Any]) -> None:
         """Note the results of an operation whose sizes depend on elements, or on numbers among the arguments."""
         if kind == "aten::slice" and sizing and all(each.is_of_arguments for each in sizing) and self.owns(args[0]) \
-                and args[0].data not in self.varying:
+                and args[0].known not in self.varying:
             length = self.computed(slice_length, (args[0].value.shape[args[1]], *args[2:]))
             sizing = [length] if type(length) is Number else []
         causes: list[Because] = [(each,) if each.is_of_arguments else None for each in sizing if each.source not in self.known]
-        causes += [self.varying[each.data] for each in tensors_in(list(args)) if self.owns(each) and each.data in self.varying]
+        causes += [self.varying[each.known] for each in tensors_in(list(args)) if self.owns(each) and each.known in self.varying]
         masks = kind == "aten::index" and any(CODES[each.dtype] in ("bool", "uint8") for each in tensors_in([args[1]]))
         if masks or kind in SIZED_BY_ELEMENTS or name in SIZED_BY_ELEMENTS or kind == "aten::where" and len(args) == 1:
             causes.append(None)
@@ -244,7 +244,7 @@ class Follower(Tracer):
             return result
         boxed = self.record(name, args, result)
         boxes = [each for each in tensors_in([boxed]) if self.owns(each)]
-        self.note_sizes(name, kind, args, sizing, [each.data for each in boxes], [each.value for each in boxes])
+        self.note_sizes(name, kind, args, sizing, [each.known for each in boxes], [each.value for each in boxes])
         return boxed
 
     def asked(self, kind: str, args: list[Any], result: Any) -> Any:

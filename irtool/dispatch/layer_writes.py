@@ -140,7 +140,7 @@ def another(tensor: Tensor) -> Tensor:
     """A new handle with the same value: a write into one handle does not change the other."""
     handle: Tensor
     if isinstance(tensor, Boxed):
-        handle = Boxed(tensor.layer, tensor.value, tensor.data)
+        handle = Boxed(tensor.layer, tensor.value, tensor.known)
     else:
         handle = Tensor(tensor.array)
         handle.born = next_birth()
@@ -154,7 +154,7 @@ def become(target: Tensor, other: Tensor) -> None:
     target.__class__ = other.__class__
     if isinstance(other, Boxed):
         boxed: Any = target
-        boxed.layer, boxed.value, boxed.data = other.layer, other.value, other.data
+        boxed.layer, boxed.value, boxed.known = other.layer, other.value, other.known
     else:
         target.array = other.array
         if hasattr(target, "label"):
@@ -203,7 +203,7 @@ def is_operand(layer: Layer, name: str, operand: Tensor, result: Any) -> bool:
     if name.partition(".")[0] not in OPERAND_ITSELF:
         return False
     if layer.owns(operand) and layer.owns(result):
-        return result.value is operand.value and result.data == operand.data
+        return result.value is operand.value and result.known == operand.known
     return result is layer.opened(operand)
 
 
@@ -408,7 +408,7 @@ def keeping(before: Tensor, after: Tensor, tapes: list[Any]) -> Tensor:
     layer = before.layer
     rest = [tape for tape in tapes if tape is not layer]
     inside = another(layer.laid_out(after, before))     # without the links of `after`, which may be noted as a view
-    return Boxed(layer, keeping(before.value, inside, rest), before.data)
+    return Boxed(layer, keeping(before.value, inside, rest), before.known)
 
 
 def put_back(layer: Layer, name: str, root: Any, chain: list[View], part: Any) -> Any:

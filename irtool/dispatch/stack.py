@@ -32,7 +32,7 @@ class DispatchError(RunError):
 
 
 class Boxed(Tensor):
-    """A tensor as a layer sees it. value: the tensor as the layer below sees it; data: the layer's data about it.
+    """A tensor as a layer sees it. value: the tensor as the layer below sees it; known: the layer's data about it.
 
     It has the slots of `Tensor`, so that a write can turn a tensor made inside a function into one of the layer's.
     """
@@ -40,12 +40,12 @@ class Boxed(Tensor):
     __slots__ = ()
     layer: Layer
     value: Tensor
-    data: Any = Tensor.__dict__["known"]
+    known: Any
 
-    def __init__(self, layer: Layer, value: Tensor, data: Any = None) -> None:
+    def __init__(self, layer: Layer, value: Tensor, known: Any = None) -> None:
         self.layer = layer
         self.value = value
-        self.data = data
+        self.known = known
         self.born = next_birth()
         self.links = None
 
@@ -97,9 +97,6 @@ class Boxed(Tensor):
     def ndim(self) -> int:
         """The number of dimensions, as the layer shows them."""
         return self.layer.ndim(self)
-
-    def __len__(self) -> int:
-        return self.shape[0]
 
     def tolist(self) -> Any:
         """The elements as numbers, in nested lists, each read through the layer."""

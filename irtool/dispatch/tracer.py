@@ -214,8 +214,8 @@ class Tracer(Layer):
         node = self.build.node(schema.kind, operands, output_types=[type_of(each, returned.type)
                                                                     for each, returned in zip(outputs, schema.returns, strict=True)])
         traced: Any = args[0] if args else None
-        if self.owns(traced) and traced.data.node.owner_block is self.build.block and is_operand(self, name, traced, result):
-            traced.data = node.output       # for other dtypes the result may be a new tensor
+        if self.owns(traced) and traced.known.node.owner_block is self.build.block and is_operand(self, name, traced, result):
+            traced.known = node.output       # for other dtypes the result may be a new tensor
             return traced
         boxed = [self.boxed(value, each) for value, each in zip(node.outputs, outputs, strict=True)]
         return tuple(boxed) if len(schema.returns) > 1 else boxed[0]
@@ -224,7 +224,7 @@ class Tracer(Layer):
         """Record an operator that writes into its first operand, whose value is the node's result from then on."""
         node = self.build.node(schema.kind, operands, output_types=[type_of(result, schema.returns[0].type)] if schema.returns else [])
         if self.owns(args[0]) and isinstance(result, Tensor):
-            args[0].data = node.outputs[0]
+            args[0].known = node.outputs[0]
             return args[0]
         return self.boxed(node.outputs[0], result)
 
@@ -240,7 +240,7 @@ class Tracer(Layer):
     def operand(self, value: Any, argument: Argument | None = None) -> Value:
         """The value of the graph for an argument: that of a traced tensor, else a constant."""
         if self.owns(value):
-            traced: Value = value.data
+            traced: Value = value.known
             return traced
         if value.__class__ is Dtype or value.__class__ is Place:
             value = int(value) if isinstance(value, int) else str(value)

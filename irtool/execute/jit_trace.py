@@ -74,7 +74,7 @@ class Trace:
             first = self.boxes[span.first] = self.input(span.first, copies[span.first])
             for place in span.parts:
                 if place != span.first:
-                    self.boxes[place] = Boxed(follower, Tensor(copies[place]), first.data)
+                    self.boxes[place] = Boxed(follower, Tensor(copies[place]), first.known)
             return
         memory = follower.watch(follower.input(Tensor(span.of(copies))))
         self.tensors.append(span)
@@ -128,7 +128,7 @@ class Trace:
                 return Item("step", int(leaf.source))       # type: ignore[arg-type]
             return Item("output", self.output(follower.operand(leaf), leaf.value))
         if follower.owns(leaf):
-            return Item("output", self.output(leaf.data, leaf.value.array), is_tensor=True)
+            return Item("output", self.output(leaf.known, leaf.value.array), is_tensor=True)
         if isinstance(leaf, Boxed):
             return Item("output", self.output(follower.operand(leaf), None), is_tensor=True)
         return Item("constant", value=leaf)
@@ -143,13 +143,13 @@ class Trace:
         for place, spot in enumerate(self.tensors):
             box, memory = follower.watched[place]
             if place in follower.written and isinstance(spot, Span):
-                writes.append(Write(spot.first, self.output(box.data, box.value.array), span=spot))
+                writes.append(Write(spot.first, self.output(box.known, box.value.array), span=spot))
             elif place in follower.written and isinstance(spot, int):
                 shown = box.value.array
                 view = None if (shown.shape, shown.strides) == (memory.shape, memory.strides) else (shown.shape, shown.strides)
                 if view is not None and memory.strides != array_of(self.leaves[spot]).strides:
                     raise UnsupportedError("jit: the shape of an argument whose elements lie far apart is changed", code="E0507")
-                writes.append(Write(spot, self.output(box.data, shown), view))
+                writes.append(Write(spot, self.output(box.known, shown), view))
         return [*writes, *self.views({each.place for each in writes if each.span is None})]
 
     def views(self, done: set[int]) -> list[Write]:

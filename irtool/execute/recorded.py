@@ -123,7 +123,7 @@ class Recorded:
     def _hook(self, tensor: Any, hook: Hook) -> None:
         """Have a hook called with the complete gradient of a tensor. Raises RunError if the tensor needs no gradient."""
         self._check_hooked(tensor)
-        tensor.data.hooks = [*tensor.data.hooks, lambda gradient: handle_of(hook(as_arrays(gradient)))]
+        tensor.known.hooks = [*tensor.known.hooks, lambda gradient: handle_of(hook(as_arrays(gradient)))]
 
     def _check_hooked(self, tensor: Any) -> None:
         if not isinstance(tensor, Tensor):
@@ -148,9 +148,9 @@ class Recorded:
         """The entry that computed an output. Raises RunError, in torch's words, if none with a gradient did."""
         tensor = self._result(where, index)
         self._check_hooked(tensor)
-        if tensor.data.made_by < 0:
+        if tensor.known.made_by < 0:
             raise RunError(f"{where}: output {index} is an input of the graph, which no step computed")
-        entry: Entry = self.tape.tape[tensor.data.made_by]
+        entry: Entry = self.tape.tape[tensor.known.made_by]
         return entry
 
     def backward(self, cotangents: Sequence[Any]) -> list[Any]:
@@ -212,7 +212,7 @@ class Recorded:
         """The gradient of an input for the caller: in the dtype of `value`, a list for a list; None if no gradient can reach it."""
         if self.tape.owns(leaf):
             if gradient is None:
-                return fitted(None, value) if id(leaf.data) in variables else None
+                return fitted(None, value) if id(leaf.known) in variables else None
             return fitted(conjugate(as_arrays(gradient)), value)
         if isinstance(leaf, dict):
             entries = {key: self._fitted(each, gradient[key], value[key], variables) for key, each in leaf.items()}

@@ -67,10 +67,10 @@ class Recording(Autograd):
 
     def reached_from(self, outputs: Sequence[Any]) -> set[int]:
         """The ids of the variables on which outputs depend, in this run."""
-        reached = {id(each.data) for each in tensors_in(outputs) if self.owns(each)}
+        reached = {id(each.known) for each in tensors_in(outputs) if self.owns(each)}
         for entry in reversed(self.tape):
-            if any(id(each.data) in reached for each in tensors_in(entry.results) if self.owns(each)):
-                reached.update([id(each.data) for each in tensors_in(entry.args) if self.owns(each)])
+            if any(id(each.known) in reached for each in tensors_in(entry.results) if self.owns(each)):
+                reached.update([id(each.known) for each in tensors_in(entry.args) if self.owns(each)])
         return reached
 
     def watch(self, entry: Entry, saved: Iterator[tuple[str, Any]]) -> None:

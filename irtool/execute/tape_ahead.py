@@ -37,7 +37,7 @@ class ParallelPass(BackwardPass):
         for reader in range(last, -1, -1):
             for each in tensors_in(entries[reader].args):
                 if self.tape.owns(each):
-                    first_readers[each.data.made_by] = reader
+                    first_readers[each.known.made_by] = reader
         self.opened_by: dict[int, list[int]] = {}
         for place, reader in first_readers.items():
             self.opened_by.setdefault(reader, []).append(place)

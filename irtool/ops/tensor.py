@@ -125,7 +125,9 @@ class Tensor(Displayed):
         return sorted({*object.__dir__(self), *METHODS, *ATTRIBUTES, *operator_names()})
 
     def __len__(self) -> int:
-        return len(self.array)
+        if not self.ndim:
+            raise TypeError("len() of a 0-d tensor")
+        return self.shape[0]
 
     def __bool__(self) -> bool:
         return bool(_do("aten::Bool", self))
@@ -160,6 +162,12 @@ class Tensor(Displayed):
         if not self.ndim:
             raise TypeError("iteration over a 0-d tensor")
         return iter(_do("aten::unbind", self, 0))
+
+    def __reversed__(self) -> Any:
+        return _do("aten::flip", self, [0]) if self.ndim else self
+
+    def __contains__(self, element: Any) -> bool:
+        return bool((self == element).any())
 
     # -- methods that are no operators, or several
     def norm(self, p: Any = 2, dim: Any = None, keepdim: bool = False, dtype: int | None = None) -> Any:
@@ -200,10 +208,13 @@ class Tensor(Displayed):
     __add__, __sub__, __mul__, __truediv__, __floordiv__, __mod__, __pow__, __matmul__, __lshift__, __rshift__ = _operators(
         "add sub mul div floor_divide remainder pow matmul __lshift__ __rshift__")
     __and__, __or__, __xor__, __lt__, __le__, __gt__, __ge__, __eq__, __ne__ = _operators("__and__ __or__ __xor__ lt le gt ge eq ne")
-    __radd__, __rmul__, __rand__, __ror__, __rxor__ = __add__, __mul__, __and__, __or__, __xor__
+    __radd__, __rand__, __ror__, __rxor__ = __add__, __and__, __or__, __xor__
 
     def __pos__(self) -> Any:
         return self
+
+    def __rmul__(self, other: Any) -> Any:
+        return NotImplemented if isinstance(other, str | list | tuple) else self * other      # which are repeated
 
     def __rsub__(self, other: Any) -> Any:
         return _do("aten::rsub", self, other)

@@ -84,13 +84,15 @@ CPU = Place("cpu")
 
 
 class Size(list[int]):
-    """Sizes: a list, as in graphs, which is equal to a tuple of the same numbers and can be added to one."""
+    """Sizes or strides: a list, as in graphs, but equal to a tuple of the same numbers, with the tuple's hash and sums."""
 
     __slots__ = ()
-    __hash__ = None     # as for lists
+
+    def __hash__(self) -> int:      # type: ignore[override]
+        return hash(tuple(self))
 
     def __eq__(self, other: object) -> bool:
-        return list.__eq__(self, list(other) if type(other) is tuple else other)
+        return list.__eq__(self, list(other) if isinstance(other, tuple) else other)
 
     def __ne__(self, other: object) -> bool:
         return not self == other

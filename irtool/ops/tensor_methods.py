@@ -12,7 +12,7 @@ from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.array_library import np
 from irtool.ops.arrays import CODES
 from irtool.ops.tensor import Tensor, call, elements
-from irtool.ops.tensor_facts import BY_NAME, DTYPES
+from irtool.ops.tensor_facts import BY_NAME, DTYPES, Size
 
 GRADIENTS = "gradients are asked for by irtool.grad(f)(x), or irtool.value_and_grad"
 
@@ -81,6 +81,12 @@ def size(self: Tensor, dim: int | None = None) -> Any:
     return self.shape if dim is None else call("aten::size", (self, dim), {})
 
 
+def stride(self: Tensor, dim: int | None = None) -> Any:
+    """All strides, counted in elements, or that of a dimension."""
+    strides = call("aten::stride", (self,) if dim is None else (self, dim), {})
+    return Size(strides) if isinstance(strides, list) else strides
+
+
 def requires_grad_(self: Tensor, requires_grad: bool = True) -> Any:
     """The tensor, if no gradient is wanted. Raises UnsupportedError otherwise."""
     refuse_gradient(requires_grad, "requires_grad_")
@@ -102,7 +108,7 @@ def refused(name: str, instead: str) -> Callable[..., Any]:
 
 METHODS: dict[str, Callable[..., Any]] = {
     "new_tensor": new_tensor, "fill_diagonal_": fill_diagonal_, "unique": unique, "unique_consecutive": unique_consecutive,
-    "nonzero": nonzero, "type": type_, "size": size, "requires_grad_": requires_grad_,
+    "nonzero": nonzero, "type": type_, "size": size, "stride": stride, "requires_grad_": requires_grad_,
     "nelement": lambda self: call("aten::numel", (self,), {}), "ndimension": lambda self: self.ndim,
     "cfloat": lambda self: call("aten::to", (self, BY_NAME["complex64"]), {}),
     "cdouble": lambda self: call("aten::to", (self, BY_NAME["complex128"]), {}),

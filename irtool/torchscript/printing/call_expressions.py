@@ -117,7 +117,7 @@ def call(printer: Printer, node: Node) -> str:
     if len(written) < len(pairs) and not means(meant, written):
         written = pairs
     texts = iter(printer.take([value for each in (*[pair[1] for pair in written], *extra) for value in _values(each)]))
-    parts = [(f"{argument.name}=" if argument.keyword_only else "") + _argument(argument, each, texts) for argument, each in written]
+    parts = [(f"{argument.name}=" if argument.keyword_only else "") + _argument(meant, argument, each, texts) for argument, each in written]
     return typed(printer, f"{function}({', '.join([*parts, *texts])})", schema, node)
 
 
@@ -142,10 +142,26 @@ def _values(operand: Given) -> list[Value]:
     return operand if isinstance(operand, list) else [operand] if isinstance(operand, Value) else []
 
 
-def _argument(argument: Argument, operand: Given, texts: Iterator[str]) -> str:
+def _argument(schema: Schema, argument: Argument, operand: Given, texts: Iterator[str]) -> str:
     if isinstance(operand, list):
         return f"[{', '.join([next(texts) for _ in operand])}]"
-    return literal(operand.value, argument.type) if isinstance(operand, Literal) else next(texts)
+    text = literal(operand.value, argument.type) if isinstance(operand, Literal) else next(texts)
+    return truth_as_number(schema, argument, text) if is_truth_as_number(argument, operand) else text
+
+
+def is_truth_as_number(argument: Argument, operand: Given) -> bool:
+    """Is the operand a bool where a number is expected? The compiler would make an int of it, and so ints of a tensor of bools."""
+    formal = argument.type.element if isinstance(argument.type, OptionalType) else argument.type
+    return formal.key in ("Scalar", "Tensor") and (operand.type.key == "bool" if isinstance(operand, Value) else
+                                                   isinstance(operand, Literal) and isinstance(operand.value, bool))
+
+
+def truth_as_number(schema: Schema, argument: Argument, text: str) -> str:
+    """A bool as a tensor, if an overload takes one, else as its item, which torch's compiler does not take everywhere."""
+    names = [each.name for each in schema.arguments]
+    takes = any(each.arguments[names.index(argument.name)].type.key == "Tensor" for each in schemas(schema.kind)
+                if [other.name for other in each.arguments] == names)
+    return f"torch.tensor({text})" if takes else f"torch.tensor({text}).item()"
 
 
 # -- numbers as tensors
