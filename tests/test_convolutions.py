@@ -192,6 +192,15 @@ def test_convolutions_round_like_products_of_blas(channels: int) -> None:
     assert np.abs(by_tiles(x, weight) - exact).mean() < 3 * by_blas
 
 
+def test_transformed_filters_are_kept_where_they_are_not_far_larger_than_the_images() -> None:
+    def use(channels: int, size: int) -> str:
+        sizes = (1, size, size)
+        at = Geometry(1, 1, channels, channels, sizes, sizes, (1, 3, 3), (1, 1, 1), (1, 1, 1), (0, 1, 1))
+        weight = np.zeros((channels, channels, 3, 3), "f")
+        return Convolution("forward", at, (1, channels, size, size), weight.dtype, False, 1).frozen(weight)[0].use
+    assert [use(64, 56), use(128, 28), use(512, 28), use(256, 14)] == ["winograd", "winograd", "winograd", "forward"]
+
+
 def test_what_a_weight_was_is_not_remembered() -> None:
     case = Case(1)
     executor, (x, w, *rest) = irtool.compile(irtool.parse(case.text()).graph(), native=True), case.values()

@@ -30,6 +30,8 @@ WORTH_TRANSFORMING = 1000
 """Products with an element of the weight in the time in which its filter is transformed."""
 MOST_TILES = 128
 """Tiles of samples computed together."""
+MOST_KEPT = 8
+"""Times the bytes of operand and result that the transformed filters of a frozen weight may take: they are kept beside the weight."""
 FEW_CHANNELS = 4
 """Channels times outs by their sum, below which the transforms of Winograd's algorithm cost more than it saves."""
 WORTH_TURNING = 256
@@ -83,8 +85,10 @@ class Geometry(NamedTuple):
     def is_worth_transforming(self, is_frozen: bool) -> bool:
         """Is it faster by that algorithm? is_frozen: the weight need not be transformed in each call."""
         tiles = vectors(self.together * self.tiles) / self.together
+        moved = self.samples * (self.channels * math.prod(self.extents) + self.outs * math.prod(self.counts))
+        is_kept = is_frozen and 16 * self.channels * self.outs <= MOST_KEPT * moved
         return self.channels * self.outs >= FEW_CHANNELS * (self.channels + self.outs) and \
-            20 * tiles + (0 if is_frozen else WORTH_TRANSFORMING / self.samples) < 9 * vectors(math.prod(self.counts))
+            20 * tiles + (0 if is_kept else WORTH_TRANSFORMING / self.samples) < 9 * vectors(math.prod(self.counts))
 
     def reversed(self) -> Geometry:
         """From the result to the operand."""
