@@ -138,17 +138,56 @@ def test_damaged_archives_are_refused(records: dict[str, bytes | None], message:
         irtool.load(rewritten(**records))(np.ones(2, np.float32))
 
 
-def written(version: int, body: str) -> bytes:
-    """An archive by hand, of a module whose method `forward` returns an expression of x and y."""
+def written(version: int, body: str, constants: bytes = b"\x80\x02).", **records: bytes) -> bytes:
+    """An archive by hand, of a module whose method `forward` returns an expression of x and y; `records` are its `constants/...`."""
     code = ("class M(Module):\n  __parameters__ = []\n  __buffers__ = []\n  def forward(self: __torch__.M,\n    x: Tensor,\n    y: Tensor) "
             f"-> Tensor:\n    return {body}\ndef halved(x: Tensor) -> Tensor:\n  return torch.div(x, 2)\n")
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("m/data.pkl", b"\x80\x02c__torch__\nM\n)\x81}b.")
-        archive.writestr("m/constants.pkl", b"\x80\x02).")
+        archive.writestr("m/constants.pkl", constants)
+        for name, data in records.items():
+            archive.writestr(f"m/constants/{name}", data)
         archive.writestr("m/version", str(version))
         archive.writestr("m/code/__torch__.py", code)
     return file.getvalue()
+
+
+FRACTION = (b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n((X\x07\x00\x00\x00storagectorch\nDoubleStorage\nX\x01\x00\x00\x000"
+            b"X\x03\x00\x00\x00cpuK\x01tQK\x00)(t\x89ccollections\nOrderedDict\n)RtR\x85.")
+"""The constants of an archive: one tensor of float64 without dimensions."""
+
+
+@pytest.mark.parametrize(("body", "dtype"), [         # what torch 2.13 gives for the same files
+    ("torch.mul(x, CONSTANTS.c0)", "float32"),
+    ("torch.add(x, CONSTANTS.c0, alpha=2)", "float32"),
+    ("torch.sub(x, CONSTANTS.c0)", "float32"),
+    ("torch.div(x, CONSTANTS.c0)", "float32"),
+    ("torch.mul(CONSTANTS.c0, x)", "float64"),
+    ("torch.div(x, CONSTANTS.c0, rounding_mode=\"floor\")", "float64"),
+    ("torch.maximum(x, CONSTANTS.c0)", "float64"),
+])
+def test_constants_that_are_second_operands_are_numbers(body: str, dtype: str) -> None:
+    archive = written(8, body, FRACTION, **{"0": np.float64(1.5).tobytes()})
+    assert irtool.load(archive)(np.array([3, -4]), np.ones(1)).dtype == dtype
+
+
+@pytest.mark.oracle
+def test_traced_numbers_have_torch_s_dtypes() -> None:
+    torch = pytest.importorskip("torch")
+    forms = (lambda x: x * 1.5, lambda x: 2 * x, lambda x: x + 2.5, lambda x: 1.5 - x, lambda x: x / 3, lambda x: x // 2, lambda x: x - 1,
+             lambda x: 0.5 / (x + 1), lambda x: x > 1.5, lambda x: (x + 1) ** 2, lambda x: x % 2, lambda x: x.clone().mul_(2))
+    for form in forms:
+        for dtype in ("int64", "uint8", "float16", "float32", "float64", "complex64"):
+            x = torch.ones(2).to(getattr(torch, dtype))
+            archive = io.BytesIO()
+            try:
+                torch.jit.save(torch.jit.trace(form, x), archive)
+            except RuntimeError:        # no such operator on complex numbers
+                continue
+            wanted = torch.jit.load(io.BytesIO(archive.getvalue()))(x).numpy()
+            found = irtool.load(archive.getvalue())(x.numpy())
+            assert found.dtype == wanted.dtype and np.allclose(found, wanted), (dtype, found, wanted)
 
 
 WHOLE, F = np.array([7, -7, 5]), np.array([7, -7, 5], np.float32)

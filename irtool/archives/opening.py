@@ -26,11 +26,13 @@ from irtool.ir.types import (
     FutureType,
     ListType,
     OptionalType,
+    TensorType,
     TupleType,
     Type,
     UnionType,
     is_subtype,
 )
+from irtool.ops.array_library import np
 from irtool.ops.folding import evaluate, is_foldable
 from irtool.ops.structure import Object, attribute_name
 from irtool.torchscript.library import Library
@@ -318,6 +320,20 @@ class Opening:
         """`aten::wait` of a future that this graph made, and its kin: its value."""
         return None if isinstance(operands[0].type, FutureType | AwaitType) else operands
 
+    def scaled(self, node: Node, operands: list[Value], env: dict[Value, Value], into: Block) -> list[Value] | None:
+        """`x * CONSTANTS.c0`: a constant without dimensions that is the second operand becomes a number, as in torch's executor.
+
+        So `x * 1.5` of a trace, where x is a tensor of integers, is float32 although the archive holds a tensor of float64.
+        """
+        literal = constant(operands[1])
+        if not isinstance(literal, TensorLiteral) or literal.data is None or literal.shape != ():
+            return None
+        number = np.asarray(literal.data).item()
+        rounds = node.kind.startswith("aten::div") and len(operands) == 3
+        if isinstance(operands[0].type, TensorType) and not isinstance(number, bool) and not rounds:
+            operands[1] = self.constant(number, types.parse_type(type(number).__name__)) or operands[1]
+        return None
+
 
 def may_be_none(type: Type) -> bool:
     """Does the type allow None?"""
@@ -344,6 +360,7 @@ HANDLERS = {
     "prim::CallFunction": Opening.function, "prim::fork": Opening.fork, "prim::awaitable": Opening.fork, "prim::Closure": Opening.closure,
     "prim::ModuleContainerIndex": Opening.element, "aten::wait": Opening.wait, "prim::awaitable_wait": Opening.wait,
     "prim::awaitable_nowait": Opening.wait,
+    **{f"aten::{name}": Opening.scaled for name in "add sub subtract mul multiply div divide true_divide".split()},
 }
 """Kind -> the method that simplifies nodes of the kind."""
 
