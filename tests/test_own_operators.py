@@ -44,8 +44,6 @@ def written(folder: Path, text: str) -> str:
     ('@irtool.operator("t::mine(Tensor(a!) x) -> Tensor(a!)")\ndef f(x): return x', 3, "writes into an argument"),
     ('@irtool.operator("t::mine(Tensor x, int n) -> Tensor")\ndef f(x): return x', 3, r"takes 2 arguments \(x, n\), and its function 1"),
     (OPERATOR + "@twice.gradient\ndef g(x: Tensor): return x", 5, "a gradient formula takes the arguments of the schema: 2 parameters"),
-    (OPERATOR + "@twice.gradient\ndef g(x: Tensor, k: int):\n    y = twice(x, k)\n    return y, lambda grad: (grad, None)", 5,
-     "cannot call 'twice': compute the result by operators of torch; or state .* by .derivative"),
     (OPERATOR + "@twice.derivative\ndef g(grad, k): return grad * k, None", 5, "returns 2 gradients, expected those of x"),
     (OPERATOR + "@twice.derivative\ndef g(grad, k, n): return grad * k", 5, "its derivative reads grad, n, which are no arguments"),
     ('@irtool.operator("^Half(Tensor x) -> Tensor")\ndef half(x): return x\n@half.derivative\ndef g(grad): return grad', 5,
@@ -60,6 +58,53 @@ def test_what_is_wrong_is_said_at_its_line(tmp_path: Path, text: str, line: int,
     assert code == 1, err
     assert any(err.startswith(f"{path}:{each}:") for each in (line, line + 1)), err        # of a decorated function either line
     assert re.search(message, err), err
+
+
+OF_EACH_OTHER = """
+@irtool.operator("t::wave(Tensor x, float a=1.) -> Tensor")
+def wave(x, a):
+    return np.sin(a * x)
+
+@irtool.operator("t::slope(Tensor grad, Tensor x, float a=1.) -> Tensor")
+def slope(grad, x, a):
+    return grad * a * np.cos(a * x)
+
+@irtool.operator("^Wave(float a, Tensor x) -> Tensor")
+def python_wave(a, x):
+    return np.sin(a * x)
+
+@wave.{how}
+
+@slope.derivative
+def slope_derivative(grad, x, a, grad_slope):
+    return slope(grad_slope, x, a), -a * grad_slope * grad * a * wave(x, a)
+
+@python_wave.gradient
+def python_wave_gradient(a: float, x: Tensor):
+    def backward(grad: Tensor):
+        return None, torch.ops.t.slope(grad, x, a)
+    return python_wave(a, x), backward
+
+for each in (wave, slope, python_wave):
+    each.facts(pointwise="keeps")
+    each.sample(*{samples}[each.name])
+"""
+
+
+@pytest.mark.parametrize("how", [
+    "derivative\ndef wave_derivative(grad, x, a):\n    return slope(grad, x, a)",
+    "gradient\ndef wave_gradient(x: Tensor, a: float):\n    def backward(grad: Tensor):\n"
+    "        return torch.ops.t.slope(grad, x, a), None\n    return wave(x, a), backward"])
+def test_gradient_formulas_call_operators_of_users(tmp_path: Path, how: str) -> None:
+    samples = '{"t::wave": (np.ones(3), 0.5), "t::slope": (np.ones(3), np.arange(3.0), 0.5), "^Wave": (0.5, np.ones(3))}'
+    path = written(tmp_path, "import numpy as np\nfrom irtool import Tensor, torch\n" + OF_EACH_OTHER.format(how=how, samples=samples))
+    code, out, err = irtool_("check-operator", path)
+    assert (code, out.count("gradient right"), err) == (0, 3, ""), out + err
+    graph = tmp_path / "wave.ir"
+    graph.write_text("graph(%x : Float(3)):\n  %a : float = prim::Constant[value=2.]()\n  %y : Tensor = t::wave(%x, %a)\n"
+                     "  %z : Tensor = ^Wave(2.)(%y)\n  return (%z)\n")
+    code, out, err = irtool_("opt", "--load", path, "--passes=differentiate", str(graph))
+    assert code == 0 and out.count("t::slope(") == 2, out + err
 
 
 def test_a_derivative_is_enough_for_a_gradient(tmp_path: Path) -> None:

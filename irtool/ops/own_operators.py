@@ -24,10 +24,9 @@
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cached_property
 from inspect import Parameter, signature
-from types import CodeType
 from typing import Any
 
 from irtool.ir import effects
@@ -71,14 +70,9 @@ class Operator:
         return calling_kind(self.schema.kind)
 
     def gradient(self, formula: Formula) -> Formula:
-        """A decorator: states the gradient formula, a function in TorchScript. Raises Error if it does not take the schema's arguments, or
-        calls an operator of users."""
+        """A decorator: states the gradient formula, a function in TorchScript, which may call operators of users. Raises Error if it does
+        not take the schema's arguments."""
         self._check(formula, len(self.schema.arguments), "a gradient formula takes the arguments of the schema")
-        for name in names_in(formula.__code__):
-            if isinstance(formula.__globals__.get(name), Operator):
-                remedy = "" if self.name.startswith("^") else "; or state the gradients alone by .derivative, which may read 'result'"
-                raise Place(formula).error(f"a gradient formula is compiled, and cannot call '{name}': compute the result by operators of "
-                                           f"torch{remedy}")
         self.op._formulas[self.name] = formula
         self._declare()
         return formula
@@ -190,14 +184,6 @@ def operator(schema: str) -> Callable[[Callable[..., Any]], Operator]:
         added(entry._take_away)
         return entry
     return define
-
-
-def names_in(code: CodeType) -> Iterator[str]:
-    """The names that a function and those in it look up."""
-    yield from code.co_names
-    for each in code.co_consts:
-        if isinstance(each, CodeType):
-            yield from names_in(each)
 
 
 def check_space(entry: Operator) -> None:

@@ -17,7 +17,7 @@ from irtool.torchscript.class_definitions import interfaces_of
 from irtool.torchscript.classes import meaning_of_name
 from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.environment import Meaning
-from irtool.torchscript.meanings import Alias, Called, Known, Literal, Overloads, Packaged, Python
+from irtool.torchscript.meanings import Alias, Builtin, Called, Known, Literal, Overloads, Packaged, Python
 from irtool.torchscript.python_names import ARCHIVE, EXCEPTIONS, SPECIALS, python_name
 from irtool.torchscript.source_text import TOO_DEEP, Function, Unit, fail, joined, literal, read
 from irtool.torchscript.statements import function_body
@@ -69,12 +69,12 @@ def compile_source(source: str, name: str | None = None, filename: str = "<strin
 
 
 def compile_function_source(text: str, filename: str = "<string>", first_line: int = 1,
-                            helpers: Mapping[str, tuple[str, str, int]] | None = None) -> Graph:
+                            helpers: Mapping[str, tuple[str, str, int] | str] | None = None) -> Graph:
     """Compile the one function whose source is `text` (it may be indented and decorated), line 1 of it being `first_line` of the file.
 
-    `helpers` are other functions it may call: name -> (text, filename, first line). The graph of a gradient formula returns one tuple,
-    the last element of which is `(prim::Closure, context)`; the closure's graph is the value of its attribute `Subgraph`, and takes
-    `(context, parameters...)`. Raises ParseError.
+    `helpers` are what else it may call: name -> (text, filename, first line) of a function, or the kind of an operator. The graph of a
+    gradient formula returns one tuple, the last element of which is `(prim::Closure, context)`; the closure's graph is the value of its
+    attribute `Subgraph`, and takes `(context, parameters...)`. Raises ParseError.
     """
     unit = read(text, filename, first_line)
     if len(unit.functions) != 1:
@@ -95,7 +95,7 @@ KINDS: dict[type[ast.expr], str] = {ast.List: "list", ast.Dict: "dict", ast.Tupl
 class Compilation:
     """Functions compiled together, each once; it also refuses recursion."""
 
-    def __init__(self, helpers: Mapping[str, tuple[str, str, int]] | None = None) -> None:
+    def __init__(self, helpers: Mapping[str, tuple[str, str, int] | str] | None = None) -> None:
         self.graphs: dict[int, Graph] = {}
         self.active: list[ast.FunctionDef] = []
         self.compiled: list[Function] = []
@@ -147,7 +147,8 @@ class Compilation:
         if name in unit.functions:
             return Called(unit.functions[name])
         if name in self.helpers:
-            return Called(self._helper(name))
+            helper = self.helpers[name]
+            return Builtin(helper) if isinstance(helper, str) else Called(self._helper(name, helper))
         if name in unit.modules:
             return python_name(unit.modules[name])
         named = meaning_of_name(name, unit.place)
@@ -173,10 +174,10 @@ class Compilation:
             self._declared[name] = Overloads(name, [Function(each, unit.place, unit) for each in declared])
         return self._declared[name]
 
-    def _helper(self, name: str) -> Function:
+    def _helper(self, name: str, source: tuple[str, str, int]) -> Function:
         helper = self._helper_functions.get(name)
         if helper is None:
-            unit = read(*self.helpers[name])
+            unit = read(*source)
             helper = self._helper_functions[name] = next(iter(unit.functions.values()))
         return helper
 
