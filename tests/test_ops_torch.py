@@ -6,9 +6,11 @@ from importlib import import_module
 
 import numpy as np
 import pytest
-from side_by_side import DTYPES, numbers, same_as_torch
+from side_by_side import DTYPES, numbers, ours, same_as_torch, theirs
 
+from irtool.ir.effects import facts_of
 from irtool.ir.schema import parse_schema
+from irtool.ops import OPS
 
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
 
@@ -82,6 +84,31 @@ def test_infinities_nan_and_signed_zeros(name):
     for dtype in ("float32", "float64"):
         ends = np.array([INF, -INF, np.nan, 0.0, -0.0, 1.0, -2.5], dtype)
         same_as_torch(f"aten::{name}", ends[:, None].repeat(7, 1), ends[None].repeat(7, 0))
+
+
+CHOSEN_ZEROS = set("fmax fmin relu relu6 _add_relu.Tensor softshrink cumulative_trapezoid.x median nanmedian cross_entropy_loss".split())
+"""Which of two equal zeros is the largest is NumPy's choice, and sums start at 0.0."""
+
+
+def test_signs_of_zeros():
+    """-0.0 stays, and appears, where it does in torch: 1 / x tells the two apart."""
+    ends = np.array([0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5])
+    tried = 0
+    for name, op in OPS.items():
+        schema = parse_schema(dict(zip(op.names, op.schemas, strict=True))[name])
+        count = sum(argument.type.text == "Tensor" for argument in schema.arguments)
+        if not name.startswith("aten::") or schema.is_mutable or facts_of(schema.kind).is_random or "empty" in name or \
+                [each.type.text for each in schema.returns] != ["Tensor"] or name.removeprefix("aten::") in CHOSEN_ZEROS or \
+                not 0 < count < 3 or any(not each.has_default and each.type.text != "Tensor" for each in schema.arguments):
+            continue
+        for dtype in ("float32", "float64"):
+            args = [each.astype(dtype) for each in ([ends] if count == 1 else [ends.repeat(8), np.tile(ends, 8)])]
+            found, wanted = ours(name, args, {}), theirs(name, args, {})
+            if isinstance(found, np.ndarray) and isinstance(wanted, np.ndarray) and found.shape == wanted.shape and found.dtype.kind == "f":
+                zeros = (found == 0) & (wanted == 0)
+                assert np.array_equal(np.signbit(found[zeros]), np.signbit(wanted[zeros])), f"{name} {found} {wanted}"
+                tried += 1
+    assert tried > 200
 
 
 @pytest.mark.parametrize("name", ["where.self", "addcmul", "addcdiv", "clamp.Tensor"])

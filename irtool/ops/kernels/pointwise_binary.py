@@ -140,10 +140,13 @@ def floor_divide(xp, self, other):
 
 @table.op(*_both("remainder"), "aten::remainder.Scalar_Tensor" + SCALAR_TENSOR, promote=PROMOTE)
 def remainder(xp, self, other):
-    """self - other * floor(self / other): the sign of the divisor, as Python's %."""
+    """self - other * floor(self / other): the sign of the divisor, as Python's %; a zero has the sign of the dividend."""
     only("remainder_cpu", "iuf", self)
     refuse_zero_divisor(xp, self, other)
-    return xp.remainder(self, other)
+    if self.dtype.kind != "f":
+        return xp.remainder(self, other)
+    rest = xp.fmod(self, other)
+    return xp.where((rest != 0) & ((rest < 0) != (other < 0)), rest + other, rest)
 
 
 @table.op(*_both("fmod"), promote=PROMOTE)

@@ -48,7 +48,6 @@ def _namesake(name):
 
 for _names, _function, _kernel_name, _doc in (
     ("erfc special_erfc", "erfc", "erfc_vml_cpu", "1 - erf(x), exact for large x."),
-    ("erfinv special_erfinv", "erfinv", "erfinv_vml_cpu", "Inverse of erf; inf at 1, nan outside [-1, 1]."),
     ("special_erfcx", "erfcx", "erfcx_cpu", "exp(x * x) * erfc(x)."),
     ("special_i0e", "i0e", "i0e", "exp(-|x|) * i0(x)."),
     ("special_i1e", "i1e", "i1e", "exp(-|x|) * i1(x)."),
@@ -66,6 +65,8 @@ for _names, _function, _kernel_name, _doc in (
     ("special_entr", "entr", "entr", "-x log(x), 0 at 0, -inf below."),
 ):
     _define(_names, _namesake(_function), _kernel_name, _doc)
+_define("erfinv special_erfinv", lambda sp, xp, x: xp.copysign(sp.erfinv(x), x), "erfinv_vml_cpu",
+        "Inverse of erf; inf at 1, nan outside [-1, 1]; SciPy's is 0.0 at -0.0.")
 
 
 ERF = (1.12837911, 0.189664677, 0.0526677184, 0.00373822963, 0.000285055343, 2.06643517e-06), \
