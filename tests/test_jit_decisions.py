@@ -11,6 +11,7 @@ import pytest
 
 import irtool
 from irtool import Tensor, torch
+from irtool.dispatch.trees import flatten
 
 F32 = np.array([1.0, 2.0], np.float32)
 A, B = np.array([1.0, 5.0]), np.array([-7.0, 5.0])
@@ -238,3 +239,35 @@ def test_traces_warn_at_the_line_of_the_user() -> None:
     with pytest.warns(irtool.dispatch.tracer.TraceWarning) as caught:      # type: ignore[attr-defined]
         irtool.trace(lambda x: x if x.sum() > 0 else -x, [np.ones(2)])
     assert caught[0].filename == __file__
+
+
+OUTSIDE = Tensor(np.zeros(3))
+RESULTS = {
+    "nothing": lambda x: None, "a write": lambda x: [x.sub_(1)].clear(), "a text": lambda x: f"{x.sum():.1f}",
+    "a new tensor": lambda x: torch.tensor([1.0, 2.0]), "beside another": lambda x: (x * 2, torch.tensor([0.0])),
+    "in a dict": lambda x: {"a": [torch.tensor(1.0)], "b": None}, "zeros": lambda x: [torch.zeros(2), torch.zeros(2) + 1],
+    "an array": lambda x: (x, np.zeros(2)), "from outside": lambda x: OUTSIDE, "a view of it": lambda x: (OUTSIDE[1:], x * OUTSIDE),
+    "an argument": lambda x: x, "a view of an argument": lambda x: x[1:], "twice": lambda x: [x * 2] * 2, "a range": lambda x: range(2)}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_results_are_made_anew_in_each_call(name: str) -> None:
+    """What the caller writes into a result is not in that of the next call, unless eager gives the same memory."""
+    histories = []
+    for function in (RESULTS[name], irtool.jit(RESULTS[name])):
+        OUTSIDE.zero_()
+        history, x = [], Tensor(np.arange(3.0))
+        for _ in range(4):
+            result = function(x)
+            leaves = [each for each in flatten(result)[0] if isinstance(each, Tensor | np.ndarray)]
+            history.append((repr(result), repr(x)))
+            for each in leaves:
+                each += 1      # noqa: PLW2901 - written in place
+        histories.append(history)
+    assert histories[0] == histories[1]
+
+
+@pytest.mark.parametrize("make", [lambda x: {1}, lambda x: (x, {x.sum()}), lambda x: (x, lambda: x), lambda x: (each for each in x)])
+def test_results_that_no_variant_could_make_anew_are_refused(make: Any) -> None:
+    with pytest.raises(irtool.RunError, match="the function must give tensors, numbers, texts, None"):
+        irtool.jit(make)(np.ones(2))

@@ -89,7 +89,7 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "vmap: a chunk": (lambda: lib.vmap(square, chunk_size="x"), "chunk_size should be None or greater than 0. (got 'x')"),
     "vmap: a slip": (lambda: lib.vmap(square, randomness="diferent"), "did you mean 'different'?"),
     "jit: no function": (lambda: lib.jit(3), "jit: expected a function, got int"),
-    "jit: no tensor": (lambda: lib.jit(lambda x: None)(X), "jit: the function must give tensors, it gave NoneType"),
+    "jit: no tensor": (lambda: lib.jit(lambda x: {1})(X), "jit: the function must give tensors, numbers, texts, None, and"),
     "trace: too many names": (lambda: lib.trace(square, [X], ["a", "b"]), "2 names for 1 values among the arguments: b too many"),
     "trace: no name": (lambda: lib.trace(square, [X], ["a b"]), "'a b' is no name of an input"),
     "trace: no list": (lambda: lib.trace(square, X), "trace: expected a list of arguments, one per parameter"),

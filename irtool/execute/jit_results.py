@@ -13,7 +13,7 @@ Fetch = Callable[["Item"], Any]
 
 class Item:
     """Where a value comes from: "output" (of the graph, at `place`), "argument" (the leaf itself), "step" (a number computed from the
-    arguments' numbers) or "constant". is_tensor: the value is a tensor, else a number."""
+    arguments' numbers) or "constant". is_tensor: the value is a tensor, for a constant one that the function made."""
 
     __slots__ = ("source", "place", "value", "is_tensor")
 
@@ -118,6 +118,13 @@ def refill(rest: Any, known: dict[tuple[Any, ...], Any], fetch: Fetch) -> Any:
     return rest.kind(*parts) if hasattr(rest.kind, "_fields") else rest.kind(parts)
 
 
+def anew(item: Item) -> Any:
+    """The value of a constant, of arrays and of tensors that the function made a copy: the caller may write into it."""
+    if item.is_tensor:
+        return Tensor(item.value.array.copy("K"))
+    return item.value.copy("K") if type(item.value) is np.ndarray else item.value
+
+
 def fetcher(leaves: Sequence[Any], outputs: Sequence[Any], answers: Any) -> Fetch:
     """The function that returns the value of an Item in one run."""
     def fetch(item: Item) -> Any:
@@ -127,5 +134,5 @@ def fetcher(leaves: Sequence[Any], outputs: Sequence[Any], answers: Any) -> Fetc
         if item.source == "argument":
             leaf = leaves[item.place]
             return Tensor(leaf) if isinstance(leaf, np.ndarray) else leaf
-        return answers[item.place] if item.source == "step" else item.value
+        return answers[item.place] if item.source == "step" else anew(item)
     return fetch

@@ -17,7 +17,7 @@ from irtool.dispatch.traced_numbers import Number
 from irtool.dispatch.trees import flatten, unflatten
 from irtool.execute.executor import Executor
 from irtool.execute.jit_arguments import Span, array_of, described, is_data, spans_of
-from irtool.execute.jit_results import Item, Write, containers, fetcher, rebased, refill, rest_of
+from irtool.execute.jit_results import Item, Write, anew, containers, fetcher, rebased, refill, rest_of
 from irtool.execute.jit_variants import Outer, Variant
 from irtool.ir.arguments import called
 from irtool.ir.effects import facts_of, has_side_effects, node_may_write
@@ -25,6 +25,9 @@ from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.graph import Graph, Value
 from irtool.ops.array_library import np
 from irtool.ops.tensor import Tensor
+
+CONSTANTS = Tensor | bool | int | float | complex | str | bytes | None | np.generic | np.ndarray | range | slice | type | type(...)
+"""Classes of values that a function may return beside values of the trace: of these each call gives the same."""
 
 
 class Trace:
@@ -131,7 +134,10 @@ class Trace:
             return Item("output", self.output(leaf.known, leaf.value.array), is_tensor=True)
         if isinstance(leaf, Boxed):
             return Item("output", self.output(follower.operand(leaf), None), is_tensor=True)
-        return Item("constant", value=leaf)
+        if not isinstance(leaf, CONSTANTS):
+            raise RunError("jit: the function must give tensors, numbers, texts, None, and lists, tuples and dicts of these, "
+                           f"it gave {type(leaf).__name__}")
+        return Item("constant", value=leaf, is_tensor=isinstance(leaf, Tensor) and not follower.is_from_outside(leaf))
 
     def writes(self) -> list[Write]:
         """The writes into arguments, for the end of a run. Raises UnsupportedError."""
@@ -164,11 +170,9 @@ class Trace:
         return views
 
     def finish(self, result: Any) -> tuple[Variant, list[Any]]:
-        """The variant, and the leaves of this call's result. Raises RunError if the function returns neither tensors nor numbers."""
+        """The variant, and the leaves of this call's result. Raises RunError for a result that each call must make anew."""
         follower = self.follower
         leaves, result_shape = flatten(result)
-        if leaves and not any(isinstance(each, Tensor | Number | bool | int | float | complex) for each in leaves):
-            raise RunError(f"jit: the function must give tensors, it gave {type(leaves[0]).__name__}")
         items = [self.item(each) for each in leaves]
         writes = self.writes()
         rest = self.changed()
@@ -190,6 +194,8 @@ class Trace:
         """The value of an Item in this call."""
         if item.source == "argument":
             return fetcher(self.leaves, (), None)(item)
+        if item.source == "constant":
+            return anew(item)
         if not self.follower.owns(leaf):
             return plain(leaf)
         array = leaf.value.array
