@@ -17,7 +17,8 @@ Program = Callable[[Any], Any]
 VIEWS: list[Callable[[Any], Any]] = [
     lambda z: z[0], lambda z: z[1:], lambda z: z[:, 1], lambda z: z.t(), lambda z: z.t()[1:], lambda z: z.select(1, 2),
     lambda z: z.diagonal(), lambda z: z.unsqueeze(0), lambda z: z[::2], lambda z: z.diagonal(1), lambda z: z.transpose(0, 1)[0],
-    lambda z: z.narrow(1, 1, 2), lambda z: z[1:][0], lambda z: z.unbind(0)[2], lambda z: z.split([1, 2])[1], lambda z: z.squeeze()]
+    lambda z: z.narrow(1, 1, 2), lambda z: z[1:][0], lambda z: z.unbind(0)[2], lambda z: z.split([1, 2])[1], lambda z: z.squeeze(),
+    lambda z: torch.broadcast_tensors(z[:2], z[1])[0], lambda z: torch.meshgrid(z[0], z[:1, 0], indexing="ij")[0]]
 WRITES: list[Callable[[Any, Any], Any]] = [
     lambda part, x: part.mul_(2), lambda part, x: part.add_(x.sum()), lambda part, x: part.copy_(x[0, 0] * 3), lambda part, x: part.zero_(),
     lambda part, x: part.sub_(part * 0.5), lambda part, x: part.fill_(x[1, 2]), lambda part, x: part.sin_(),

@@ -4,7 +4,8 @@ from __future__ import annotations
 import random
 
 VIEWS = ("{a}[{i}]", "{a}[{i}:{j}]", "{a}.t()", "{a}.view(-1)", "{a}.unsqueeze(0)", "{a}.diagonal()", "{a}.transpose(0, 1)[{i}]",
-         "{a}[:, {i}]", "{a}[{i}][{i}:]", "{a}.view(-1)[::2]", "{a}.expand(2, 3, 3)", "{a}.detach()", "{a}.view(3, 3)[1:].t()")
+         "{a}[:, {i}]", "{a}[{i}][{i}:]", "{a}.view(-1)[::2]", "{a}.expand(2, 3, 3)", "{a}.detach()", "{a}.view(3, 3)[1:].t()",
+         "torch.broadcast_tensors([{a}, {a}])[0]")
 """Of a tensor of 3 by 3, or a part of one."""
 PARTS = ("torch.unsafe_chunk({a}, 3)", "torch.unsafe_chunk({a}, 3, 1)", "torch.unsafe_split({a}, 1)",
          "{a}.unsafe_split_with_sizes([1, 1, 1], 1)", "torch.unsafe_chunk({a}.t() * 2, 3)",

@@ -57,7 +57,8 @@ class View:
         args = [whole, *(map(at_bottom, self.args[1:]) if layer is BACKEND else self.args[1:])]
         if self.hole is not None:
             at, inside = self.hole
-            args = [*self.args[:at], [*self.args[at][:inside], whole, *self.args[at][inside + 1:]], *self.args[at + 1:]]
+            others = [sized_as(each, whole) for each in self.args[at]] if layer is BACKEND else self.args[at]
+            args = [*self.args[:at], [*others[:inside], whole, *others[inside + 1:]], *self.args[at + 1:]]
         results = layer.apply(self.name, args)
         return next(each for at, each in enumerate(tensors_in(results)) if at == self.place)
 
@@ -68,6 +69,11 @@ def at_bottom(operand: Any) -> Any:
         return operand
     array = elements_of(operand)
     return Tensor(array if operand.ndim else np.resize(array, ()))
+
+
+def sized_as(other: Tensor, whole: Tensor) -> Tensor:
+    """Another tensor of a list, for the lowest layer: of its elements, views of the list have only the number."""
+    return Tensor(np.zeros(other.shape, dtype_of(whole.dtype)))
 
 
 class Links:
