@@ -85,6 +85,32 @@ def test_losses(reduction: int) -> None:
     both("ctc_loss.IntList", logs, np.array([[1, 2, 2], [4, 3, 0]]), [6, 5], [3, 2], 0, reduction, False)
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("name", ["nll_loss", "cross_entropy", "multi_margin_loss"])
+def test_losses_of_few_classes_and_samples(name: str, reduction: str) -> None:
+    """Values and gradients. torch's mean and sum of no margins are noise."""
+    for sizes, targets in (((3,), []), ((1, 3), [1]), ((1,), []), ((0,), []), ((0, 3), [0]), ((1, 1), [1]), ((2, 0), [2]), ((3,), [2])):
+        for target in (0, 1, -100):
+            x, t = np.arange(np.prod(sizes)).reshape(sizes) * 0.5, np.full(targets, target)
+            source, leaf = f"F.{name}(x, t, reduction='{reduction}')", torch.tensor(x, requires_grad=True)
+            graph = irtool.from_script(f"def f(x: Tensor, t: Tensor):\n    return {source}\n")
+            try:
+                want = eval(source, {"F": torch.nn.functional, "x": leaf, "t": torch.from_numpy(t)})  # of the names above
+            except (RuntimeError, IndexError, ValueError) as error:
+                with pytest.raises(irtool.Error) as raised:
+                    irtool.run(graph, [x, t])
+                assert str(error)[:40] in str(raised.value)
+                continue
+            if sizes == (0, 3) and name == "multi_margin_loss" and reduction != "none":
+                continue
+            (slope,) = torch.autograd.grad(want, [leaf], torch.ones_like(want))
+            for _ in range(2):
+                (value,) = irtool.run(graph, [x, t])
+                np.testing.assert_allclose(value, want.detach().numpy(), strict=True)
+                np.testing.assert_allclose(irtool.vjp(graph, [x, t], [np.ones_like(value)], [0])[0], slope.numpy(), strict=True)
+
+
 @pytest.mark.parametrize("training", [True, False])
 def test_normalizations(training: bool) -> None:
     x, weight, bias = normal(4, 6, 3, 3), normal(6), normal(6)

@@ -111,6 +111,15 @@ def test_signs_of_zeros():
     assert tried > 200
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
+def test_powers_to_numbers_of_infinities_nan_and_signed_zeros(dtype):
+    ends = [INF, -INF, np.nan, 0.0, -0.0, 1.0, -2.5]
+    base = np.array([complex(a, b) for a in ends for b in ends if a == a and b == b] if dtype.startswith("c") else ends, dtype)
+    for exponent in (False, True, 0, 1, 2, 3, -1, -2, 0.5, -0.5, -3, 4, 1.5):
+        same_as_torch("aten::pow.Tensor_Scalar", base, exponent)
+        same_as_torch("aten::float_power.Tensor_Scalar", base, exponent)
+
+
 @pytest.mark.parametrize("name", ["where.self", "addcmul", "addcdiv", "clamp.Tensor"])
 def test_three_tensors(name):
     triples = enumerate(itertools.product(("bool", "int64", "float16", "float32", "complex64"), repeat=3))

@@ -55,7 +55,7 @@ def one_per_row(grad: Tensor, rows: int, reduction: int) -> Tensor:
 
 def margin_slope(self: Tensor, target: Tensor, p: number, margin: number, weight: Tensor | None) -> Tensor:
     """Slope of each row's multi_margin_loss."""
-    rows = self.reshape([target.numel(), -1])
+    rows = torch.atleast_2d(self)
     places = target.reshape([-1, 1])
     excess = rows - rows.gather(1, places) + margin
     active = (excess > 0).to(self.dtype).scatter(1, places, 0) / rows.size(1)

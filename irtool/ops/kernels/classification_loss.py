@@ -30,6 +30,8 @@ def likelihood(xp, x, target, weight, reduction, ignore_index):
     if x.ndim < 1:
         raise RunError("input tensor should be 1D or 2D")
     expected = x.shape[:1] + x.shape[2:] if x.ndim > 1 else ()
+    if x.ndim == target.ndim == 1 != target.size:
+        raise RunError(f"For 1D input, 1D target must have size 1, but got target size: {target.size}", code="E0407")
     if target.shape != expected and not (x.ndim == 1 and target.shape == (1,)):
         raise RunError(f"Expected input batch_size ({x.shape[0]}) to match target batch_size ({target.shape[0] if target.ndim else 1})."
                        if x.ndim <= 2 else f"size mismatch (got input: {list(x.shape)} , target: {list(target.shape)}", code="E0407")
@@ -39,7 +41,7 @@ def likelihood(xp, x, target, weight, reduction, ignore_index):
     counts = target != ignore_index
     index = xp.where(counts, target, 0).astype(xp.int64)
     axis = 1 if x.ndim > 1 else 0
-    if index.size:
+    if index.size and x.size:
         picked = xp.take_along_axis(x, xp.expand_dims(index, axis) if x.ndim > 1 else index.reshape(1), axis)
         picked = picked.reshape(target.shape)
         weights = xp.where(counts, x.dtype.type(1) if weight is None else weight[index], x.dtype.type(0)).astype(x.dtype, copy=False)
@@ -70,6 +72,8 @@ table.define([f"aten::{name}_forward({_FORWARD}" for name in ("nll_loss", "nll_l
 def _nll_backward(xp, grad_output, self, target, weight, reduction, ignore_index, total_weight):
     axis = 1 if self.ndim > 1 else 0
     result = xp.zeros(self.shape, self.dtype)
+    if not self.size:
+        return result
     counts = target != ignore_index
     index = xp.where(counts, target, 0)
     slope = -(self.dtype.type(1) if weight is None else weight[index])
@@ -146,6 +150,9 @@ def cross_entropy_loss(xp, self, target, weight, reduction, ignore_index, label_
 def _margin_terms(xp, self, target, p, margin, weight):
     x = self if self.ndim == 2 else self.reshape(1, -1)
     index = target.reshape(-1)
+    if target.ndim > 1 or target.size != len(x):
+        raise RunError("multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch size). "
+                       f"Expected target size [{len(x)}], but got {list(target.shape)}. Input has shape {list(self.shape)}.", code="E0407")
     if p not in (1, 2):
         raise RunError("only p == 1 and p == 2 supported")
     if index.size and (int(index.min()) < 0 or int(index.max()) >= x.shape[1]):
@@ -165,7 +172,7 @@ def _margin_terms(xp, self, target, p, margin, weight):
 def multi_margin_loss(xp, self, target, p, margin, weight, reduction):
     """Mean over the other classes of max(0, margin - x[target] + x[class]) ** p."""
     only("multi_margin_loss", "f", self)
-    if self.ndim > 2:
+    if self.ndim > 2 or self.ndim and not self.shape[-1]:
         raise RunError("Expected non-empty vector or matrix with optional 0-dim batch size, but got: " + str(list(self.shape)))
     x, _, terms, _ = _margin_terms(xp, self, target, p, margin, weight)
     loss = terms.sum(1, dtype=x.dtype) / x.dtype.type(x.shape[1])
