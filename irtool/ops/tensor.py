@@ -113,7 +113,7 @@ class Tensor(Displayed):
 
         def method(self: Tensor, *args: Any, **named: Any) -> Any:
             result = _current.get()(kind, (self, *args), by_own_names(kind, named) if named else named)
-            return result if type(result) is not tuple else with_names(kind, result)
+            return shown(kind, result)
         from irtool.ops.signatures import documented
 
         setattr(Tensor, name, documented(method, kind, True))       # the next look-up finds it at once
@@ -306,10 +306,20 @@ def calling_kind(kind: str) -> Callable[..., Any]:
     """The function that calls an operator of this kind."""
     def function(*args: Any, **named: Any) -> Any:
         result = _current.get()(kind, args, by_own_names(kind, named) if named else named)
-        return result if type(result) is not tuple else with_names(kind, result)
+        return shown(kind, result)
     from irtool.ops.signatures import documented
 
     return documented(function, kind)
+
+
+def shown(kind: str, result: Any) -> Any:
+    """The result of an operator as in torch: several have names, tensors of a list are in a tuple, and the number of a dtype is a dtype."""
+    of = type(result)
+    if of is tuple:
+        return with_names(kind, tuple([shown(kind, each) for each in result]) if list in map(type, result) else result)
+    if of is list and result and isinstance(result[0], Tensor):
+        return tuple(result)
+    return DTYPES[result] if of is int and kind in ("aten::result_type", "aten::promote_types") else result
 
 
 def with_names(kind: str, results: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
+from string import ascii_letters
 from typing import Any
 
 from irtool.dispatch.torch.torch_functional import functions
@@ -73,8 +74,10 @@ class Torch(Functions):
             dtype = {"f": self.float32, "c": self.complex64}.get(tensor.array.dtype.kind)
         return tensor if dtype is None else tensor.to(dtype)
 
-    def asarray(self, data: Any, dtype: int | None = None, device: str | None = None) -> Any:
-        """A tensor that shares the memory of an array; for numbers as `tensor`."""
+    def asarray(self, data: Any, *, dtype: int | None = None, device: str | None = None, copy: bool | None = None) -> Any:
+        """A tensor that shares the memory of an array, or a copy of it; for numbers as `tensor`."""
+        if copy:
+            return self.tensor(data, dtype)
         tensor = data if isinstance(data, Tensor) else Tensor(data) if isinstance(data, np.ndarray) else self.tensor(data)
         return tensor if dtype is None else tensor.to(dtype)
 
@@ -84,14 +87,28 @@ class Torch(Functions):
             raise RunError(f"from_numpy: expected a NumPy array, got {type(array).__name__}")
         return Tensor(array)
 
-    def einsum(self, equation: str, *operands: Any) -> Any:
-        """A sum of products in Einstein's notation: einsum("ij,jk->ik", a, b)."""
+    def einsum(self, equation: Any, *operands: Any) -> Any:
+        """A sum of products in Einstein's notation: einsum("ij,jk->ik", a, b), or einsum(a, [0, 1], b, [1, 2], [0, 2])."""
+        if not isinstance(equation, str):
+            operands = (equation, *operands)
+            terms = ["".join(map(letter_of, each)) for each in operands[1::2]] + [f"->{''.join(map(letter_of, each))}" for each in
+                                                                                 operands[-1:] if len(operands) % 2]
+            equation, operands = ",".join(terms).replace(",->", "->"), operands[:len(operands) // 2 * 2:2]
         return call("aten::einsum", (equation, tensors_of(operands)), {})
 
     def tensordot(self, a: Any, b: Any, dims: Any = 2) -> Any:
         """A sum of products over the last `dims` dimensions of a and the first of b, or over those that two lists name."""
         summed, others = (list(range(a.dim() - dims, a.dim())), list(range(dims))) if isinstance(dims, int) else dims
         return a.tensordot(b, list(summed), list(others))
+
+
+def letter_of(place: Any) -> str:
+    """The letter of a dimension by its number, from 0 to 51, or the text of `...`. Raises RunError for other numbers."""
+    if place is Ellipsis:
+        return "..."
+    if not 0 <= place < 52:
+        raise RunError(f"einsum: subscripts must be in range [0, 52), got {place}")
+    return ascii_letters[place - 26]        # the capitals first
 
 
 def is_of_python(data: Any) -> bool:

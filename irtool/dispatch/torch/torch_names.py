@@ -81,6 +81,24 @@ def set_default_dtype(dtype: int) -> None:
         raise RunError("set_default_dtype: the default is float32, in graphs too; say dtype=torch.float64 where tensors are made")
 
 
+def broadcast_shapes(*shapes: Any) -> Size:
+    """The sizes that tensors of these sizes have in common. Raises RunError if there are none."""
+    try:
+        return Size(np.broadcast_shapes(*[tuple(each) if isinstance(each, list | tuple) else each for each in shapes]))
+    except ValueError as error:
+        raise RunError(f"Shape mismatch: objects cannot be broadcast to a single shape: {', '.join(map(str, shapes))}") from error
+
+
+def for_each(name: str) -> Callable[..., Any]:
+    """A function of a tensor, of several, or of a list of tensors, whose results are a tuple then."""
+    def function(*tensors: Any) -> Any:
+        if len(tensors) == 1 and not isinstance(tensors[0], list | tuple):
+            return call(f"aten::{name}", tensors, {})
+        return tuple([call(f"aten::{name}", (each,), {}) for each in (tensors[0] if len(tensors) == 1 else tensors)])
+    function.__name__ = name
+    return function
+
+
 def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: int | None = None) -> Any:
     """The norm of all elements, or over the dimensions `dim`, as torch.norm."""
     return input.norm(p, dim, keepdim, dtype)
@@ -161,6 +179,7 @@ NAMES: Mapping[str, Any] = {
     "is_tensor": is_tensor, "get_default_dtype": get_default_dtype, "set_default_dtype": set_default_dtype,
     "svd_lowrank": low_rank.svd_lowrank, "pca_lowrank": low_rank.pca_lowrank, "unravel_index": low_rank.unravel_index,
     "unique": unique, "unique_consecutive": unique_consecutive, "norm": norm,
+    "broadcast_shapes": broadcast_shapes, **{name: for_each(name) for name in ("atleast_1d", "atleast_2d", "atleast_3d")},
     "nonzero": lambda input, *, as_tuple=False: nonzero(input, as_tuple=as_tuple),
     "FloatTensor": typed("float32"), "DoubleTensor": typed("float64"), "LongTensor": typed("int64"), "IntTensor": typed("int32"),
     "BoolTensor": typed("bool"), "func": FUNC, "cuda": NOWHERE, "mps": NOWHERE, "accelerator": NOWHERE,

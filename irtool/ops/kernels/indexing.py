@@ -456,7 +456,7 @@ def masked_scatter_backward(xp, grad_output, mask, sizes):
 # ---- positions of elements that are not zero
 
 def _places(xp, self):
-    return xp.stack(self.reshape(-1).nonzero() if not self.ndim else self.nonzero(), 1)[:, :self.ndim].astype(xp.int64)
+    return xp.stack(self.reshape(-1).nonzero() if not self.ndim else self.nonzero())[:self.ndim].astype(xp.int64).T
 
 
 table.define(("aten::nonzero(Tensor self) -> Tensor", "aten::argwhere(Tensor self) -> Tensor"), _places,
@@ -464,7 +464,7 @@ table.define(("aten::nonzero(Tensor self) -> Tensor", "aten::argwhere(Tensor sel
 
 
 def _places_by_dim(xp, self):
-    return list(self.reshape(-1).nonzero() if not self.ndim else self.nonzero())
+    return [row_major(xp, each) for each in (self.reshape(-1).nonzero() if not self.ndim else self.nonzero())]
 
 
 table.define(("aten::nonzero_numpy(Tensor self) -> Tensor[]", "aten::where(Tensor condition) -> Tensor[]"), _places_by_dim,

@@ -352,8 +352,8 @@ def linalg_lstsq(xp, self, b, rcond, driver):
     buffer[..., :columns, :] = solution
     solution = buffer[..., :columns, :]
     real = real_of(self.dtype)
-    ranks = matrix_rank(xp, A, 0.0, tolerance, False) if driver != "gels" else xp.empty(0, xp.int64)
-    sizes = xp.linalg.svd(A, compute_uv=False) if driver in ("gelsd", "gelss") else xp.empty(0, real)
+    ranks = matrix_rank(xp, self, 0.0, tolerance, False) if driver != "gels" else xp.empty(0, xp.int64)
+    sizes = xp.linalg.svd(self, compute_uv=False) if driver in ("gelsd", "gelss") else xp.empty(0, real)
     residuals = xp.empty(0, real)
     if rows > columns and driver != "gelsy" and (driver == "gels" or bool((ranks == columns).all())):
         residuals = xp.square(xp.abs(A @ solution - B)).sum(-2, dtype=real)
