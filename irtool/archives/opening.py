@@ -24,6 +24,7 @@ from irtool.ir.types import (
     DictType,
     EnumType,
     FutureType,
+    InterfaceType,
     ListType,
     OptionalType,
     TensorType,
@@ -252,9 +253,27 @@ class Opening:
             return [self._one_of(modules, index, node, operands, into)]
         holder = self.objects.get(operands[0])
         type = holder.type if holder is not None else operands[0].type
-        if not isinstance(type, ClassType) or holder is None and self.library.definition(type).is_interface:
+        if isinstance(type, InterfaceType):
+            return [self._of_some_class(self.library.instances_of(type, name), node, operands, into)]
+        if not isinstance(type, ClassType):
             return None
         return self._called(self.library.method(type, name), (type.text, name, id(holder)), operands, into)
+
+    def _of_some_class(self, classes: Sequence[Type], node: Node, operands: list[Value], into: Block) -> Value:
+        """The result of the method of an instance whose class is known when the graph runs, as branches."""
+        build, name = Builder(self.graph).at_end(into), str(node.attributes["name"].value)
+        if not classes:
+            words = self.constant(f"no class of the code is an instance of {operands[0].type} with a method {name}", types.STR)
+            build.node("prim::RaiseException", (words,) if words is not None else (), output_types=())
+            return build.node("prim::Uninitialized", (), output_types=(node.output.type,)).output
+        answer = build.node("prim::isinstance", operands[:1], {"types": Attribute.of(list(classes[:1]))}, (types.BOOL,)).output
+        chosen = build.node("prim::If", (answer,))
+        first, rest = chosen.add_block(), chosen.add_block()
+        instance = Builder(self.graph).at_end(first).node("prim::unchecked_cast", operands[:1], output_types=(classes[0],)).output
+        graph = self.library.method(classes[0], name)
+        first.set_outputs(self._called(graph, (classes[0].text, name, id(node)), [instance, *operands[1:]], first))
+        rest.set_outputs([self._of_some_class(classes[1:], node, operands, rest)])
+        return chosen.add_output(self.graph.fresh_id(), node.output.type)
 
     def element(self, node: Node, operands: list[Value], env: dict[Value, Value], into: Block) -> list[Value] | None:
         """`modules[index]`: a call of its method becomes branches that compare the index with each module's name."""

@@ -2,8 +2,10 @@
 from __future__ import annotations
 
 from irtool.ir.type_model import (
+    ClassType,
     DictType,
     EnumType,
+    InterfaceType,
     ListType,
     NamedTupleType,
     OptionalType,
@@ -43,6 +45,8 @@ def is_subtype(a: Type, b: Type) -> bool:
         if isinstance(a, OptionalType):
             return any(t.key == "None" or isinstance(t, OptionalType) for t in b.elements) and is_subtype(a.element, b)
         return any(is_subtype(a, element) for element in b.elements)
+    if isinstance(b, InterfaceType):        # which classes conform is known where they are defined
+        return isinstance(a, ClassType | InterfaceType)
     if isinstance(b, SimpleType):
         return _under_simple(a, b.name)
     return _under_same_kind(a, b)

@@ -134,7 +134,7 @@ def _to(x: Quantized, *args: Any) -> Quantized:
 
 
 ON_QUANTIZED: Mapping[str, Callable[..., Any]] = {
-    "prim::dtype": lambda x: x.dtype, "prim::is_quantized": lambda x: True, "aten::is_quantized": lambda x: True, "aten::to": _to,
+    "prim::dtype": lambda x: int(x.dtype), "prim::is_quantized": lambda x: True, "aten::is_quantized": lambda x: True, "aten::to": _to,
     "aten::relu": lambda x: cut(x, 0, None), "aten::relu6": lambda x: cut(x, 0, 6), "aten::hardtanh": cut, "aten::clamp": cut,
     "aten::clamp_min": lambda x, low: cut(x, low, None), "aten::clamp_max": lambda x, high: cut(x, None, high),
     "aten::sigmoid": _sigmoid, "aten::tanh": _tanh, "aten::hardsigmoid": _hardsigmoid, "aten::threshold": _threshold,

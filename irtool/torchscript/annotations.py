@@ -58,11 +58,15 @@ def annotation(node: ast.expr, place: Place) -> Type:
 
 def named_type(name: str, place: Place) -> Type | None:
     """The type that a class of the file is, or that a name of the file's top level stands for."""
-    from irtool.torchscript.classes import class_called
+    from irtool.torchscript.classes import class_called, conforming, interface_called
 
     definition = class_called(name, place)
     if definition is not None:
         return definition.type
+    interface = interface_called(name, place)
+    if interface is not None:
+        parts = [each.type for each in conforming(interface, place)]
+        return union(parts) if parts else None
     alias = place.aliases.get(name)
     if alias is None or isinstance(alias, ast.Constant) and not isinstance(alias.value, str):
         return None

@@ -23,6 +23,7 @@ from irtool.torchscript.instances import (
     CALLED_METHODS,
     are_ordered,
     call_method,
+    call_of_one,
     definition_of,
     for_instances,
     new_instance,
@@ -35,6 +36,7 @@ from irtool.torchscript.meanings import (
     Choice,
     ClosureValue,
     Context,
+    Dispatch,
     Enumeration,
     ExceptionClass,
     Method,
@@ -68,6 +70,8 @@ def call(e: Emitter, node: ast.Call, hint: Type | None) -> Meaning:
         callee = called_instance(e, node, callee)
     if isinstance(callee, Builtin | Called | ClassDefinition | Method | Overloads | Structure):
         return call_meaning(e, node, callee, *arguments(e, node))
+    if isinstance(callee, Dispatch):
+        return call_of_one(e, node, callee, *arguments(e, node))
     if isinstance(callee, NewObject):
         e.at(node)
         return e.one("prim::CreateObject", (), callee.type)

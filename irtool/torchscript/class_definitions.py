@@ -26,7 +26,8 @@ class ClassDefinition(Sugared):
     def __init__(self, definition: ast.ClassDef, place: Place) -> None:
         self.definition = definition
         self.place = place
-        self.type: Type = types.parse_type(f"{place.module}.{definition.name}")
+        name = f"{place.module}.{definition.name}"
+        self.type: Type = types.parse_type(f"InterfaceType<{name}>" if self.is_interface else name)
         self.methods: dict[str, Function] = {}
         self.statics: dict[str, Function] = {}
         self.getters: dict[str, Function] = {}

@@ -10,21 +10,48 @@ from collections.abc import Sequence
 from irtool.ir import types
 from irtool.ir.attribute import Attribute
 from irtool.ir.graph import Value
-from irtool.ir.types import ClassType, EnumType, NamedTupleType, Type
-from irtool.torchscript.annotations import annotation, dotted, type_name
-from irtool.torchscript.class_definitions import ClassDefinition, class_definition
+from irtool.ir.types import ClassType, EnumType, InterfaceType, NamedTupleType, Type
+from irtool.torchscript.annotations import annotation, dotted, signature, type_name
+from irtool.torchscript.class_definitions import ClassDefinition, class_definition, is_interface
 from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.environment import Meaning
 from irtool.torchscript.meanings import Enumeration, ExceptionClass, Structure, TypeValue
 from irtool.torchscript.python_names import EXCEPTIONS
-from irtool.torchscript.source_text import Place, fail, literal
+from irtool.torchscript.source_text import Function, Place, fail, literal
 
 MAX_BASES = 20
 """The most classes between a class of exceptions and Python's own."""
 ENUMERATIONS = ("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag")
 
 
-def class_of(type: ClassType | EnumType, place: Place) -> Structure | Enumeration | ClassDefinition | None:
+def interface_called(name: str, place: Place) -> ast.ClassDef | None:
+    """The interface (`torch.jit.interface`) of this name in the file; the code of archives has classes for interfaces."""
+    definition = place.classes.get(name) if place.library is None else None
+    return definition if definition is not None and is_interface(definition) else None
+
+
+def conforming(interface: ast.ClassDef, place: Place) -> list[ClassDefinition]:
+    """The classes of the file that conform to an interface: a value of the interface is an instance of one of them."""
+    known = [class_of_unit(name, place) for name in place.classes]
+    return [each for each in known if isinstance(each, ClassDefinition) and conforms(each, interface, place)]
+
+
+def conforms(actual: ClassDefinition, interface: ast.ClassDef, place: Place) -> bool:
+    """Has a class all methods of an interface, with the same parameters and results?"""
+    assert place.unit is not None
+    for each in interface.body:
+        if not isinstance(each, ast.FunctionDef):
+            continue
+        method = actual.methods.get(each.name)
+        if method is None:
+            return False
+        wanted, has = signature(Function(each, place, place.unit, actual.type)), signature(method)
+        if has.names != wanted.names or has.types != wanted.types or has.result not in (None, wanted.result):
+            return False
+    return True
+
+
+def class_of(type: ClassType | EnumType | InterfaceType, place: Place) -> Structure | Enumeration | ClassDefinition | None:
     """The class of a type, in the file or the archive that the file is part of."""
     return class_called(type.name if place.library is not None else type.name.rpartition(".")[2], place)
 

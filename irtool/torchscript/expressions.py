@@ -20,7 +20,15 @@ from irtool.torchscript.conditions import condition, refine
 from irtool.torchscript.containers import container_hint
 from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.environment import Environment, Meaning
-from irtool.torchscript.instances import UNARY_METHODS, definition_of, load_attribute, missing_attribute, special_method, static_member
+from irtool.torchscript.instances import (
+    UNARY_METHODS,
+    definition_of,
+    load_attribute,
+    method_of_one,
+    missing_attribute,
+    special_method,
+    static_member,
+)
 from irtool.torchscript.meanings import Alias, Builtin, Enumeration, Known, Literal, Namespace, Packaged, Python, Special
 from irtool.torchscript.python_names import member, members
 from irtool.torchscript.source_text import unsupported
@@ -125,7 +133,7 @@ def attribute(e: Emitter, node: ast.expr, hint: Type | None) -> Meaning:
     if isinstance(holder, Python) and holder.kind in ("type", "module"):
         return Python("type")
     value = e.as_value(holder, node.value)
-    meaning = value_attribute(e, node, value)
+    meaning = value_attribute(e, node, value) or method_of_one(e, node, value)
     if meaning is None:
         if definition_of(e, value.type) is not None:
             missing_attribute(e, node, node.attr, value.type)

@@ -12,13 +12,13 @@ from copy import deepcopy
 from irtool.ir import types
 from irtool.ir.attribute import Attribute
 from irtool.ir.graph import Value
-from irtool.ir.types import ClassType, ListType, Type
-from irtool.torchscript.annotations import signature, type_name
+from irtool.ir.types import ClassType, InterfaceType, ListType, Type, UnionType
+from irtool.torchscript.annotations import type_name
 from irtool.torchscript.class_definitions import ClassDefinition, decorators, interfaces_of, parameters_of
-from irtool.torchscript.classes import class_of
+from irtool.torchscript.classes import class_of, conforming, conforms
 from irtool.torchscript.emitter import Emitter
-from irtool.torchscript.environment import Meaning
-from irtool.torchscript.meanings import Called, Method, NewObject
+from irtool.torchscript.environment import Environment, Meaning
+from irtool.torchscript.meanings import Called, Dispatch, Method, NewObject
 from irtool.torchscript.source_text import Function
 
 TYPE_CHECKING = False
@@ -33,7 +33,7 @@ CALLED_METHODS = {"len": "__len__", "int": "__int__", "float": "__float__", "boo
 
 def definition_of(e: Emitter, type: Type) -> ClassDefinition | None:
     """The class of the source that a type names."""
-    if not isinstance(type, ClassType):
+    if not isinstance(type, ClassType | InterfaceType):
         return None
     definition = class_of(type, e.place)
     return definition if isinstance(definition, ClassDefinition) and definition.type is type else None
@@ -79,7 +79,10 @@ def for_instances(e: Emitter, node: ast.AST, function: Function, positional: Seq
         if value is None:
             e.fail(node, f"Argument {name} not provided")
         actual = definition_of(e, value.type)
-        if actual is None or not conforms(actual, interface, function):
+        parts = value.type.elements if isinstance(value.type, UnionType) else ()
+        if parts and {each.text for each in parts} <= {each.type.text for each in conforming(interface, place)}:
+            continue        # one of several classes, which is known when the graph runs
+        if actual is None or not conforms(actual, interface, place):
             e.fail(node, f"Expected a value of type '{place.module}.{interface.name}' for argument '{name}' but instead found type "
                          f"'{e.type_name(value)}', which has not all of its methods")
         classes[index] = actual.name
@@ -95,19 +98,6 @@ def for_instances(e: Emitter, node: ast.AST, function: Function, positional: Seq
     return e.compilation.for_instances[key]
 
 
-def conforms(actual: ClassDefinition, interface: ast.ClassDef, function: Function) -> bool:
-    """Has a class all methods of an interface, with the same parameters and results?"""
-    for each in interface.body:
-        if not isinstance(each, ast.FunctionDef):
-            continue
-        method = actual.methods.get(each.name)
-        wanted = signature(Function(each, function.place, function.unit, actual.type))
-        has = None if method is None else signature(method)
-        if has is None or has.names != wanted.names or has.types != wanted.types or has.result not in (None, wanted.result):
-            return False
-    return True
-
-
 def call_method(e: Emitter, node: ast.AST, method: Method, positional: Sequence[Value], named: Mapping[str, Value]) -> Value:
     """Inline a call of a method."""
     from irtool.torchscript.calls import call_function
@@ -115,7 +105,35 @@ def call_method(e: Emitter, node: ast.AST, method: Method, positional: Sequence[
     return call_function(e, node, method.function, [method.receiver, *positional], named)
 
 
+def call_of_one(e: Emitter, node: ast.AST, method: Dispatch, positional: Sequence[Value], named: Mapping[str, Value]) -> Value:
+    """Inline a call of the method of whichever class the value is an instance of: a branch per class."""
+    function, *rest = method.methods
+    assert function.owner is not None
+    if not rest:
+        return call_method(e, node, Method(function, e.cast(method.receiver, function.owner)), positional, named)
+    e.at(node)
+    answer = e.one("prim::isinstance", (method.receiver,), types.BOOL, {"types": Attribute.of([function.owner])})
+    chosen = e.node("prim::If", (answer,), ())
+    for methods in ([function], rest):
+        block = chosen.add_block()
+        with e.inside(block, Environment(e.env)):
+            block.add_output(call_of_one(e, node, Dispatch(method.receiver, methods), positional, named))
+    return chosen.add_output(e.graph.fresh_id(), chosen.blocks[0].outputs[0].type)
+
+
 # ---------------------------------------------------------------- attributes
+def method_of_one(e: Emitter, node: ast.Attribute, value: Value) -> Dispatch | None:
+    """`value.method`, if the value is an instance of one of several classes, all of which have the method."""
+    definitions = [definition_of(e, each) for each in value.type.elements] if isinstance(value.type, UnionType) else []
+    methods = [each.methods.get(node.attr) for each in definitions if each is not None]
+    if not methods or len(methods) < len(definitions) or None in methods:
+        return None
+    for each in definitions:
+        if each is not None:
+            prepared(e, node, each)
+    return Dispatch(value, [each for each in methods if each is not None])
+
+
 def static_member(e: Emitter, node: ast.Attribute, definition: ClassDefinition) -> Meaning:
     """`Class.name`: a static method; in the code of archives also a function of the file of that name, as torch saves hooks."""
     library = e.place.library

@@ -56,6 +56,7 @@ class Library:
 
     def class_called(self, name: str) -> Structure | Enumeration | ClassDefinition | None:
         """The class of a full name, or None. Raises ParseError."""
+        name = name.removeprefix("InterfaceType<").removesuffix(">")
         if name not in self._classes:
             path, _, last = name.rpartition(".")
             unit = self.unit(path) if path.partition(".")[0] == ROOT else None
@@ -63,6 +64,13 @@ class Library:
             if isinstance(known, ClassDefinition):
                 self._declare(known)
         return self._classes[name]
+
+    def instances_of(self, interface: Type, method: str) -> list[Type]:
+        """The classes that the code has mentioned so far and that have the interface's method, with as many parameters."""
+        wanted = self.definition(interface)
+        count, is_module = len(wanted.methods[method].definition.args.args), "ModuleInterface" in map(dotted, wanted.definition.bases)
+        return [each.type for each in self._classes.values() if isinstance(each, ClassDefinition) and not each.is_interface
+                and each.is_module == is_module and method in each.methods and len(each.methods[method].definition.args.args) == count]
 
     def structure_named(self, type: NamedTupleType) -> str | None:
         """The full name of a named tuple's class, if the code has mentioned it so far."""
@@ -123,7 +131,7 @@ class Library:
         if not 0 <= number < len(values):
             e.fail(node, f"'{node.attr}' is no constant of the archive, which has {len(values)}")
         value = values[number]
-        if isinstance(value, str | int | float | complex) or value is None:
+        if isinstance(value, str | int | float | complex) or value is None or is_plain_tuple(value):
             return e.constant(value)
         if isinstance(value, Packed):
             held = Node("prim::Constant", (), {"value": Attribute("<Packed>", value)})
@@ -157,6 +165,12 @@ class Library:
         if not isinstance(known, ClassDefinition):
             raise Error(f"{self.filename}: '{type}' is no class of the archive's code", code="E0711")
         return known
+
+
+def is_plain_tuple(value: Any) -> bool:
+    """Is the value a tuple of numbers, strings, None and such tuples?"""
+    return isinstance(value, tuple) and all(each is None or isinstance(each, str | int | float | complex) or is_plain_tuple(each)
+                                            for each in value)
 
 
 class _Attributes(dict[str, Type]):

@@ -189,6 +189,17 @@ class Choice(Sugared):
         self.if_false = if_false
 
 
+class Dispatch(Sugared):
+    """A method of a value that is an instance of one of several classes. `methods`: those of the classes, in their order."""
+
+    __slots__ = ("receiver", "methods")
+    what = "method"
+
+    def __init__(self, receiver: Value, methods: Sequence[Function]) -> None:
+        self.receiver = receiver
+        self.methods = methods
+
+
 class Overloads(Sugared):
     """Functions of one name that differ by the types of their arguments; the first that accepts the arguments is called."""
 

@@ -327,3 +327,58 @@ def data_classes_without_order(a: int):
 def data_classes_with_tensors(x):
     a = Version(1, weight=x[0])
     return a == Version(1, weight=x[0] + 1), a == Version(1, weight=x[0]), a == Version(1)
+
+
+@torch.jit.interface
+class Scales:
+    def scale(self, x: torch.Tensor) -> torch.Tensor:
+        pass
+
+
+@torch.jit.script
+class Doubled:
+    def __init__(self):
+        pass
+
+    def scale(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+
+@torch.jit.script
+class Counting:
+    def __init__(self, calls: int):
+        self.calls = calls
+
+    def scale(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        return x + self.calls
+
+
+@torch.jit.script
+def as_scales(x: Scales) -> Scales:
+    return x
+
+
+@torch.jit.script
+def scaled_twice(by: Scales, x: torch.Tensor) -> torch.Tensor:
+    return by.scale(by.scale(x))
+
+
+# run: T(2), True
+# run: T(2), False
+def interfaces_in_branches(x, c: bool):
+    if c:
+        by = as_scales(Doubled())
+    else:
+        by = as_scales(Counting(3))
+    return by.scale(x), scaled_twice(by, x), as_scales(as_scales(by)).scale(x)
+
+
+# run: T(2), 3
+def interfaces_in_lists(x, n: int):
+    every: List[Scales] = [Doubled(), Counting(n)]
+    one: Scales = Doubled()
+    for each in every:
+        x = each.scale(x)
+        one = each
+    return one.scale(x)

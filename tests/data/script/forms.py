@@ -492,3 +492,8 @@ def listed_exactly(x):
 # run: T(2, 2), "ab"
 def tensors_as_text(x, word: str):
     return f"{x} {word}", "%s" % x[0], str([x[0, 0]])
+
+
+# run:
+def constant_tuples():
+    return "日本", ("é", 1), 2.5, None
