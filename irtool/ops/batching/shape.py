@@ -35,8 +35,8 @@ def storage_offset(batch: Batch, self: Any) -> int:
 
 @table.batch("_reshape_alias")
 def reshape_alias(batch: Batch, self: Any, size: Any, stride: Any) -> Any:
-    """reshape to `size`; strides do not count."""
-    return batch.again("aten::reshape", self, list(size))
+    """as_strided from the first element."""
+    return as_strided(batch, self, size, stride, None)
 
 
 @table.batch("_reshape_from_tensor")

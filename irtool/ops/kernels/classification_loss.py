@@ -333,6 +333,9 @@ for _suffix, _type in (("", "int[]"), (".Tensor", "Tensor")):
 
 def _ctc_backward(xp, grad, log_probs, targets, input_lengths, target_lengths, neg_log_likelihood, log_alpha, blank, zero_infinity):
     inputs, outputs = _lengths(_at_least_1d(input_lengths)), _lengths(_at_least_1d(target_lengths))
+    for tensor, rank in ((grad, 1), (log_probs, 3), (neg_log_likelihood, 1), (log_alpha, 3)):
+        if tensor.ndim != rank:     # NumPy's ufunc.at reads beyond operands of too many dimensions
+            raise RunError(f"TensorAccessor expected {rank} dims but tensor has {tensor.ndim}")
     result = xp.zeros_like(log_probs)
     for row, (logs, labels) in enumerate(_ctc_rows(log_probs, targets, inputs, outputs)):
         loss = neg_log_likelihood[row]
