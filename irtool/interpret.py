@@ -25,7 +25,7 @@ from irtool.ir.verify import explanation
 from irtool.ops.array_library import np
 from irtool.ops.arrays import current_namespace, namespace_for, seeded, using
 from irtool.ops.device import backend as backend_called
-from irtool.ops.kernels.prim import is_there
+from irtool.ops.kernels.prim import GRAD_MODE, is_there
 from irtool.ops.node_calls import call_node
 from irtool.ops.python_op import register_python_op
 
@@ -384,7 +384,7 @@ def run(graph: Graph | Module, inputs: Sequence[Any], *, seed: int | None = 0, o
     if any(node_may_write(node) or node.kind[:1] == "^" for node in all_nodes(graph)):
         values = copied(values)
     try:
-        with np.errstate(all="ignore"), seeded(seed) if seed is not None else nullcontext():
+        with np.errstate(all="ignore"), GRAD_MODE.fresh(), seeded(seed) if seed is not None else nullcontext():
             results = walk(graph, values, call_node, observer)
     except Exception as error:
         if isinstance(error.__cause__ if isinstance(error, Error) else error, ODD):

@@ -91,3 +91,29 @@ def test_a_gradient_that_shows_only_when_it_runs_is_refused() -> None:
                                "    return z\n")
     with pytest.raises(irtool.UnsupportedError, match="gives its operand itself"):
         irtool.PassManager("differentiate").run(graph)
+
+
+ASKED = {
+    "a context": ("with torch.no_grad():\n    b = torch.is_grad_enabled()\nreturn b, torch.is_grad_enabled(), x", [False, True]),
+    "a switch": ("torch.set_grad_enabled(False)\nb = torch.is_grad_enabled()\ntorch.set_grad_enabled(True)\n"
+                 "return b, torch.is_grad_enabled(), x", [False, True]),
+    "a loop": ("b = True\nfor i in range(3):\n    with torch.no_grad():\n        b = torch.is_grad_enabled()\n"
+               "return b, torch.is_grad_enabled(), x", [False, True]),
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_a_graph_that_asks_gets_the_mode(name: str) -> None:
+    body, want = ASKED[name]
+    graph = module(body).graph()
+    passed = irtool.PassManager("constant-propagation,cse,dce,peephole").run(irtool.parse(str(graph))).graph()
+    for each in (graph, passed):
+        for ways in ({"interpret": True}, {}, {}, {}):
+            assert list(irtool.run(each, [X], **ways)[0][:2]) == want
+
+
+def test_a_run_that_ends_with_an_error_leaves_the_mode_on() -> None:
+    graph = module("with torch.no_grad():\n    y = x.view(7)\nreturn y").graph()
+    with pytest.raises(irtool.RunError):
+        irtool.run(graph, [X], interpret=True)
+    assert irtool.run(module("return torch.is_grad_enabled()").graph(), [X]) == [True]

@@ -88,6 +88,7 @@ class Settling:
         self.entered: dict[Value, bool | None] = {}                     # context object -> the mode before it was entered
         self.quiet: list[Node] = []                                     # operators that run where gradients are off
         self.switches: list[Node] = []
+        self.asked: list[tuple[Node, bool | None]] = []                 # `aten::is_grad_enabled`, and what it gives
         self.block(graph.block)
 
     def block(self, block: Block) -> None:
@@ -132,6 +133,7 @@ class Settling:
         """`aten::is_grad_enabled`, `aten::set_grad_enabled`."""
         if node.kind == "aten::is_grad_enabled":
             self.of_value[node.output] = self.mode
+            self.asked.append((node, self.mode))
         else:
             self.mode = self.held(node.inputs[0])
             self.switches.append(node)
@@ -181,7 +183,7 @@ class Settling:
         return aliases.is_wild(node.inputs[0]) or any(read_after(value, node) for value in aliases.names_of(node.inputs[0]))
 
     def write(self) -> None:
-        """Rewrite the graph: detach the operands of the operators noted, and remove the switches."""
+        """Rewrite the graph: detach the operands of the operators noted, put answers for questions, and remove the switches."""
         for node in self.quiet:
             schema = schema_of(node)
             assert schema is not None
@@ -199,6 +201,9 @@ class Settling:
                     detached = Builder(self.graph).after(node).call("aten::detach", output, type=output.type)
                     output.replace_all_uses_with(detached)
                     detached.node.replace_input(0, output)
+        for node, mode in self.asked:
+            if mode is not None:
+                node.output.replace_all_uses_with(Builder(self.graph).before(node).constant(mode))
         for node in self.switches:
             if not any(value.uses for value in node.outputs):
                 node.destroy()

@@ -32,6 +32,7 @@ prim::CallFunction prim::CallMethod prim::BailoutTemplate prim::BailOut prim::rp
 prim::Enter prim::Exit prim::fork prim::awaitable prim::profile prim::profile_ivalue prim::StaticRuntimeCopyOuts
 prim::Load prim::Store prim::BreakStmt prim::ContinueStmt prim::ReturnStmt
 aten::warn aten::save aten::manual_seed aten::_assert_async aten::_functional_assert_async aten::wait aten::_print
+aten::is_grad_enabled aten::set_grad_enabled
 """.split())
 """Kinds that must not be deleted, merged or moved even when nobody reads their results."""
 

@@ -39,7 +39,7 @@ from irtool.ops.arrays import (
 )
 from irtool.ops.call import call_op
 from irtool.ops.kernels.dict import as_key
-from irtool.ops.kernels.prim import nested_list
+from irtool.ops.kernels.prim import GRAD_MODE, nested_list
 from irtool.ops.python_op import run_python_op
 
 Handler = Callable[[Node, list[Any]], Sequence[Any]]
@@ -361,13 +361,22 @@ def _set_attr(node: Node, values: list[Any]) -> Sequence[Any]:
     return ()
 
 
-NO_EFFECT_CONTEXTS = ("no_grad", "enable_grad", "inference_mode", "set_grad_enabled", "record_function", "profile")
-"""Context managers without effect here, since no gradient is recorded."""
+CONTEXTS = {"no_grad": False, "inference_mode": False, "enable_grad": True, "set_grad_enabled": None, "record_function": None,
+            "profile": None}
+"""Context managers whose only effect here is on what `aten::is_grad_enabled` gives -> that; None: it stays, or `mode` says it."""
 
 
 def _context(node: Node, values: list[Any]) -> Sequence[Any]:
-    if node.inputs[0].type.text.rpartition(".")[2] not in NO_EFFECT_CONTEXTS:
+    name, held = node.inputs[0].type.text.rpartition(".")[2], values[0]
+    if name not in CONTEXTS:
         raise UnsupportedError(f"{node.kind} of {node.inputs[0].type.text} is not supported")
+    if isinstance(held, Object):
+        mode = CONTEXTS[name] if name != "set_grad_enabled" else held.attributes.get("mode")
+        if node.kind == "prim::Exit":
+            GRAD_MODE.is_on = held.attributes.get("_before", GRAD_MODE.is_on)
+        elif mode is not None:
+            held.attributes["_before"] = GRAD_MODE.is_on
+            GRAD_MODE.is_on = mode
     return (None,) * len(node.outputs)
 
 
@@ -387,7 +396,7 @@ def _call_function(node: Node, values: list[Any]) -> Sequence[Any]:
 def _call_method(node: Node, values: list[Any]) -> Sequence[Any]:
     """A call of a constructor of a context without effect. The text does not contain other methods."""
     type, method = node.inputs[0].type.text, attribute_name(node)
-    if method == "__init__" and type.rpartition(".")[2] in NO_EFFECT_CONTEXTS:
+    if method == "__init__" and type.rpartition(".")[2] in CONTEXTS:
         return (None,) * len(node.outputs)
     raise UnsupportedError(f"prim::CallMethod of '{method}' of {type} is not supported: its body is not in the text. "
                            "Print inlined_graph", code="E0417")

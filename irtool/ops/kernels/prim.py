@@ -5,7 +5,10 @@ An undefined tensor (`prim::AutogradZero`, a gradient nothing flows into) is Non
 from __future__ import annotations
 
 import sys
+import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from irtool.ir.errors import OutputError, RunError
@@ -277,8 +280,31 @@ table.define("profiler::_record_function_enter_new(str name, str? args=None) -> 
 table.define(["profiler::_record_function_exit(Tensor handle) -> ()",
               "profiler::_record_function_exit._RecordFunction(__torch__.torch.classes.profiler._RecordFunction record) -> ()"],
              lambda xp, handle: None, doc="The end of what would be recorded.")
-table.define("aten::is_grad_enabled() -> bool", lambda xp: True, doc="As a fresh torch has it.")
-table.define("aten::set_grad_enabled(bool val) -> ()", lambda xp, val: None, doc="Nothing is recorded either way.")
+
+
+class GradMode(threading.local):
+    """Whether gradients are on, in the run of this thread. Nothing is recorded either way, but a graph can ask."""
+
+    is_on = True
+
+    @contextmanager
+    def fresh(self) -> Iterator[None]:
+        """On, as at the start of a run; as before at its end."""
+        before, self.is_on = self.is_on, True
+        try:
+            yield
+        finally:
+            self.is_on = before
+
+
+GRAD_MODE = GradMode()
+table.define("aten::is_grad_enabled() -> bool", lambda xp: GRAD_MODE.is_on, doc="Are gradients on?")
+
+
+@table.op("aten::set_grad_enabled(bool val) -> ()")
+def set_grad_enabled(xp, val):
+    """Switches gradients on or off; nothing is recorded either way."""
+    GRAD_MODE.is_on = val
 table.define(["aten::_get_tracing_state() -> bool", "aten::is_autocast_enabled() -> bool", "aten::is_autocast_cpu_enabled() -> bool",
               "aten::_use_cudnn_rnn_flatten_weight() -> bool", "aten::is_vulkan_available() -> bool", "aten::_nnpack_available() -> bool"],
              lambda xp: False, doc="No.")
