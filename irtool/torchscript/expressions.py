@@ -166,8 +166,6 @@ def value_attribute(e: Emitter, node: ast.Attribute, value: Value) -> Meaning | 
     elif type.key == "Device":
         if attr in ("type", "index"):
             return e.operator(node, f"prim::{attr}", [value])
-    elif type.key in ("float", "int", "complex") and attr in ("real", "imag"):
-        return e.operator(node, f"aten::{attr}", [value])
     kind = f"aten::{attr}"
     return Builtin(kind, value) if accepts_receiver(kind, type) else None
 

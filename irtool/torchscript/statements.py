@@ -288,7 +288,7 @@ def return_statement(e: Emitter, statement: ast.stmt) -> Flow:
         if merged is None:
             assert e.merged_return is not None
             e.fail(statement, f"Previous return statement returned a value of type {type_name(e.merged_return)} but this return "
-                              f"statement returns a value of type {type_name(value.type)}")
+                              f"statement returns a value of type {e.type_name(value)}")
         e.merged_return = merged
     e.env.set(RESULT, value)
     return RETURNS
