@@ -16,7 +16,7 @@ What users call
     callables, trees    what transformations take: functions or graphs, and nested arguments
 Facts and rules
     operator_rules      what layers ask about an operator
-    recipes             its gradient; batch_rules: its rule under `vmap`
+    recipes             its gradient; batch_rules: its rule under `vmap`; first_place: what it refuses alone
     layer_writes        writes: values never change, names get new values
     graph_batching      loops and branches of graphs under `vmap`
     control_flow        loops and branches whose conditions are not decided; loop_tapes: gradients of such loops

@@ -1,0 +1,82 @@
+"""Is a batch taken of what the operator refuses alone? Batching rules compute with one dimension more, and so take sizes that the operator
+refuses at each place, such as an operand without dimensions that is summed over dimension 1.
+"""
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from irtool.dispatch.stack import Boxed, Layer, elements_of
+from irtool.ir.errors import UnsupportedError
+from irtool.ir.schema import forgets_kinds
+from irtool.ops.array_library import np
+from irtool.ops.call import overload
+from irtool.ops.nested_tensors import tensors_in
+from irtool.ops.tensor import Tensor
+
+MOST = 1 << 14
+PLAIN = {bool, int, float, complex, str, type(None)}
+_taken: set[Any] = forgets_kinds(set())
+"""Overloads with the sizes and dtypes of operands that they take alone."""
+
+
+class Unasked(Exception):
+    """The operator cannot be asked: more layers hide dimensions of an operand, its elements are in no array, or a trace follows it."""
+
+
+def check_first_place(layer: Layer, name: str, args: list[Any], results: Any) -> None:
+    """Raises the operator's error if it refuses the operands of the first place, once for each kind of operands; UnsupportedError if its
+    results have other sizes than those of the batching rule."""
+    try:
+        key = (name, *[kind_of(layer, each) for each in args])
+        if key in _taken:
+            return
+        operands = [at_first_place(layer, each) for each in args]
+    except Unasked:
+        return
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        alone = overload(name)(operands)
+    sizes = [tuple(each.shape) for each in tensors_in(results)]
+    if sizes != (wanted := [each.shape for each in arrays_in(alone)]):
+        raise UnsupportedError(f"{name} under vmap is not supported with operands of these sizes: its rule gives {sizes}, not {wanted}",
+                               code="E0504")
+    if len(_taken) > MOST:
+        _taken.clear()
+    _taken.add(key)
+
+
+def at_first_place(layer: Layer, value: Any) -> Any:
+    """A tensor as the operator sees it at the first place of a batch; other values unchanged. Raises Unasked if that is not known."""
+    if isinstance(value, list | tuple):
+        return [at_first_place(layer, each) for each in value]
+    if not isinstance(value, Tensor):
+        return value
+    whole = layer.opened(value)
+    array = elements_of(whole)
+    if not isinstance(array, np.ndarray) or list(array.shape) != list(whole.shape):
+        raise Unasked
+    if isinstance(value, Boxed) and value.layer is layer:
+        array = array[(slice(None),) * value.known + (slice(0, 1),)].squeeze(value.known)
+    return np.asarray(array, order="C")     # how a place lies in memory is the batch's affair
+
+
+def kind_of(layer: Layer, value: Any) -> Any:
+    """What a refusal depends on: sizes and dtypes of tensors, and other values with their types. Raises Unasked for other objects, such as
+    numbers of a trace, which notes comparisons."""
+    kind = type(value)      # a number of a trace has the `__class__` of its value
+    if kind in PLAIN:
+        return kind, value
+    if isinstance(value, Tensor):
+        array = elements_of(value)
+        return array.shape, array.dtype, value.known if isinstance(value, Boxed) and value.layer is layer else None
+    if isinstance(value, list | tuple):
+        return tuple([kind_of(layer, each) for each in value])
+    raise Unasked
+
+
+def arrays_in(value: Any) -> list[Any]:
+    """The arrays of a result, in order."""
+    if isinstance(value, list | tuple):
+        return [array for each in value for array in arrays_in(each)]
+    return [value] if isinstance(value, np.ndarray | np.generic) else []
