@@ -1,4 +1,5 @@
-"""Which dtypes an operator takes: its samples in every dtype, and with one tensor of another dtype than the rest, here and in torch.
+"""What an operator takes: its samples in every dtype, with one tensor of another dtype than the rest, and without elements, here and in
+torch.
 
 `python tests/op_dtypes.py` (with torch) records what torch takes, so that machines without torch check against it, and what is otherwise
 here: tests/data/op_dtypes.json.
@@ -28,7 +29,9 @@ PLAIN: dict[str, Any] = {
     "SymInt": 2, "float": 0.5, "bool": False, "complex": 1j, "int[]": [0], "int[]?": [0], "int[1]": [0], "int[1]?": [0], "SymInt[]": [2, 3]}
 """What is given for arguments of operators without samples."""
 SKIPPED = {"data", "_conj", "_conj_copy", "_neg_view", "_neg_view_copy", "copy_.int", "copy_.float", "is_coalesced", "_tensor_to_list",
-           "_construct_empty_tensor_list", "native_norm", "native_norm.ScalarOpt_dim_dtype", "_local_scalar_dense", "chalf"}
+           "_construct_empty_tensor_list", "native_norm", "native_norm.ScalarOpt_dim_dtype", "_local_scalar_dense", "chalf", "_lazy_clone"}
+FAILS_WITHOUT_ELEMENTS = {"embedding_bag", "embedding_bag.padding_idx"}
+"""What ends the process of torch where tensors have no elements."""
 MOST = 4
 """More samples of an overload are not tried."""
 Run = Callable[[str, Any, Any], Any]
@@ -83,6 +86,38 @@ def taken_beside(run: Run, name: str, text: str, calls: list[Call]) -> str:
                     for place in places) if len(places) > 1 and is_public(name) else ""
 
 
+def taken_empty(run: Run, name: str, text: str, calls: list[Call]) -> str:
+    """For each call and each extent of its tensors, the sizes of the results where dimensions of this extent are empty; `-`: an error.
+    Transforms of Fourier are not asked: of what is empty some builds of torch transform nothing, and others refuse it."""
+    if not is_public(name) or name.removeprefix("aten::") in FAILS_WITHOUT_ELEMENTS or "fft" in name:
+        return ""
+    return " ".join(sizes_of(answer(run, name, text, [without(extent, value) for value, _ in pairs]))
+                    for pairs in (drawn(call, text) for call in calls) for extent in extents_of([value for value, _ in pairs]))
+
+
+def extents_of(values: list[Any]) -> list[int]:
+    """The extents of arrays, also in lists."""
+    arrays = [each for value in values for each in (value if isinstance(value, list) else [value]) if isinstance(each, np.ndarray)]
+    return sorted({extent for array in arrays for extent in array.shape})
+
+
+def without(extent: int, value: Any) -> Any:
+    """An array whose dimensions of an extent are empty; so are those of arrays in a list."""
+    if isinstance(value, list):
+        return [without(extent, each) for each in value]
+    if not isinstance(value, np.ndarray):
+        return value
+    return np.zeros([0 if each == extent else each for each in value.shape], value.dtype) if extent in value.shape else value
+
+
+def sizes_of(result: Any) -> str:
+    """The sizes of tensors as text."""
+    if is_error(result):
+        return "-"
+    results = result if isinstance(result, list | tuple) else [result]
+    return ",".join("x".join(map(str, np.shape(each))) or "()" for each in results) or "[]"
+
+
 def is_public(name: str) -> bool:
     """Is the overload one that programs call?"""
     return not name.startswith("aten::_") and "backward" not in name
@@ -95,13 +130,18 @@ def drawn(call: Call, text: str) -> list[tuple[Any, Any]]:
 
 def gives_result(run: Run, name: str, text: str, values: list[Any]) -> bool:
     """Is a call on values, one for each argument, no error?"""
+    return not is_error(answer(run, name, text, values))
+
+
+def answer(run: Run, name: str, text: str, values: list[Any]) -> Any:
+    """The result of a call on values, one for each argument, or its error."""
     schema = parse_schema(text)
     count = sum(not argument.keyword_only for argument in schema.arguments)
     values = [np.dtype(CODES[value]) if argument.type.text.startswith("ScalarType") and value is not None else value
               for value, argument in zip(values, schema.arguments, strict=True)]
     named = {argument.name: value for argument, value in zip(schema.arguments[count:], values[count:], strict=True)
              if isinstance(value, np.ndarray | np.dtype | list) or not argument.has_default or value != argument.default}
-    return not is_error(run(name, values[:count], named))
+    return run(name, values[:count], named)
 
 
 def here(name: str, args: Any, named: Any) -> Any:
@@ -110,8 +150,8 @@ def here(name: str, args: Any, named: Any) -> Any:
     return ours(name, [codes[value.name] if isinstance(value, np.dtype) else value for value in args], named)
 
 
-ASKED = {"": taken, " beside": taken_beside}
-"""The ending of a table's name -> what it answers. The tables `torch` and `torch beside` are whole, the others where irtool differs."""
+ASKED = {"": taken, " beside": taken_beside, " empty": taken_empty}
+"""The ending of a table's name -> what it answers. The tables that begin with `torch` are whole, the others where irtool differs."""
 
 
 def record() -> None:

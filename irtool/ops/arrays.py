@@ -364,6 +364,14 @@ def min_at(x: Array, index: Any, values: Any) -> None:
     namespace_of(x).minimum.at(x, index, values)
 
 
+def mean_over(x: Array, axes: Any) -> Array:
+    """Mean over axes, which are kept, in the array's dtype; nan, without NumPy's warning, where there is nothing to add up."""
+    if x.size:
+        return x.mean(axes, keepdims=True, dtype=x.dtype)
+    total = x.sum(axes, keepdims=True, dtype=x.dtype)
+    return total + x.dtype.type("nan")
+
+
 def to_number(x: Any) -> Any:
     """The single element of an array as a Python number; numbers are unchanged. Raises RunError with torch's text for several elements."""
     if not is_array(x):

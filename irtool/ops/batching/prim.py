@@ -44,5 +44,6 @@ def magnitude(batch: Batch, x: Any) -> Any:
 table.batch("prim::Guard")(by_kernel)
 table.batch("prim::data")(untouched)
 table.not_batched("it asks about a tensor, not about its elements", "get_device is_leaf retains_grad")
+table.not_batched("there is one record, not one per sample", "profiler::_record_function_exit")
 table.not_batched("it makes a Python number of elements", "item _local_scalar_dense Int Float Bool ScalarImplicit IntImplicit "
                   "FloatImplicit ComplexImplicit Complex")

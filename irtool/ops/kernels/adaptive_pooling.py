@@ -2,6 +2,7 @@
 import math
 
 from irtool.ir.errors import RunError
+from irtool.ops.arrays import mean_over
 from irtool.ops.checks import only, row_major
 from irtool.ops.kernels.pooling import spread_to_indices
 from irtool.ops.op import OpTable
@@ -14,7 +15,8 @@ def _bounds(extent, count):
     return [(place * extent // count, -(-(place + 1) * extent // count)) for place in range(count)]
 
 
-def _sizes(name, x, output_size, rank):
+def _sizes(name, x, output_size, rank, first=1):
+    """The sizes of the result, per dimension. first: the dimension of a batch from which on none may be empty."""
     if x.ndim not in (rank + 1, rank + 2):
         raise RunError(f"{name}: Expected {rank + 1}D or {rank + 2}D tensor, but got {list(x.shape)}")
     sizes = list(output_size) * (rank if len(output_size) == 1 else 1)
@@ -22,17 +24,17 @@ def _sizes(name, x, output_size, rank):
         raise RunError(f"{name}: output_size must be {rank}")
     if min(sizes) < 0:
         raise RunError(f"{name}: elements of output_size must be greater than or equal to 0")
-    for axis, n in enumerate(x.shape[1:] if x.ndim == rank + 1 else x.shape[-rank:]):
-        if not n:
+    for axis in range(1 if x.ndim == rank + 1 else first, x.ndim):
+        if not x.shape[axis]:
             raise RunError(f"{name}: Expected input to have non-zero size for non-batch dimensions, but input has sizes {list(x.shape)} "
-                           f"with dimension {x.ndim - rank + axis} being empty")
+                           f"with dimension {axis} being empty")
     return sizes
 
 
 def _average(xp, x, sizes):
     rank = len(sizes)
     if all(count == 1 for count in sizes):
-        return row_major(xp, x.mean(tuple(range(x.ndim - rank, x.ndim)), dtype=x.dtype, keepdims=True))
+        return row_major(xp, mean_over(x, tuple(range(x.ndim - rank, x.ndim))))
     for axis, count in enumerate(sizes):
         place = x.ndim - rank + axis
         extent = x.shape[place]
@@ -86,9 +88,15 @@ def _maximum(xp, x, sizes):
 def _by_rank(rank):
     def average(xp, self, output_size):
         only(f"adaptive_avg_pool{rank}d", "f", self)
-        sizes = _sizes(f"adaptive_avg_pool{rank}d()", self, output_size, rank)
+        return averaged(xp, self, _sizes(f"adaptive_avg_pool{rank}d()", self, output_size, rank, 1 if rank == 3 else 2))
+
+    def averaged(xp, self, sizes):
         wide = self.astype(xp.float32) if self.dtype == xp.float16 else self
         return _average(xp, wide, sizes).astype(self.dtype, copy=False)
+
+    def average_or_mean(xp, self, output_size):
+        is_mean = set(output_size) == {1} and len(output_size) == rank and (self.ndim >= rank > 1 or self.ndim in (2, 3))
+        return averaged(xp, self, output_size) if is_mean and self.dtype.kind == "f" else average(xp, self, output_size)
 
     def average_backward(xp, grad_output, self):
         return _average_backward(xp, grad_output, self.shape, rank)
@@ -101,12 +109,13 @@ def _by_rank(rank):
         return spread_to_indices(xp, grad_output, self, indices, rank)
 
     number = "int" if rank == 1 else "SymInt"
-    names = [f"adaptive_avg_pool{rank}d"] + [f"_adaptive_avg_pool{rank}d"] * (rank > 1)
-    table.define([f"aten::{name}(Tensor self, {number}[{rank}] output_size) -> Tensor" for name in names], average,
-                 doc="Means over windows, as many as asked for.")
+    table.define(f"aten::adaptive_avg_pool{rank}d(Tensor self, {number}[{rank}] output_size) -> Tensor", average_or_mean,
+                 doc="Means over windows, as many as asked for. One window is the mean of what there is, if only nan.")
     table.define(f"aten::adaptive_max_pool{rank}d(Tensor self, int[{rank}] output_size) -> (Tensor, Tensor)", maximum,
                  doc="Largest elements of windows, as many as asked for, and their places in the flattened plane.")
     if rank > 1:
+        table.define(f"aten::_adaptive_avg_pool{rank}d(Tensor self, SymInt[{rank}] output_size) -> Tensor", average,
+                     doc="Means over windows, as many as asked for.")
         table.define(f"aten::_adaptive_avg_pool{rank}d_backward(Tensor grad_output, Tensor self) -> Tensor", average_backward,
                      doc="Gradient of the mean over windows.")
         table.define(f"aten::adaptive_max_pool{rank}d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor",

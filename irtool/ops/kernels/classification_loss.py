@@ -100,7 +100,7 @@ def _cross_entropy_of_probabilities(xp, logs, target, weight, reduction, smoothi
     if target.dtype.kind != "f":
         raise RunError("Expected floating point type for target with class probabilities, got " + str(target.dtype))
     if smoothing > 0:
-        target = target * logs.dtype.type(1 - smoothing) + logs.dtype.type(smoothing / classes)
+        target = target * logs.dtype.type(1 - smoothing) + logs.dtype.type(smoothing / max(classes, 1))
     product = logs * target
     if weight is not None:
         product = product * weight.reshape((1,) * axis + (-1,) + (1,) * (logs.ndim - axis - 1))
@@ -128,7 +128,7 @@ def _smoothed(xp, logs, target, weight, reduction, ignore_index, smoothing):
             spread = spread.sum(dtype=logs.dtype) / xp.where(counts, weight[index], kind(0)).sum(dtype=logs.dtype)
     elif reduction == SUM:
         spread = spread.sum(dtype=logs.dtype)
-    return xp.asarray(kind(1 - smoothing) * loss + kind(smoothing / classes) * spread)
+    return xp.asarray(kind(1 - smoothing) * loss + kind(smoothing / classes if classes else math.inf) * spread)
 
 
 @table.op("aten::cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100, "
@@ -190,6 +190,8 @@ def multi_margin_loss_backward(xp, grad_output, self, target, p, margin, weight,
 
 
 def _multilabel(xp, self, target):
+    if self.ndim not in (1, 2) or not self.shape[-1]:
+        raise RunError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(self.shape)}")
     x, t = (self, target) if self.ndim == 2 else (self.reshape(1, -1), target.reshape(1, -1))
     is_target = xp.zeros(x.shape, x.dtype)
     loss = xp.zeros(x.shape[0], x.dtype)
@@ -263,6 +265,8 @@ def ctc(xp, log_probs, targets, input_lengths, target_lengths, blank, zero_infin
     """Negative log-likelihood per sample and the forward variables (batch, time, 2 * longest target + 1)."""
     only("ctc_loss_cpu", "f", log_probs)
     steps, batch, classes = log_probs.shape
+    if not log_probs.size:
+        raise RunError("log_probs tensor must not be empty")
     if not 0 <= blank < classes:
         raise RunError("blank must be in label range")
     if len(input_lengths) != batch or len(target_lengths) != batch:

@@ -41,7 +41,7 @@ def _columns(xp, x, kernel, stride, dilation, counts):
     """Windows of (n, channels, *extents) as (n, channels * places, positions)."""
     rank = len(kernel)
     if all(k == 1 for k in kernel) and all(s == 1 for s in stride):
-        return x.reshape(x.shape[0], x.shape[1], -1)
+        return x.reshape(x.shape[0], x.shape[1], math.prod(counts))
     view = windows(xp, x, kernel, stride, dilation, counts)
     order = (0, 1, *range(2 + rank, 2 + 2 * rank), *range(2, 2 + rank))
     return view.transpose(order).reshape(x.shape[0], x.shape[1] * math.prod(kernel), math.prod(counts))
@@ -184,6 +184,17 @@ def _check_shapes(x, weight, bias, stride, padding, dilation, is_transposed, gro
                            f"({' x '.join(map(str, need))}). Kernel size can't be greater than actual input size")
 
 
+def _outs_of_empty(x, weight):
+    """How many channels the result of an empty operand has: none, as in torch, if the operand has none. None: as many as weights say."""
+    if x.size:
+        return None
+    if x.shape[0] and x.shape[1]:
+        raise RunError(f"Only zero batch or zero channel inputs are supported, but got input shape: {list(x.shape)}")
+    if x.shape[1] and not weight.size:
+        raise RunError("select(): index 0 out of range for tensor of size [0] at dimension 0")
+    return None if x.shape[1] else 0
+
+
 def convolve(xp, x, weight, bias, stride, padding, dilation, is_transposed, output_padding, groups, name=None):
     """Any convolution, with torch's checks; inputs without a batch dimension too. `padding` may be a pair of lists (before, after)."""
     rank = weight.ndim - 2
@@ -199,6 +210,7 @@ def convolve(xp, x, weight, bias, stride, padding, dilation, is_transposed, outp
     stride, dilation = per_dim(stride, rank, "stride"), per_dim(dilation, rank, "dilation")
     before, after = padding if isinstance(padding, tuple) else (per_dim(padding, rank, "padding"),) * 2
     _check_shapes(x, weight, bias, stride, [max(b, a) for b, a in zip(before, after, strict=True)], dilation, is_transposed, groups)
+    outs = _outs_of_empty(x, weight)
     dtype = x.dtype
     if dtype == xp.float16:
         x, weight = x.astype(xp.float32), weight.astype(xp.float32)
@@ -211,7 +223,9 @@ def convolve(xp, x, weight, bias, stride, padding, dilation, is_transposed, outp
         result = transposed(xp, x, weight, stride, before, output_padding, dilation, groups)
     else:
         result = forward(xp, x, weight, stride, before, after, dilation, groups)
-    if bias is not None:
+    if outs is not None:
+        result = result[:, :outs]
+    elif bias is not None:
         result += bias.reshape(-1, *(1,) * rank)
     result = result.astype(dtype, copy=False)
     return result if batched else result[0]
@@ -307,6 +321,8 @@ def conv_tbc(xp, self, weight, bias, pad):
     if self.ndim != 3 or weight.ndim != 3 or bias.ndim != 1:
         raise RunError("Input must have 3 dims: time, batch, in_channel" if self.ndim != 3 else "Weight tensor must have 3 dims")
     steps, batch, channels = self.shape
+    if not weight.size:
+        return xp.broadcast_to(bias, (steps + 2 * pad - weight.shape[0] + 1, batch, weight.shape[2])).copy()
     for place in range(weight.shape[0]):        # torch multiplies a flat view of these steps
         first, last = max(place - pad, 0), min(steps, steps + pad - weight.shape[0] + 1 + place)
         if first < last:
@@ -365,7 +381,9 @@ def _column_sizes(extents, kernel_size, dilation, padding, stride):
 @table.op("aten::im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor")
 def im2col(xp, self, kernel_size, dilation, padding, stride):
     """Windows of an image as columns: (n, channels * places, positions)."""
-    if self.ndim not in (3, 4):
+    if min(kernel_size) < 1:
+        raise RunError(f"kernel size should be greater than zero, but got kernel_height: {kernel_size[0]} kernel_width: {kernel_size[-1]}")
+    if self.ndim not in (3, 4) or 0 in self.shape[-3:]:
         raise RunError("Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: "
                        f"{list(self.shape)}")
     x = self if self.ndim == 4 else self[None]
@@ -377,6 +395,9 @@ def im2col(xp, self, kernel_size, dilation, padding, stride):
 @table.op("aten::col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor")
 def col2im(xp, self, output_size, kernel_size, dilation, padding, stride):
     """An image from columns, which are added where windows overlap."""
+    if self.ndim not in (2, 3) or 0 in self.shape[-2:]:
+        raise RunError("Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for input, but "
+                       f"got: {list(self.shape)}")
     columns = self if self.ndim == 3 else self[None]
     counts = _column_sizes(output_size, kernel_size, dilation, padding, stride)
     places = math.prod(kernel_size)

@@ -1,4 +1,6 @@
 """Rows of a table by index, bags of them reduced, one-hot vectors; and the gradients."""
+import math
+
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import add_at
 from irtool.ops.checks import only, same_dtype
@@ -30,7 +32,7 @@ def embedding(xp, weight, indices, padding_idx, scale_grad_by_freq, sparse):
 def _dense_backward(xp, grad_output, indices, num_weights, padding_idx, scale_grad_by_freq, sparse=False):
     if sparse:
         raise NotImplementedError("sparse gradients are not supported yet")
-    flat, grad = indices.reshape(-1), grad_output.reshape(-1, grad_output.shape[-1])
+    flat, grad = indices.reshape(-1), grad_output.reshape(math.prod(grad_output.shape[:-1]), grad_output.shape[-1])
     result = xp.zeros((num_weights, grad.shape[1]), grad.dtype)
     if scale_grad_by_freq:
         counts = xp.bincount(flat, minlength=num_weights)

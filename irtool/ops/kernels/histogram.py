@@ -128,7 +128,7 @@ def _histogramdd(xp, self, bins, range, weight, density):
     _check(self, weight)
     if self.ndim < 2:
         raise RunError(f"torch.histogramdd(): input tensor should have at least 2 dimensions, but got {self.ndim}")
-    points = self.reshape(-1, self.shape[-1])
+    points = self.reshape(math.prod(self.shape[:-1]), self.shape[-1])
     if isinstance(bins, int):
         bins = [bins] * points.shape[1]
     if len(bins) != points.shape[1]:

@@ -6,7 +6,7 @@ schemas do not say so.
 import math
 
 from irtool.ir.errors import RunError
-from irtool.ops.arrays import is_contiguous
+from irtool.ops.arrays import is_contiguous, mean_over
 from irtool.ops.checks import BLOCK, channels_last, only, row_blocks, widen
 from irtool.ops.op import OpTable
 
@@ -20,9 +20,9 @@ def _channels(values, rank):
 
 def _moments(xp, x, axes):
     """Mean and biased variance over `axes`, dimensions kept."""
-    mean = x.mean(axes, keepdims=True, dtype=x.dtype)
+    mean = mean_over(x, axes)
     centred = x - mean
-    return mean, xp.square(centred).mean(axes, keepdims=True, dtype=x.dtype)
+    return mean, mean_over(xp.square(centred), axes)
 
 
 def _update(running, value, momentum):
@@ -42,6 +42,14 @@ def _check_channels(count, **vectors):
     for name, values in vectors.items():
         if values is not None and values.size != count:
             raise RunError(f"{name} should contain {count} elements not {values.size}")
+
+
+def _nothing_normalized(x, weight, bias):
+    """Normalization of a tensor without elements, as torch has it: times the first weight, plus the first bias, without further checks."""
+    for each in (weight, bias):
+        if each is not None and not each.size:
+            raise RunError("select(): index 0 out of range for tensor of size [0] at dimension 0")
+    return x.copy()
 
 
 def batch_normalized(xp, x, weight, bias, running_mean, running_var, training, momentum, eps):
@@ -93,13 +101,13 @@ _STATS = "Tensor? running_mean, Tensor? running_var"
 def batch_norm(xp, input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
     """Each channel to mean 0 and variance 1 over the batch (or by running statistics), times weight, plus bias."""
     if not input.size:
-        return input.copy()
+        return _nothing_normalized(input, weight, bias)
     return batch_normalized(xp, input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 
 def _native_batch_norm(xp, input, weight, bias, running_mean, running_var, training, momentum, eps):
     if not input.size:
-        return input.copy(), xp.empty(0, input.dtype), xp.empty(0, input.dtype)
+        return _nothing_normalized(input, weight, bias), xp.empty(0, input.dtype), xp.empty(0, input.dtype)
     result, mean, inverse = batch_normalized(xp, input, weight, bias, running_mean, running_var, training, momentum, eps)
     return (result, *_narrowed(xp, _statistics(xp, input, mean, inverse), input, weight, bias, running_mean, running_var))
 
@@ -225,13 +233,13 @@ def layer_normalized(xp, x, normalized_shape, weight, bias, eps):
     _check_dtypes(x, weight, bias)
     wide = widen(xp, x)
     axes = tuple(range(x.ndim - inner, x.ndim))
-    mean = wide.mean(axes, keepdims=True, dtype=wide.dtype)
+    mean = mean_over(wide, axes)
     result = xp.subtract(wide, mean, order="C")
     if result.size > BLOCK:
         parts = [xp.square(part).mean(1, dtype=wide.dtype) for part in row_blocks(result, math.prod(normalized_shape))]
         variance = xp.concatenate(parts).reshape(mean.shape)
     else:
-        variance = xp.square(result).mean(axes, keepdims=True, dtype=wide.dtype)
+        variance = mean_over(xp.square(result), axes)
     inverse = 1 / xp.sqrt(variance + wide.dtype.type(eps))
     result *= inverse
     if weight is not None:
@@ -266,8 +274,8 @@ def native_layer_norm_backward(xp, grad_out, input, normalized_shape, mean, rstd
     shape = input.shape[:inner] + (1,) * len(normalized_shape)
     normalized = (input - mean.reshape(shape)) * rstd.reshape(shape)
     scaled = grad_out if weight is None else grad_out * weight
-    for_input = rstd.reshape(shape) * (scaled - scaled.mean(last, keepdims=True, dtype=scaled.dtype)
-                                      - normalized * (scaled * normalized).mean(last, keepdims=True, dtype=scaled.dtype))
+    for_input = rstd.reshape(shape) * (scaled - mean_over(scaled, last)
+                                      - normalized * mean_over(scaled * normalized, last))
     parts = (for_input, (grad_out * normalized).sum(outer, dtype=grad_out.dtype), grad_out.sum(outer, dtype=grad_out.dtype))
     known = (True, weight is not None, bias is not None)
     return tuple([part if wanted and has_any else None for part, wanted, has_any in zip(parts, output_mask, known, strict=True)])
@@ -292,7 +300,7 @@ def _rms(xp, x, normalized_shape, weight, eps):
                        f"{', '.join(str(n) for n in normalized_shape)}], but got input of size{list(x.shape)}")
     wide = widen(xp, x)
     axes = tuple(range(x.ndim - inner, x.ndim))
-    mean = xp.square(wide).mean(axes, keepdims=True, dtype=wide.dtype)      # of complex numbers too, as torch has it
+    mean = mean_over(xp.square(wide), axes)      # of complex numbers too, as torch has it
     inverse = 1 / xp.sqrt(mean + mean.dtype.type(xp.finfo(mean.dtype).eps if eps is None else eps))
     result = wide * inverse
     if weight is not None:
@@ -345,8 +353,9 @@ def group_norm(xp, input, num_groups, weight, bias, eps, cudnn_enabled):
 def native_group_norm(xp, input, weight, bias, N, C, HxW, group, eps):
     """group_norm with the mean and inverse standard deviation, of a tensor without gaps, row-major or channels-last."""
     if not is_contiguous(input.transpose(list(channels_last(input)))):
-        raise RunError("Expected X.is_contiguous(memory_format) to be true, but got false.  (Could this error message be improved?  If so, "
-                       "please report an enhancement request to PyTorch.)")
+        raise RunError("Expected X.is_contiguous(memory_format) to be true, but got false.")
+    if input.size != N * C * HxW:
+        raise RunError("Expected X.numel() == N * C * HxW to be true, but got false.")
     result, *statistics = group_normalized(xp, input, weight, bias, group, eps)
     return (result, *_narrowed(xp, statistics, input, weight, bias))
 
@@ -360,7 +369,7 @@ def native_group_norm_backward(xp, grad_out, input, mean, rstd, weight, N, C, Hx
     grad = grad_out.reshape(N, C, HxW)
     scaled = (grad if weight is None else grad * weight[None, :, None]).reshape(grouped)
     flat = normalized.reshape(grouped)
-    for_input = rstd.reshape(N, group, 1) * (scaled - scaled.mean(2, keepdims=True) - flat * (scaled * flat).mean(2, keepdims=True))
+    for_input = rstd.reshape(N, group, 1) * (scaled - mean_over(scaled, 2) - flat * mean_over(scaled * flat, 2))
     parts = (for_input.reshape(input.shape), (grad * normalized).sum((0, 2), dtype=grad.dtype), grad.sum((0, 2), dtype=grad.dtype))
     return tuple([part if wanted else None for part, wanted in zip(parts, output_mask, strict=True)])
 
@@ -372,9 +381,11 @@ def instance_norm(xp, input, weight, bias, running_mean, running_var, use_input_
     if not use_input_stats:
         if running_mean is None or running_var is None:
             raise RunError("Expected running_mean and running_var to be defined when use_input_stats is false")
-        return batch_normalized(xp, input, weight, bias, running_mean, running_var, False, momentum, eps)[0]
+        return batch_norm.kernel(xp, input, weight, bias, running_mean, running_var, False, momentum, eps, False)
     count, channels = input.shape[:2]
     _check_channels(channels, weight=weight, bias=bias)
+    if not count * channels and (weight is not None or bias is not None):
+        raise RunError("select(): index 0 out of range for tensor of size [0] at dimension 0")
     result, mean, inverse = group_normalized(xp, input, weight, bias, channels, eps) if channels else (input.copy(), None, None)
     if running_mean is not None or running_var is not None:
         wide, number = widen(xp, input), input.size // max(count * channels, 1)

@@ -27,6 +27,10 @@ def padded_constant(xp, self, pad, value=0):
             raise RunError(f"The input size {extent}, plus negative padding {before} and {after} resulted in a negative output size, which "
                            "is invalid. Check dimension 0 of your input.")
         shape.append(extent + before + after)
+    for extent, (before, after) in zip(self.shape, borders, strict=True):
+        left = extent + min(before, 0)
+        if left < 0 or left + min(after, 0) < 0:
+            raise RunError("narrow(): length must be non-negative.")
     result = xp.full(shape, as_array(value, self.dtype), self.dtype)
     target = tuple(slice(max(b, 0), n - max(a, 0)) for n, (b, a) in zip(shape, borders, strict=True))
     source = tuple(slice(max(-b, 0), n - max(-a, 0)) for n, (b, a) in zip(self.shape, borders, strict=True))

@@ -20,7 +20,7 @@ class Geometry:
     __slots__ = ("kernel", "stride", "padding", "dilation", "counts", "behind", "extents")
 
     def __init__(self, name, x, kernel_size, stride, padding, dilation, ceil_mode, rank):
-        if x.ndim not in (rank + 1, rank + 2):
+        if x.ndim not in (rank + 1, rank + 2) or 0 in x.shape[-rank - 1:]:
             raise RunError(f"{name}: Expected {rank + 1}D or {rank + 2}D (batch mode) tensor with optional 0 dim batch size for input, but "
                            f"got: {list(x.shape)}")
         self.kernel = per_dim(kernel_size, rank, "kernel_size")
@@ -239,6 +239,13 @@ for _rank in (1, 2, 3):
 
 # ---- back to the places of maxima
 
+def check_not_empty(name, but, x):
+    """Raises torch's error for an empty dimension behind the first."""
+    if 0 in x.shape[1:]:
+        raise RunError(f"{name}: Expected input to have non-zero size for non-batch dimensions{but}{list(x.shape)} with dimension "
+                       f"{x.shape.index(0, 1)} being empty.")
+
+
 def unpooled(xp, self, indices, output_size, rank):
     """Zeros with every element at the place its index names."""
     if indices.dtype != xp.int64:
@@ -248,6 +255,7 @@ def unpooled(xp, self, indices, output_size, rank):
     if indices.shape != self.shape:
         raise RunError(f"Expected shape of indices to be same as that of the input tensor ({list(self.shape)}) but got indices tensor with "
                        f"shape: {list(indices.shape)}")
+    check_not_empty(f"max_unpooling{rank}d_forward_out_cpu()", ", but got ", self)
     lead, plane = self.shape[:-rank], math.prod(output_size)
     result = xp.zeros((math.prod(lead), plane), self.dtype)
     flat = indices.reshape(result.shape[0], math.prod(self.shape[-rank:]))
@@ -284,6 +292,7 @@ def _fractional(rank):
     def kernel(xp, self, kernel_size, output_size, random_samples):
         x = self if self.ndim == rank + 2 else self[None]
         extents = x.shape[2:]
+        check_not_empty(f"fractional_max_pool{rank}d()", ", but got", x)
         for n, k, c in zip(extents, kernel_size, output_size, strict=True):
             if c + k - 1 > n:
                 raise RunError(f"fractional_max_pool{rank}d(): pool height {k} too large relative to input height {n}")

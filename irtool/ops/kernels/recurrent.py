@@ -3,6 +3,8 @@
 Parameters come flat: per layer and direction w_ih, w_hh, then b_ih, b_hh if there are biases, then w_hr if the LSTM projects.
 The input's products with w_ih are done for all times at once.
 """
+import math
+
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import memory_order, to_number
 from irtool.ops.checks import in_memory_order
@@ -154,7 +156,8 @@ def _net(xp, kind, x, states, params, has_biases, num_layers, dropout, train, bi
         outputs = []
         for direction in range(directions):
             place = layer * directions + direction
-            output, state = _layer(xp, kind, params[place * each:(place + 1) * each], has_biases, x.reshape(-1, x.shape[-1]),
+            rows = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
+            output, state = _layer(xp, kind, params[place * each:(place + 1) * each], has_biases, rows,
                                    [part[place] for part in states], direction == 1, [batch] * len(x) if sizes is None else sizes)
             outputs.append(output.reshape(*x.shape[:-1], -1))
             finals.append(state)

@@ -2,7 +2,7 @@
 import math
 
 from irtool.ir.errors import RunError
-from irtool.ops.arrays import astype, convert, dtype_of, real_of, title
+from irtool.ops.arrays import astype, convert, dtype_of, mean_over, real_of, title
 from irtool.ops.checks import wrap_dims
 from irtool.ops.kernels.reduction import add_up, average, count
 from irtool.ops.op import OpTable
@@ -169,9 +169,11 @@ def cov(xp, self, correction, fweights, aweights):
     weights = _weights(xp, x, fweights, aweights)
     exact = x.astype(xp.float64) if x.dtype.kind in "iu" else x
     if weights is None:
-        mean, norm_factor = xp.mean(exact, axis=1, keepdims=True), x.shape[1] - correction
+        mean, norm_factor = mean_over(exact, 1), x.shape[1] - correction
     else:
         total = weights.sum()
+        if not total:
+            raise RunError("cov(): weights sum to zero, can't be normalized")
         mean = (exact * weights).sum(axis=1, keepdims=True) / total
         norm_factor = total - correction if correction == 0 or aweights is None else total - correction * (weights * aweights).sum() / total
     away = exact - mean

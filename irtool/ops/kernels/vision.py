@@ -36,6 +36,8 @@ def pixel_unshuffle(xp, self, downscale_factor):
         if extent % r:
             raise RunError(f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but input.size({place})={extent} is not "
                            f"divisible by {r}")
+    if not self.size:
+        return self.copy()      # of the same sizes, in torch too
     count = len(lead)
     parts = self.reshape(*lead, channels, height // r, r, width // r, r)
     order = (*range(count), count, count + 2, count + 4, count + 1, count + 3)
