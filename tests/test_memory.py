@@ -34,6 +34,21 @@ def test_a_chain_takes_its_output(count: int) -> None:
     assert (found.peak, found.live, found.buffers, found.in_place) == (SIZE, SIZE, 1, count - 1)
 
 
+def test_nothing_is_written_over_a_view_that_is_read_only() -> None:
+    """Broadcasting to the same shape gives such a view, here of the only elements of two sums."""
+    run = irtool.compile(irtool.parse("""graph(%x : Tensor):
+  %zero : int = prim::Constant[value=0]()
+  %none : NoneType = prim::Constant()
+  %eps : float = prim::Constant[value=0.]()
+  %a : Tensor = aten::sum(%x, %none)
+  %b : Tensor = aten::sqrt(%a)
+  %c : Tensor = aten::exp(%a)
+  %d : Tensor = aten::cosine_similarity(%b, %c, %zero, %eps)
+  return (%d)
+"""))
+    assert [run(np.float32([2, 3])) for _ in range(3)] == [np.float32(1)] * 3
+
+
 TREE = """graph(%x : Tensor):
   %a : Tensor = aten::exp(%x)
   %b : Tensor = aten::neg(%x)

@@ -210,16 +210,15 @@ def source_of(function: Callable[..., Any]) -> tuple[str, str, int]:
 
 def helpers_of(function: Callable[..., Any]) -> dict[str, tuple[str, str, int] | str]:
     """The functions of its module that a formula calls, directly or through others: their sources; of operators of users, the kinds."""
-    from irtool.ops.own_operators import Operator
-
     helpers: dict[str, tuple[str, str, int] | str] = {}
     stack = [function]
     while stack:
         caller = stack.pop()
         for name in _names(caller.__code__):
             called = caller.__globals__.get(name)
-            if isinstance(called, Operator):
-                helpers[name] = called.schema.kind
+            schema = getattr(called, "schema", None)
+            if isinstance(schema, Schema):      # an operator of a user
+                helpers[name] = schema.kind
             elif name not in helpers and getattr(called, "__code__", None) is not None and called is not function:
                 assert callable(called)
                 helpers[name] = source_of(called)

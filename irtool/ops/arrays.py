@@ -366,10 +366,8 @@ def min_at(x: Array, index: Any, values: Any) -> None:
 
 def mean_over(x: Array, axes: Any) -> Array:
     """Mean over axes, which are kept, in the array's dtype; nan, without NumPy's warning, where there is nothing to add up."""
-    if x.size:
-        return x.mean(axes, keepdims=True, dtype=x.dtype)
-    total = x.sum(axes, keepdims=True, dtype=x.dtype)
-    return total + x.dtype.type("nan")
+    mean: Array = x.mean(axes, keepdims=True, dtype=x.dtype) if x.size else x.sum(axes, keepdims=True, dtype=x.dtype) + x.dtype.type("nan")
+    return mean
 
 
 def to_number(x: Any) -> Any:

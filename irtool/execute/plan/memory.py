@@ -17,6 +17,7 @@ from irtool.execute.plan.program import Branch, Call, Group, Instruction, Lowere
 from irtool.ir.effects import MUTATORS
 from irtool.ir.graph import Graph, Node
 from irtool.ir.types import TensorType, contiguous_strides
+from irtool.ops.array_library import np
 from irtool.ops.symbols.array_layout import Meta, dummy, fresh_meta
 
 WRITES_OUT = frozenset(("ufunc", "out"))
@@ -246,14 +247,15 @@ class MemoryPlan:
             self.place[out] = buffer
 
     def see(self, view: Call) -> None:
-        """Note a view of a buffer. Later results may be written over a view of all of it, in the shape of the view."""
+        """Note a view of a buffer. Later results may be written over a view of all of it, in the shape of the view, unless NumPy makes it
+        read-only."""
         buffer, meta = self.buffer_of(view.args[0]), view.out.meta
         seen = self.views.get(view.args[0]) or buffer and View(view.args[0], view.args[0].meta, buffer, 0)
         if meta is not None and seen and not holds_items((*view.args[1:], *view.named.values())):
             source = dummy(seen.meta)
             shift = address_of(view.function(source, *view.args[1:], **view.named)) - address_of(source)
             self.views[view.out] = View(view.out, meta, seen.buffer, seen.shift + shift)
-        if buffer is not None and meta is not None and meta.nbytes == buffer.meta.nbytes \
+        if view.function is not np.broadcast_to and buffer is not None and meta is not None and meta.nbytes == buffer.meta.nbytes \
                 and all(each.strides == contiguous_strides(each.shape, each.dtype.itemsize) for each in (meta, buffer.meta)):
             self.whole[view.out] = buffer
 

@@ -44,6 +44,7 @@ def choice_gradient(cond: bool, x: Tensor, y: Tensor):
 
 
 prim.table.no_gradient("cut off from its history", "prim::data")
+prim.table.no_gradient("a record of the profiler", "profiler::_record_function_enter")
 prim.table.no_gradient("no value", "prim::AutogradZero prim::Uninitialized")
 prim.table.unsupported("differentiation adds gradients itself", "prim::AutogradAdd")
 prim.table.unsupported("fused form of operators that have one: differentiate before fusing",

@@ -455,16 +455,20 @@ def masked_scatter_backward(xp, grad_output, mask, sizes):
 
 # ---- positions of elements that are not zero
 
+def _places_in_rows(xp, self):
+    return xp.stack((self if self.ndim else self.reshape(-1)).nonzero()).astype(xp.int64, copy=False)
+
+
 def _places(xp, self):
-    return xp.stack(self.reshape(-1).nonzero() if not self.ndim else self.nonzero())[:self.ndim].astype(xp.int64).T
+    return _places_in_rows(xp, self)[:self.ndim].T
+
+
+def _places_by_dim(xp, self):
+    return list(_places_in_rows(xp, self))
 
 
 table.define(("aten::nonzero(Tensor self) -> Tensor", "aten::argwhere(Tensor self) -> Tensor"), _places,
              doc="Indices of the elements that are not zero, one row each.")
-
-
-def _places_by_dim(xp, self):
-    return [row_major(xp, each) for each in (self.reshape(-1).nonzero() if not self.ndim else self.nonzero())]
 
 
 table.define(("aten::nonzero_numpy(Tensor self) -> Tensor[]", "aten::where(Tensor condition) -> Tensor[]"), _places_by_dim,
