@@ -16,6 +16,15 @@ NUMBERS = (300, -1, -128, -129, 3, 2.7, -2.7, 1e10, 70000, 70000.0, 1e39, -1e39,
            1e40 + 1j, 2 + 0j)
 
 
+@pytest.mark.parametrize("scale", [1e25, 1e-30])
+def test_a_deviation_whose_square_does_not_fit(scale):
+    """torch adds squares of float32 in double precision."""
+    whole = np.random.default_rng(0).normal(size=(4, 5)).astype("f")
+    for args in ([True], [[0], True, False]):
+        name = "aten::std" if len(args) == 1 else "aten::std.dim"
+        np.testing.assert_allclose(call_op(name, [whole * np.float32(scale), *args]), scale * call_op(name, [whole, *args]), 1e-5)
+
+
 @pytest.mark.parametrize(("number", "dtype", "holds"), [
     (255, "uint8", True), (256, "uint8", False), (-255, "uint8", True), (-256, "uint8", False), (-0.5, "uint8", False),
     (-128, "int8", True), (128, "int8", False), (2147483647.5, "int32", False), (NAN, "int64", False), (INF, "float16", True),

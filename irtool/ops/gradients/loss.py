@@ -91,9 +91,9 @@ def kl_div_gradient(self: Tensor, target: Tensor, reduction: int, log_target: bo
         if log_target:
             chance = target.exp()
             return ((-(share * chance)).sum_to_size(self_size), (share * chance * (target - self + 1)).sum_to_size(target_size), None, None)
-        # target / target: nan where the target is 0, as in torch
-        return ((-(share * target)).sum_to_size(self_size), (share * (target.log() + target / target - self)).sum_to_size(target_size),
-                None, None)
+        # as in torch: target / target is nan where the target is 0; xlogy is 0 where no gradient comes
+        for_target = torch.xlogy(share, target) + share * (target / target - self)
+        return (-(share * target)).sum_to_size(self_size), for_target.sum_to_size(target_size), None, None
 
     return torch.kl_div(self, target, reduction, log_target=log_target), backward
 

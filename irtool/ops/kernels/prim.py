@@ -107,7 +107,7 @@ def scalar_implicit(xp, a):
 def int_implicit(xp, a):
     """The int in a 0-d tensor of integers."""
     number = _sole(a)
-    if a.dtype.kind not in "biu":
+    if a.dtype.kind not in "iu":
         raise RunError("Cannot input a tensor of type " + title(a.dtype) + " as an integral argument")
     return int(number)
 

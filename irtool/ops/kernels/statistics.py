@@ -34,7 +34,9 @@ def _spread(name, root, with_mean):
         if self.dtype.kind not in "fc":
             who = name if with_mean else "std and var"
             raise RunError(f"{who} only support floating point and complex dtypes")
-        value, mean = variance(xp, self, wrap_dims(dim, self.ndim), correction, keepdim)
+        # as in torch: the square of a float32 may be no float32
+        wide = astype(self, xp.float64) if root and self.dtype == xp.float32 else self
+        value, mean = variance(xp, wide, wrap_dims(dim, self.ndim), correction, keepdim)
         value = astype(xp.asarray(xp.sqrt(value) if root else value), real_of(self.dtype))
         return (value, astype(xp.asarray(mean), self.dtype)) if with_mean else value
 
