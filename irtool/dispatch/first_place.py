@@ -58,7 +58,8 @@ def at_first_place(layer: Layer, value: Any) -> Any:
         raise Unasked
     if isinstance(value, Boxed) and value.layer is layer:
         array = array[(slice(None),) * value.known + (slice(0, 1),)].squeeze(value.known)
-    return np.asarray(array, order="C")     # how a place lies in memory is the batch's affair
+    # how a place lies in memory is the batch's affair; some operators write into operands, such as running statistics
+    return np.array(array, order="C")
 
 
 def kind_of(layer: Layer, value: Any) -> Any:
