@@ -59,6 +59,13 @@ def test_cotangents_are_flat_or_trees(text: str, taken: bool) -> None:
     assert not differences(graph, inputs, without, [0, 2], expected)
 
 
+def test_what_is_no_tensor_needs_no_cotangent() -> None:
+    module = compile_source("def f(x: Tensor, n: int):\n    return x * 2, (n, str(n), x.sum()), {'a': x * n}")
+    g = [np.full(2, 10.0), np.asarray(100.0), np.full(2, 1000.0)]
+    for cotangents in (g, [g[0], None, None, g[1], g[2]], [(g[0], (None, None, g[1]), {"a": g[2]})]):
+        assert not differences(module.graph(), [np.ones(2), 3], cotangents, [0], [np.full(2, 3120.0)])
+
+
 @pytest.mark.parametrize(("cotangents", "words"), [
     ([ONES], "expected 7 cotangents, got 1"),
     ([None, None, {"a": ONES}], "cotangent 2 lacks the key 'b' of its output"),

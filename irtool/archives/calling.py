@@ -286,14 +286,14 @@ class MethodRun:
         lowered = variant.lowered
         state = [holder.attributes[name] for holder, name in lowered.sources]
         arrays = {each: array_called(each, places, "vjp") for each in wrt if isinstance(each, str)}
-        readers = {each: [index for index, value in enumerate(state, len(arguments)) if any(leaf is array for leaf in leaves_in([value]))]
+        readers = {each: [index for index, value in enumerate(state, len(arguments)) if any(leaf is array for leaf in leaves(value))]
                    for each, array in arrays.items()}
         chosen = sorted({index for each in wrt for index in (readers[each] if isinstance(each, str) else [each])})
         with self.program.lock if variant.has_state else nullcontext():
             with noting_copies() as copies:
                 recorded = variant.executor.record([*arguments, *state], chosen, seed=int(generator().integers(2 ** 31)))
             seeds = per_leaf(recorded.outputs[:lowered.result_count], cotangents)
-            rest = sum(map(leaves, recorded.outputs[lowered.result_count:]))       # gets no cotangents
+            rest = len(leaves(recorded.outputs[lowered.result_count:]))       # gets no cotangents
             gradients = dict(zip(chosen, recorded.backward([*seeds, *[None] * rest]), strict=True)) if chosen else {}
             if lowered.by_reference:
                 self.put_back_originals(lowered, recorded.outputs, copies, state, arguments)
@@ -326,20 +326,11 @@ def total(gradients: Sequence[Any]) -> Any:
 
 def per_leaf(outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
     """Cotangents, one per tensor of the outputs, and None for each number or string among them. Raises RunError for too many or too few."""
-    tensors = [is_array(leaf) for leaf in leaves_in(outputs)]
+    tensors = [is_array(leaf) for leaf in leaves(outputs)]
     if len(cotangents) != sum(tensors):
         raise RunError(f"expected {sum(tensors)} cotangents, got {len(cotangents)}", code="E0503")
     remaining = iter(cotangents)
     return [next(remaining) if is_tensor else None for is_tensor in tensors]
-
-
-def leaves_in(value: Any) -> Iterator[Any]:
-    """The leaves of nested lists, tuples and dicts, in the order of `distributed`."""
-    if isinstance(value, list | tuple | dict):
-        for each in parts_of(value):
-            yield from leaves_in(each)
-    else:
-        yield value
 
 
 def source_of(function: Function) -> str:

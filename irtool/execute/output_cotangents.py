@@ -5,7 +5,7 @@ pass trees, one per output, with the lengths of the output's lists and tuples an
 """
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from irtool.ir.errors import RunError, did_you_mean
@@ -17,16 +17,18 @@ def distributed(outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
 
     Raises RunError if there are too few or too many, or if a tree has another structure than its output.
     """
-    counts = [leaves(output) for output in outputs]
-    counts_nones = sum(counts) == len(cotangents)       # callers may count outputs that are None, or not
-    if not counts_nones:
-        counts = [0 if output is None else count for output, count in zip(outputs, counts, strict=True)]
     if len(cotangents) == len(outputs) and any(map(is_tree, outputs, cotangents)):
         return [grown(output, tree, f"cotangent {place}") for place, (output, tree) in enumerate(zip(outputs, cotangents, strict=True))]
-    if sum(counts) != len(cotangents):
-        raise RunError(f"expected {sum(counts)} cotangents, got {len(cotangents)}", code="E0503")
-    remaining = iter(cotangents)
-    return [None if output is None and not counts_nones else taken(output, remaining) for output in outputs]
+    found = [each for output in outputs for each in leaves(output)]
+    for takes in TAKES:
+        if sum(map(takes, found)) == len(cotangents):
+            remaining = iter(cotangents)
+            return [taken(output, remaining, takes) for output in outputs]
+    raise RunError(f"expected {sum(map(TAKES[-1], found))} cotangents, got {len(cotangents)}", code="E0503")
+
+
+TAKES: tuple[Callable[[Any], bool], ...] = (lambda leaf: True, lambda leaf: leaf is not None, lambda leaf: hasattr(leaf, "shape"))
+"""Which leaves of outputs have a cotangent: callers may count what is no tensor, or not."""
 
 
 def is_tree(output: Any, cotangent: Any) -> bool:
@@ -72,11 +74,13 @@ def listed(output: dict[Any, Any]) -> str:
     return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "") if names else "no keys"
 
 
-def taken(output: Any, remaining: Iterator[Any]) -> Any:
-    """Take one cotangent per tensor of an output from `remaining`, and return them in the output's structure."""
+def taken(output: Any, remaining: Iterator[Any], takes: Callable[[Any], bool]) -> Any:
+    """Take one cotangent per leaf of an output that takes one from `remaining`, and return them in the output's structure."""
     if isinstance(output, dict):
-        return {key: taken(each, remaining) for key, each in output.items()}
-    return [taken(each, remaining) for each in output] if isinstance(output, list | tuple) else next(remaining)
+        return {key: taken(each, remaining, takes) for key, each in output.items()}
+    if isinstance(output, list | tuple):
+        return [taken(each, remaining, takes) for each in output]
+    return next(remaining) if takes(output) else None
 
 
 def none_for(output: Any) -> Any:
@@ -98,9 +102,9 @@ def parts_of(output: Any) -> Sequence[Any]:
     return list(output.values()) if isinstance(output, dict) else output if isinstance(output, list | tuple) else [output]
 
 
-def leaves(output: Any) -> int:
-    """The number of leaves in nested lists, tuples and dicts."""
-    return sum(map(leaves, parts_of(output))) if isinstance(output, list | tuple | dict) else 1
+def leaves(output: Any) -> list[Any]:
+    """The leaves of nested lists, tuples and dicts, in order."""
+    return [leaf for each in parts_of(output) for leaf in leaves(each)] if isinstance(output, list | tuple | dict) else [output]
 
 
 def as_seed(cotangent: Any, output: Any) -> Any:
