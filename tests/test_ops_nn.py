@@ -278,3 +278,10 @@ def test_saved_statistics_are_of_half_precision_where_weights_are(name: str, mor
     x, weight = np.arange(24, dtype=np.float16).reshape(2, 4, 3), np.ones(4, np.float32)
     for given, expected in ((None, np.float16), (weight, np.float32), (weight.astype(np.float16), np.float16)):
         assert [each.dtype for each in call(name, x, given, None, *more)] == [np.float16, expected, expected]
+
+
+def test_a_margin_loss_takes_a_number_and_its_class():
+    """As torch does, which refuses only vectors and rows of no classes."""
+    assert call_op("aten::multilabel_margin_loss", [np.array(0.5), np.array(0), 1]) == 0
+    with pytest.raises(irtool.RunError, match="non-empty"):
+        call_op("aten::multilabel_margin_loss", [np.zeros((2, 0)), np.zeros((2, 0), int), 1])

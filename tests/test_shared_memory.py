@@ -9,6 +9,9 @@ import pytest
 
 import irtool
 from irtool.interpret import run as interpret
+from irtool.ops.call import call_op
+from irtool.ops.nested_tensors import tensors_in
+from irtool.ops.tensor import calling_kind
 from tests.laws import over
 from tests.shared_memory import RECORDED, arrays_in, calls, copied, overloads, program, schema_of, shared_here, written_here
 
@@ -37,6 +40,44 @@ def test_results_share_memory_as_in_torch(name: str) -> None:
         except irtool.Error:
             continue
         assert shared == (known[call] if known is not None else []), call
+
+
+def written_alone(name: str, args: list[Any]) -> set[int]:
+    """The places of arguments that an operator writes into although its schema does not say so, such as running statistics."""
+    after = copied(args)
+    try:
+        call_op(name, after)
+    except irtool.Error:
+        return set()
+    return {place for place, (a, b) in enumerate(zip(args, after, strict=True)) if isinstance(a, np.ndarray) and a.tobytes() != b.tobytes()}
+
+
+@pytest.mark.filterwarnings("ignore")
+@over("name", each_overload([name for name in overloads() if all(result.alias is None for result in schema_of(name).returns)]), initial)
+def test_writes_into_new_results_under_vmap_leave_operands_alone(name: str) -> None:
+    """A batching rule may compute what is new alone by a view of the batch."""
+    if RECORDED.get(name):
+        return
+    arguments = schema_of(name).arguments
+    count = sum(not each.keyword_only for each in arguments)
+    for call, args in calls(name):
+        places = [place for place, value in enumerate(args) if isinstance(value, np.ndarray) and place not in written_alone(name, args)]
+        batches = [np.stack([args[place], args[place]]) for place in places]
+
+        def written(*slices: Any, args: Any = tuple(args), places: Any = tuple(places)) -> Any:
+            own = list(args)
+            for place, each in zip(places, slices, strict=True):
+                own[place] = each
+            named = {each.name: value for each, value in zip(arguments[count:], own[count:], strict=True) if value != each.default}
+            for each in (results := list(tensors_in([calling_kind(schema_of(name).kind)(*own[:count], **named)]))):
+                each.fill_(True)
+            return results[0]
+        kept = copied(batches)
+        try:
+            irtool.vmap(written)(*map(irtool.Tensor, batches)) if places else None
+        except Exception:       # what it refuses, and how, other laws ask
+            continue
+        assert all(np.array_equal(a, b, equal_nan=a.dtype.kind in "fc") for a, b in zip(batches, kept, strict=True)), call
 
 
 @pytest.mark.oracle

@@ -60,7 +60,7 @@ def diag_embed(batch: Batch, self: Any, offset: int, first: int, second: int) ->
 @of_ranks(1, 2)
 def diag(batch: Batch, self: Any, diagonal: int) -> Any:
     """(n) -> (n, n), or (n, m) -> its diagonal."""
-    return batch.again("aten::diag_embed", self, diagonal) if self.ndim == 1 else batch.again("aten::diagonal", self, diagonal)
+    return batch.again("aten::diag_embed", self, diagonal) if self.ndim == 1 else batch.again("aten::diagonal_copy", self, diagonal)
 
 
 @table.batch("diagflat")

@@ -198,8 +198,13 @@ def transpose(batch: Batch, self: Any, first: int, second: int) -> Any:
     """(B, ...), both dims + 1."""
     if not self.ndim:
         wrapped_dim(first, 0), wrapped_dim(second, 0)
-        return self
+        return unchanged(batch, self)
     return batch.box(batch.same(batch.front(self), shifted(first, self), shifted(second, self)))
+
+
+def unchanged(batch: Batch, self: Any) -> Any:
+    """The operand; of an operator that copies, a copy."""
+    return batch.again("aten::clone", self, None) if batch.kind.endswith("_copy") else self
 
 
 @table.batch("t")
@@ -207,7 +212,9 @@ def t(batch: Batch, self: Any) -> Any:
     """(n, m) -> (m, n); () and (n) stay."""
     if self.ndim > 2:
         raise RunError(f"t() expects a tensor with <= 2 dimensions, but self is {self.ndim}D", code="E0504")
-    return batch.again("aten::transpose", self, 0, 1) if self.ndim == 2 else self
+    if self.ndim < 2:
+        return unchanged(batch, self)
+    return batch.again("aten::transpose_copy" if batch.kind.endswith("_copy") else "aten::transpose", self, 0, 1)
 
 
 @table.batch("mT mT.a mH mH.a adjoint matrix_H matrix_H.a")

@@ -190,7 +190,7 @@ def multi_margin_loss_backward(xp, grad_output, self, target, p, margin, weight,
 
 
 def _multilabel(xp, self, target):
-    if self.ndim not in (1, 2) or not self.shape[-1]:
+    if self.ndim > 2 or self.ndim and not self.shape[-1]:
         raise RunError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(self.shape)}")
     x, t = (self, target) if self.ndim == 2 else (self.reshape(1, -1), target.reshape(1, -1))
     is_target = xp.zeros(x.shape, x.dtype)
