@@ -32,6 +32,8 @@ class MutationRemover:
         self.read: set[Value] = set()
         self.elements: dict[Value, list[Value]] = {}
         self._aliases: Aliases | None = None
+        self._was: dict[Value, Value] = {}
+        """Result of a write replaced since the aliases were computed -> what it stands for there."""
 
     def run(self) -> bool:
         """Look at all blocks. Returns whether the graph changed."""
@@ -80,6 +82,7 @@ class MutationRemover:
         for user, slot in readers:
             user.replace_input(slot, result)
         self.owned[result] = self.changed = True
+        self._was[result] = self._was.get(target, target)
         return True
 
     def is_owned(self, value: Value) -> bool:
@@ -100,8 +103,10 @@ class MutationRemover:
             return True     # whatever container holds it later
         if self._aliases is None:
             self._aliases = Aliases(self.graph)
+            self._was.clear()
         # what may have come out of a container is one of its elements
-        return not self._aliases.is_wild(value) and not any(map(self._aliases.sharing((value,)), value.node.inputs))
+        return not self._aliases.is_wild(value) and not any(map(self._aliases.sharing((value,)),
+                                                                [self._was.get(each, each) for each in value.node.inputs]))
 
 
 def change(node: Node, elements: list[Value]) -> bool:
