@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from irtool.accepted_values import accept, copied, delivered
 from irtool.ir.builder import NOTHING
 from irtool.ir.defaults import completed
-from irtool.ir.effects import IF_KINDS, LOOP_KINDS, node_may_write
+from irtool.ir.effects import IF_KINDS, LOOP_KINDS, changes_list, node_may_write
 from irtool.ir.errors import Error, OutputError, RunError, UnsupportedError
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.module import Module
@@ -381,8 +381,9 @@ def run(graph: Graph | Module, inputs: Sequence[Any], *, seed: int | None = 0, o
         with using(namespace):
             return run(graph, inputs, seed=seed, observer=observer, backend=backend, accepted=accepted)
     values = list(inputs) if accepted else [accept(value, declared) for value, declared in zip(inputs, graph.inputs, strict=True)]
-    if any(node_may_write(node) or node.kind[:1] == "^" for node in all_nodes(graph)):
-        values = copied(values)
+    writers = [node for node in all_nodes(graph) if node_may_write(node) or node.kind[:1] == "^"]
+    if writers:
+        values = copied(values, [False] * len(values) if all(map(changes_list, writers)) else None)
     try:
         with np.errstate(all="ignore"), GRAD_MODE.fresh(), seeded(seed) if seed is not None else nullcontext():
             results = walk(graph, values, call_node, observer)

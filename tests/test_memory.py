@@ -16,6 +16,7 @@ from irtool.execute.plan.lower import WORTH_FUSING
 from irtool.execute.plan.memory import MemoryReport
 from irtool.execute.plan.placement import ORDERS, Buffer, by_size, in_one, largest_sum, one_by_one, place
 from irtool.ops.symbols.array_layout import Meta, allocated, fresh_meta, meta_of
+from tests.peaks import peak_of
 from tests.plan_samples import chain, difference, graph_of
 
 SIZE = 64 * 1024
@@ -319,3 +320,20 @@ def test_a_plan_larger_than_memory_is_an_error() -> None:
     for _ in range(3):      # from slots, then compiled
         with pytest.raises(irtool.RunError, match="not enough memory"):
             executor(np.ones((1, 1, 6), np.float32))
+
+
+def test_large_plans_keep_no_memory_beside_that_of_operators() -> None:
+    """Results of `embedding` come in memory of their own: a plan that kept all of its memory would take more than is alive at one time."""
+    text = """
+        graph(%words : Float(300, 256), %at : Long(128), %square : Float(256, 256), %weight : Float(256, 5000)):
+          %no : bool = prim::Constant[value=0]()
+          %pad : int = prim::Constant[value=-1]()
+          %x : Tensor = aten::embedding(%words, %at, %pad, %no, %no)
+          %y : Tensor = aten::mm(%x, %square)
+          %z : Tensor = aten::mm(%y, %weight)
+          return (%z)
+    """
+    words, square, weight = (np.ones(shape, np.float32) for shape in [(300, 256), (256, 256), (256, 5000)])
+    at, run = np.arange(128), irtool.compile(irtool.parse(text).graph())
+    peak, _ = peak_of(lambda: lambda: run(words, at, square, weight))
+    assert peak <= 4 * 128 * (256 + 5000) + (1 << 14)

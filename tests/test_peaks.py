@@ -78,6 +78,11 @@ def attend_loss(x, w, v):
     return torch.pow(attend(x, w, v), 2).sum()
 
 
+def recurrent_loss(x, h, w, r, b, c):
+    found, last = torch.gru(x, h, [w, r, b, c], True, 1, 0., False, False, True)
+    return torch.pow(found, 2).sum()
+
+
 def steps(p, g, m, v):
     found: List[Tensor] = []
     for _ in range(3):
@@ -94,11 +99,13 @@ SMALL_LSTM = [(100, 8, 64), (8, 64), (8, 64), (64, 256), (64, 256), (256,)]
 IMAGES = [(8, 3, 64, 64), (16, 3, 3, 3), (16, 16, 3, 3), (16, 16, 3, 3)]
 HEAD = [(64, 256), (256, 8192), (256,), (256,)]
 ATTEND = [(4, 128, 128), (128, 384), (128, 128)]
+RECURRENT = [(4, 100, 80), (1, 4, 256), (768, 80), (768, 256), (768,), (768,)]
 SQUARES = [(256, 512)] * 4
 RECORDED = [("mlp", MLP, 1_572_864), ("mlp_loss", MLP, 9_185_288), ("block", BLOCK, 3_014_668), ("block_loss", BLOCK, 7_081_000),
             ("lstm", LSTM, 589_824), ("lstm_loss", SMALL_LSTM, 1_614_856), ("residual", IMAGES, 8_397_824),
             ("residual_loss", IMAGES, 12_601_352), ("classify", HEAD, 4_194_304),
-            ("attend", ATTEND, 1_572_864), ("attend_loss", ATTEND, 2_359_312), ("steps", SQUARES, 3_670_028)]
+            ("attend", ATTEND, 1_572_864), ("attend_loss", ATTEND, 2_359_312), ("recurrent_loss", RECURRENT, 5_734_408),
+            ("steps", SQUARES, 3_670_028)]
 """A program, the shapes of its inputs, bytes that torch eager takes; programs that give a loss go backwards, too."""
 
 

@@ -174,3 +174,24 @@ def on_layers(graph: irtool.Graph, inputs: list[Any], cotangents: list[Any], wrt
     """Gradients by the function that a graph is, on a tape."""
     _, pull = irtool.torch.func.vjp(graph, *[irtool.torch.tensor(each) for each in inputs])
     return [np.asarray(pull(tuple(cotangents))[at]) for at in wrt]
+
+
+LISTS = """
+graph(%x : Tensor, %y : Tensor):
+  %list : Tensor[] = prim::ListConstruct(%y)
+  %0 : Tensor[] = aten::append(%list, %x)
+  %one : int = prim::Constant[value=1]()
+  %item : Tensor = aten::__getitem__(%list, %one)
+  %product : Tensor = aten::mul(%item, %y)
+  return (%item, %product, %list)
+"""
+
+
+@pytest.mark.parametrize("way", [irtool.run, lambda graph, inputs: irtool.compile(graph)(*inputs),
+                                 lambda graph, inputs: irtool.compile(graph, optimize=False)(*inputs)])
+def test_tensors_are_not_copied_where_only_lists_are_written(way: Callable[..., Any]) -> None:
+    """As in torch, and as in graphs that write nothing: a result may be an input."""
+    x, y = np.ones(4, np.float32), np.full(4, 2, np.float32)
+    item, product, (first, second) = way(irtool.parse(LISTS).graph(), [x, y])
+    assert np.shares_memory(item, x) and np.shares_memory(first, y) and np.shares_memory(second, x)
+    assert not np.shares_memory(product, x) and list(product) == [2] * 4

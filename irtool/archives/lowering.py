@@ -12,9 +12,9 @@ from typing import Any
 from irtool.analysis.alias import Aliases
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.archives.opening import opened
-from irtool.ir.effects import MUTATORS, node_may_write
+from irtool.ir.effects import changes_list, node_may_write
 from irtool.ir.graph import Block, Graph, Node, Value
-from irtool.ir.types import ClassType, DictType, ListType, SimpleType, TensorType, TupleType, Type
+from irtool.ir.types import ClassType, DictType, ListType, SimpleType, TupleType, Type
 from irtool.ops.structure import Object, attribute_name
 from irtool.torchscript.library import Library
 
@@ -69,7 +69,7 @@ class Lowered:
         """May a result be an attribute, or share memory with one?"""
         if any(node_may_write(node) for node in self.graph.walk()):
             self.changed = [index for index, is_written in enumerate(aliases.touched_inputs(by_results=False)[first:]) if is_written]
-        self.rebinds = any(node.kind in MUTATORS and not isinstance(node.inputs[0].type, TensorType) for node in self.graph.walk())
+        self.rebinds = any(map(changes_list, self.graph.walk()))
         """May a list or dict contain other values after the call?"""
         attributes = set(self.graph.inputs[first:])
         holds_state = [value for value in self.graph.outputs[self.result_count:]

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from irtool.ir.edits import clone_graph
-from irtool.ir.effects import MUTATORS, facts_of, updates_statistics
+from irtool.ir.effects import MUTATORS, changes_list, facts_of, updates_statistics
 from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.module import Module
@@ -144,8 +144,7 @@ def is_unsteady(node: Node) -> bool:
     if facts_of(node.kind).is_random or updates_statistics(node):
         return True
     schema = schema_of(node)
-    changes_list = node.kind in MUTATORS and not isinstance(node.inputs[0].type, TensorType)
-    return schema is not None and schema.is_mutable and not changes_list
+    return schema is not None and schema.is_mutable and not changes_list(node)
 
 
 def _has_gradient(value: Value) -> bool:

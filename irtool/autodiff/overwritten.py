@@ -9,7 +9,7 @@ from irtool.autodiff.captures import Captures
 from irtool.autodiff.in_place import live_nodes
 from irtool.autodiff.refusals import at_node
 from irtool.ir.builder import Builder
-from irtool.ir.effects import MUTATORS, node_may_write, updates_statistics
+from irtool.ir.effects import changes_list, node_may_write, updates_statistics
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import RETURN, Node, Value
 from irtool.ir.places import place_of
@@ -58,11 +58,6 @@ def copy_before_write(captures: Captures, writers: Sequence[Node], value: Value)
     copy = Builder(f).before(write).call("aten::clone", value, None, type=value.type)
     captures.at_top[copy] = captures.at_top.pop(value)
     captures.note(copy, value)
-
-
-def changes_list(node: Node) -> bool:
-    """Does a node change a list? The sweep follows such changes one by one."""
-    return node.kind in MUTATORS and bool(node.inputs) and not isinstance(node.inputs[0].type, TensorType)
 
 
 def is_earlier(node: Node, value: Value) -> bool:

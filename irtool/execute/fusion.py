@@ -229,7 +229,7 @@ class Way:
             and building.compiler() is not None and all(map(self.is_exact, self.inside))
         eighth = self.size * max([dtype.itemsize for dtype in self.dtypes], default=0) // 8
         self.block = min(BLOCK, max(SHORTEST, eighth // max(sum([dtype.itemsize for dtype in self.body.scratch]), 1)))     # elements
-        alone = (threads <= 1 or self.size < WORTH_THREADS) and not self.is_native
+        alone = (threads <= 1 or self.size < WORTH_THREADS) and not self.is_native and not self.soon
         self.scratch_bytes = [sum(map(self.block_bytes, body.scratch)) if alone else 0 for body in self.bodies]
         self.loops: dict[Any, building.Loop | None] = {}
         self.functions: list[Callable[..., None] | None] = [None, None]

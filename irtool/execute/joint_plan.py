@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 from irtool.autodiff.reverse import Reverse
 from irtool.execute.compilation import ExecutionPlan, outline
 from irtool.execute.plan.compiled import HARMLESS
-from irtool.execute.plan.memory import changes_list
 from irtool.interpret import all_nodes
 from irtool.ir.builder import Builder
 from irtool.ir.collector import Paused
 from irtool.ir.edits import clone_node, inline_graph, replace_node
-from irtool.ir.effects import facts_of, node_may_write, updates_statistics
+from irtool.ir.effects import changes_list, facts_of, node_may_write, updates_statistics
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.types import TENSOR, TensorType, Type, spell
 from irtool.ops.array_library import np

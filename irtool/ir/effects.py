@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from irtool.ir.constants import known_argument
 from irtool.ir.graph import Graph
 from irtool.ir.schema import Schema, forgets_kinds, qualified, schema_of, schemas
+from irtool.ir.types import TensorType
 
 if TYPE_CHECKING:
     from irtool.ir.graph import Node
@@ -196,6 +197,11 @@ def node_may_write(node: Node) -> bool:
         schema = schema_of(node)
         return schema is None or schema.is_mutable
     return False
+
+
+def changes_list(node: Node) -> bool:
+    """Does a node change a list or a dict, and no tensor?"""
+    return node.kind in MUTATORS and bool(node.inputs) and not isinstance(node.inputs[0].type, TensorType)
 
 
 def updates_statistics(node: Node) -> bool:

@@ -14,15 +14,16 @@ from irtool.execute.fusion import Bound, BoundToMany
 from irtool.execute.plan.buffers import RECYCLED
 from irtool.execute.plan.placement import BY_OPERATOR, LOOSE, Buffer, Piece, View, largest_sum, place
 from irtool.execute.plan.program import Branch, Call, Group, Instruction, Lowered, Program, Repeat, Variable, Visit, Wait, leaves, roots_of
-from irtool.ir.effects import MUTATORS
-from irtool.ir.graph import Graph, Node
+from irtool.interpret import all_nodes
+from irtool.ir.effects import changes_list, node_may_write
+from irtool.ir.graph import Graph
 from irtool.ir.types import TensorType, contiguous_strides
 from irtool.ops.array_library import np
 from irtool.ops.symbols.array_layout import Meta, dummy, fresh_meta
 
 WRITES_OUT = frozenset(("ufunc", "out"))
-LARGE = 1 << 16
-"""Bytes from which memory is freed as soon as possible."""
+WORTH_FREEING = 1 << 20
+"""Bytes alive at one time from which a plan keeps no memory between runs that it can do without."""
 
 
 class MemoryReport:
@@ -300,15 +301,18 @@ class MemoryPlan:
 
     def arrange(self) -> MemoryReport:
         """Place the buffers, and report the memory. Large results that operators allocate come on top of the memory that the plan keeps
-        between runs: if the sum is much more than the values alive at one time need, the plan keeps no large buffers between runs, not
-        even those of results, which would lie idle until they are computed."""
+        between runs: if the sum is more than the values alive at one time need, a large plan keeps no buffers between runs, not even those
+        of results, which would lie idle until they are computed; and fused groups allocate their scratch memory themselves."""
         report = self.arranged()
-        if self.owned and report.peak > LOOSE * report.live:
-            loose = [each for each in self.buffers if each.is_once and each.meta.nbytes >= LARGE]
+        if self.owned and report.live >= WORTH_FREEING and report.peak > LOOSE * report.live:
+            loose = [each for each in self.buffers if each.is_once and each.meta.nbytes >= RECYCLED]
             for buffer in loose:
                 buffer.is_loose = buffer.leaves = True
                 buffer.piece = None
             if loose:
+                work = set(self.scratch.values())
+                self.buffers = [buffer for buffer in self.buffers if buffer not in work]
+                self.scratch.clear()
                 report = self.arranged()
         self.views = {out: view for out, view in self.views.items() if not view.buffer.leaves and view.buffer.piece is None}
         self.inside = [*[each for each in self.buffers if is_placed(each) and not each.leaves and each.piece is None], *self.views.values()]
@@ -356,15 +360,15 @@ def is_placed(buffer: Buffer) -> bool:
 
 
 def written_inputs(graph: Graph) -> list[bool]:
-    """Per input: must a run copy it, since a graph that writes may write into it, or return it as part of a result?"""
-    if any(node.kind[:1] == "^" for node in graph.walk()):
+    """Per input: must a run copy it, since a graph that writes may write into it, or return it as part of a result? Tensors are not copied
+    where only lists are written: as in a graph without writes, a result may be an input."""
+    writers = [node for node in all_nodes(graph) if node_may_write(node) or node.kind[:1] == "^"]
+    if any(node.kind[:1] == "^" for node in writers):
         return [True] * len(graph.inputs)
-    return Aliases(graph).touched_inputs()
-
-
-def changes_list(node: Node) -> bool:
-    """Does a node write into a list, and into no tensor?"""
-    return node.kind in MUTATORS and not isinstance(node.inputs[0].type, TensorType)
+    touched = Aliases(graph).touched_inputs()
+    if all(map(changes_list, writers)):
+        return [each and not isinstance(value.type, TensorType) for each, value in zip(touched, graph.inputs, strict=True)]
+    return touched
 
 
 def overwrites(program: Program) -> bool:

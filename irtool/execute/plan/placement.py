@@ -28,8 +28,8 @@ FEW = 1 << 22
 FOREVER = 1 << 60
 BY_OPERATOR = -1
 """Number of a buffer that the plan does not allocate: the memory of a result that an operator made."""
-LOOSE = 1.05
-"""If operators allocate results too, large buffers are kept between runs only up to this factor of the bytes alive at one time."""
+LOOSE = 1.01
+"""If operators allocate results too, a large plan keeps its buffers between runs only up to this factor of the bytes alive at one time."""
 WASTE = 2
 """The piece of a result may be at most this many times as large as the result: a holder of the result keeps all of the piece alive."""
 

@@ -10,7 +10,7 @@ from irtool.ops.op import OpTable
 
 table = OpTable("attention")
 
-SCORES = 1 << 17
+SCORES = 1 << 15
 """The number of scores that are computed at once, unless more are needed."""
 SRC_MASK, KEY_PADDING_MASK, MERGED_MASK = 0, 1, 2
 
