@@ -264,13 +264,14 @@ for _name, _kind in {"add": "add_", "sub": "sub_", "mul": "mul_", "truediv": "di
 
 
 class Spaces:
-    """The namespace `torch.ops`: `torch.ops.my.gelu(...)` is my::gelu."""
-
-    def __init__(self, aten: Functions) -> None:
-        self.aten = aten
+    """The namespace `torch.ops`: `torch.ops.my.gelu(...)` is my::gelu. `torch.ops.aten` has no functions of torch that are called otherwise
+    than their operators."""
 
     def __getattr__(self, name: str) -> Functions:
-        return Functions(name)
+        functions = Functions(name)
+        if name == "aten":
+            setattr(self, name, functions)      # the next look-up finds its operators at once
+        return functions
 
 
 class Functions:
@@ -285,7 +286,7 @@ class Functions:
     @property
     def ops(self) -> Any:
         """The operators by namespace: `aten`, and those of users (`irtool.operator`)."""
-        return Spaces(self)
+        return SPACES
 
     def __getattr__(self, name: str) -> Any:
         if name in BY_NAME and self._space == "aten":
@@ -300,6 +301,9 @@ class Functions:
 
     def __dir__(self) -> list[str]:
         return sorted({*object.__dir__(self), *BY_NAME, *operator_names()})
+
+
+SPACES = Spaces()
 
 
 def calling_kind(kind: str) -> Callable[..., Any]:
