@@ -6,6 +6,7 @@ from irtool.ir.builder import Builder
 from irtool.ir.constants import known_argument
 from irtool.ir.edits import replace_node
 from irtool.ir.graph import Graph, Node
+from irtool.ir.schema import schema_of
 from irtool.ir.types import spell
 
 
@@ -31,6 +32,8 @@ def decompose_addmm(graph: Graph) -> bool:
     changed = False
     for node in list(graph.walk()):
         if node.kind not in ("aten::addmm", "addmm") or len(node.inputs) < 3 or not (_is_one(node, "beta") and _is_one(node, "alpha")):
+            continue
+        if (schema := schema_of(node)) is not None and "out_dtype" in schema.positions:
             continue
         build.before(node)
         build.tail = node.tail
