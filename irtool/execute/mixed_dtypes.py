@@ -24,5 +24,5 @@ def may_cast(node: Node) -> bool:
         return node.kind in CASTS
     schema = schema_of(node)
     return schema is None or bool(node.attributes) or any(
-        argument.type.text.startswith("ScalarType") and value.type.key != "None"
+        argument.type_text.startswith("ScalarType") and value.type.key != "None"
         for argument, value in zip(schema.arguments, node.inputs, strict=False))

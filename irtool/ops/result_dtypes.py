@@ -46,7 +46,7 @@ def result_dtypes(node: Node, dtype: str) -> list[str | None]:
     if schema is None or len(words) != len(node.outputs):
         return [None] * len(node.outputs)
     for argument, value in zip(schema.arguments, node.inputs, strict=False):
-        if argument.type.text.startswith("ScalarType") and value.type.key != "None" or value.type.key in ("complex", "Scalar"):
+        if argument.type_text.startswith("ScalarType") and value.type.key != "None" or value.type.key in ("complex", "Scalar"):
             return [None] * len(words)
     real = REAL_PARTS.get(dtype, dtype)
     meaning = {KEEPS: dtype, FLOATS: dtype if real == dtype else None, REAL: real, UNCERTAIN: None}
