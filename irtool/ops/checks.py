@@ -52,6 +52,12 @@ def refuse_overlap(target: Any) -> None:
         raise RunError(OVERLAP)
 
 
+def refuse_growth(target: Any, shape: tuple[int, ...]) -> None:
+    """Raises torch's error for writing what operands broadcast to into a tensor of another shape."""
+    if target.shape != shape:
+        raise RunError(f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(shape)}", code="E0407")
+
+
 def repeats(array: Any) -> bool:
     """Are several elements at one address, as those of overlapping windows (`unfold`, `as_strided`) are?"""
     reach, steps = 0, sorted([(abs(step), extent) for step, extent in zip(array.strides, array.shape, strict=True) if extent > 1])

@@ -21,6 +21,7 @@ from irtool.ops.checks import (
     in_memory_order,
     letter,
     overlaps,
+    refuse_growth,
     refuse_overlap,
     refuse_partial_overlap,
     repeats,
@@ -310,8 +311,7 @@ def write_into(target: Any, result: Any, schema: Schema) -> Any:
         return target
     if schema.kind in RESHAPES or (result.base is not None or not isinstance(result, np.ndarray)) and share_memory(result, target):
         return reshape_in_place(target, result, schema.kind)
-    if result.shape != target.shape:
-        raise RunError(f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(result.shape)}", code="E0407")
+    refuse_growth(target, result.shape)
     refuse_dtype(schema.kind, result.dtype, target.dtype)
     if schema.kind not in THROUGH:
         refuse_overlap(target)

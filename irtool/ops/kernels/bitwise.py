@@ -1,7 +1,7 @@
 """Operators of whole numbers: bits, shifts, greatest common divisor. They are refused for floats."""
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import as_array, astype, title
-from irtool.ops.checks import only
+from irtool.ops.checks import only, refuse_growth, refuse_overlap, refuse_partial_overlap
 from irtool.ops.op import OpTable
 from irtool.ops.promotion import PROMOTE, can_cast, result_type
 
@@ -70,7 +70,11 @@ def _written_into(function, kernel_name, kinds):
         only(kernel_name, kinds, *operands)
         if not can_cast(dtype, self.dtype):
             raise RunError(f"result type {title(dtype)} can't be cast to the desired output type {title(self.dtype)}")
-        self[...] = astype(as_array(function(xp, *operands)), self.dtype)
+        refuse_overlap(self)
+        refuse_partial_overlap(self, (other,))
+        result = as_array(function(xp, *operands))
+        refuse_growth(self, result.shape)
+        self[...] = astype(result, self.dtype)
         return self
     return kernel
 

@@ -4,7 +4,7 @@ import warnings
 
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import as_array, astype, broadcast_view, code_of, convert, copied, current_namespace, is_array
-from irtool.ops.checks import fit, refuse_overlap, refuse_partial_overlap
+from irtool.ops.checks import fit, refuse_growth, refuse_overlap, refuse_partial_overlap
 from irtool.ops.conjugates import origin
 from irtool.ops.op import OpTable
 
@@ -192,9 +192,7 @@ def copy_into(xp, self, src, non_blocking=False):
         return self
     refuse_overlap(self)
     refuse_partial_overlap(self, (src,))
-    together = xp.broadcast_shapes(self.shape, src.shape)
-    if together != self.shape:
-        raise RunError(f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(together)}", code="E0407")
+    refuse_growth(self, xp.broadcast_shapes(self.shape, src.shape))
     self[...] = astype(broadcast_view(src, self.shape), self.dtype)
     return self
 

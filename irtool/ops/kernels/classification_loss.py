@@ -2,6 +2,7 @@
 import math
 
 from irtool.ir.errors import RunError
+from irtool.ops.array_library import np
 from irtool.ops.arrays import title
 from irtool.ops.checks import only
 from irtool.ops.kernels.loss import MEAN, NONE, SUM, reduced
@@ -25,6 +26,11 @@ def _check_targets(x, target, ignore_index, weight):
         raise RunError(f"Target {int(target[wrong].reshape(-1)[0])} is out of bounds.", code="E0408")
 
 
+def _need_dtype(x, weight):
+    if weight.dtype != x.dtype:
+        raise RunError(f"expected scalar type {title(x.dtype)} but found {title(weight.dtype)}", code="E0409")
+
+
 def likelihood(xp, x, target, weight, reduction, ignore_index):
     """(loss, total weight) of log-probabilities (n, classes, ...) or (classes,) with class indices (n, ...) or 0-dim."""
     if x.ndim < 1:
@@ -36,6 +42,8 @@ def likelihood(xp, x, target, weight, reduction, ignore_index):
         raise RunError(f"Expected input batch_size ({x.shape[0]}) to match target batch_size ({target.shape[0] if target.ndim else 1})."
                        if x.ndim <= 2 else f"size mismatch (got input: {list(x.shape)} , target: {list(target.shape)}", code="E0407")
     only("nll_loss_out_frame", "f", x)
+    if weight is not None:
+        _need_dtype(x, weight)
     _check_targets(x, target, ignore_index, weight)
     target = target.reshape(expected)
     counts = target != ignore_index
@@ -162,6 +170,9 @@ def _margin_terms(xp, self, target, p, margin, weight):
     terms = room if p == 1 else room * room
     slopes = (room > 0).astype(x.dtype) if p == 1 else 2 * room
     if weight is not None:
+        if weight.shape != x.shape[1:]:
+            raise RunError(f"inconsistent weight size, expected {x.shape[1]} but got {list(weight.shape)}")
+        _need_dtype(x, weight)
         terms, slopes = terms * weight[index][:, None], slopes * weight[index][:, None]
     off = xp.arange(x.shape[1]) != index[:, None]
     return x, index, xp.where(off, terms, x.dtype.type(0)), xp.where(off, slopes, x.dtype.type(0))
@@ -261,6 +272,26 @@ def _ctc_states(xp, labels, blank):
     return extended, skip
 
 
+def _check_lengths(targets, input_lengths, target_lengths, steps):
+    for length in input_lengths:
+        if not 0 <= length <= steps:
+            raise RunError(f"Expected input_lengths to have value at {'least 0' if length < 0 else f'most {steps}'}, but got value {length}"
+                           f" {CTC}")
+    total, longest = sum(target_lengths), max(target_lengths, default=0)
+    if targets.ndim not in (1, 2):
+        raise RunError(f"Expected 1 to 2 dimensions, but got {targets.ndim}-dimensional tensor for argument #2 'targets' {CTC}")
+    for place, size in enumerate((total,) if targets.ndim == 1 else (len(input_lengths),)):
+        if targets.shape[place] != size:
+            raise RunError(f"Expected tensor to have size {size} at dimension 0, but got size {targets.shape[0]} for argument #2 'targets' "
+                           f"{CTC}")
+    if targets.ndim == 2 and targets.shape[1] < longest:
+        raise RunError(f"Expected tensor to have size at least {longest} at dimension 1, but got size {targets.shape[1]} for argument #2 "
+                       f"'targets' {CTC}")
+
+
+CTC = "(while checking arguments for ctc_loss_allocate_outputs)"
+
+
 def ctc(xp, log_probs, targets, input_lengths, target_lengths, blank, zero_infinity):
     """Negative log-likelihood per sample and the forward variables (batch, time, 2 * longest target + 1)."""
     only("ctc_loss_cpu", "f", log_probs)
@@ -272,6 +303,7 @@ def ctc(xp, log_probs, targets, input_lengths, target_lengths, blank, zero_infin
     if len(input_lengths) != batch or len(target_lengths) != batch:
         raise RunError("input_lengths must be of size batch_size" if len(input_lengths) != batch else
                        "target_lengths must be of size batch_size")
+    _check_lengths(targets, input_lengths, target_lengths, steps)
     longest = max(target_lengths, default=0) if targets.ndim == 1 else targets.shape[1]
     alpha = xp.full((batch, steps, 2 * longest + 1), -math.inf, log_probs.dtype)
     losses = xp.full(batch, math.inf, log_probs.dtype)
@@ -302,6 +334,9 @@ def _lengths(values):
 
 
 def _ctc_loss(xp, log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity):
+    for name, lengths in (("input", input_lengths), ("target", target_lengths)):
+        if getattr(lengths, "dtype", np.dtype(int)).kind not in "iu":
+            raise RunError(f"{name}_lengths must be integral")
     batched = log_probs.ndim == 3
     if not batched:
         log_probs = log_probs[:, None]

@@ -289,6 +289,10 @@ table.define("aten::_convolution_mode(Tensor input, Tensor weight, Tensor? bias,
 
 def _plain_kernel(xp, self, weight, kernel_size, bias, stride, padding, dilation=None):
     rank = len(kernel_size)
+    if min(kernel_size) < 1:
+        raise RunError(f"kernel size should be greater than zero, but got kernel_height: {kernel_size[0]} kernel_width: {kernel_size[-1]}")
+    if weight.ndim == rank + 2 and weight.shape[2:] != tuple(kernel_size):
+        raise RunError(f"the kernel size {list(kernel_size)} is not that of the weight, {list(weight.shape[2:])}", code="E0407")
     return convolve(xp, self, weight, bias, stride, padding, dilation or [1] * rank, False, [0] * rank, 1)
 
 

@@ -41,6 +41,8 @@ def dist(xp, self, other, p):
 @table.op("aten::cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor")
 def cosine_similarity(xp, x1, x2, dim, eps):
     """Cosine of the angle between vectors along a dimension; norms count as at least eps."""
+    if eps < 0:
+        raise RunError(f"eps must be non-negative, got: {eps:g}")
     dtype = result_type([x1, x2])
     if dtype.kind not in "fc":
         raise RunError("expected common dtype to be floating point, yet common dtype is " + title(dtype))

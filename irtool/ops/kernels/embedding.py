@@ -2,7 +2,7 @@
 import math
 
 from irtool.ir.errors import RunError, UnsupportedError
-from irtool.ops.arrays import add_at
+from irtool.ops.arrays import add_at, title
 from irtool.ops.checks import only, same_dtype
 from irtool.ops.op import OpTable
 
@@ -63,10 +63,18 @@ def embedding_renorm(xp, self, indices, max_norm, norm_type):
 
 def _bag_bounds(xp, indices, offsets, include_last_offset):
     """(flat indices, the start of each bag, its end)."""
+    for each in (indices, offsets):
+        if each.dtype not in ("int32", "int64"):
+            raise RunError("Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
+                           f"torch.{title(each.dtype)}Tensor instead (while checking arguments for embedding_bag)", code="E0409")
+    if indices.ndim not in (1, 2):
+        raise RunError(f"input has to be a 1D or 2D Tensor, but got Tensor of dimension {indices.ndim}")
     flat = indices.reshape(-1)
     if indices.ndim == 2:
         starts = xp.arange(indices.shape[0]) * indices.shape[1]
         return flat, starts, starts + indices.shape[1]
+    if offsets.ndim != 1:
+        raise RunError(f"offsets has to be a 1D Tensor, but got Tensor of dimension {offsets.ndim}")
     if offsets.size and int(offsets[0]) != 0:
         raise RunError("offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got "
                        f"{int(offsets[0])}")

@@ -323,13 +323,21 @@ def _linspace(xp, start, end, steps, dtype, layout, device, pin_memory):
     return _spaced(xp, start, end, steps, options(dtype, layout, device, default))
 
 
+def _power(base, exponent):
+    """A power of numbers, infinite where it is too large or divided by zero."""
+    try:
+        return base ** exponent
+    except (OverflowError, ZeroDivisionError):
+        return math.inf
+
+
 def _logspace(xp, start, end, steps, base, dtype, layout, device, pin_memory):
     start, end = _as_numbers(start, end)
     default = number_dtype(1j) if isinstance(start, complex) or isinstance(end, complex) else None
     chosen = options(dtype, layout, device, default)
     _need_numbers("logspace_cpu", chosen, "biufc" if steps < 2 else "iufc")
     if steps == 1:
-        return as_array(base ** start, chosen).reshape(1)
+        return as_array(fit(_power(base, start), chosen), chosen).reshape(1)
     if chosen.kind in "iu":
         start, end = int(start), int(end)
     wide = xp.dtype(xp.complex128 if chosen.kind == "c" else xp.float64)

@@ -3,7 +3,7 @@ import math
 
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import add_at, astype
-from irtool.ops.checks import only, refuse
+from irtool.ops.checks import c_name, only, refuse
 from irtool.ops.op import OpTable
 
 table = OpTable("histogram")
@@ -121,6 +121,9 @@ def histogram(xp, self, bins, range, weight, density):
 def histogram_of_edges(xp, self, bins, weight, density):
     """Counts between given edges, and those edges."""
     _check(self, weight)
+    if bins.dtype != self.dtype:
+        raise RunError("torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input with dtype "
+                       f"{c_name(self.dtype)} and bins for dimension 0 with dtype {c_name(bins.dtype)}", code="E0409")
     return _counted(xp, self.reshape(-1, 1), [bins], weight, density, False), bins.copy()
 
 

@@ -78,11 +78,23 @@ def _index(xp, self, indices):
     return indexed(xp, self, indices)
 
 
+def _index_by_places(xp, self, indices):
+    _no_masks("_unsafe_index", indices)
+    return indexed(xp, self, indices)
+
+
+def _no_masks(name, indices):
+    for each in indices:
+        if each is not None and each.dtype not in ("int32", "int64"):
+            raise RunError(f"{name} found unexpected index type {title(each.dtype)}", code="E0409")
+
+
 table.define(("aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
-              "aten::index.Tensor_hacked_twin(Tensor self, Tensor[] indices) -> Tensor",
-              "aten::_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
-              "aten::_unsafe_index.Tensor_hacked_twin(Tensor self, Tensor[] indices) -> Tensor"), _index,
+              "aten::index.Tensor_hacked_twin(Tensor self, Tensor[] indices) -> Tensor"), _index,
              doc="Elements at the places that index tensors name; masks stand for the places where they are true.")
+table.define(("aten::_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+              "aten::_unsafe_index.Tensor_hacked_twin(Tensor self, Tensor[] indices) -> Tensor"), _index_by_places,
+             doc="Elements at the places that index tensors name, which are no masks.")
 
 
 def put_at(xp, target, indices, values, accumulate):
@@ -287,9 +299,11 @@ def check_gather(name, self, dim, index, other=None):
         raise RunError("Index tensor must have the same number of dimensions as " + ("input" if name == "gather" else "self") + " tensor")
     if not index.size:
         return
+    if other is not None and max(other.ndim, 1) != max(index.ndim, 1):
+        raise RunError("Index tensor must have the same number of dimensions as src tensor")
     for place in range(index.ndim):
         limit = self.shape[place] if self.ndim else 1
-        if place != dim and index.shape[place] > limit or other is not None and other.ndim and index.shape[place] > other.shape[place]:
+        if place != dim and index.shape[place] > limit or other is not None and index.shape[place] > (other.shape or (1,))[place]:
             suffix = (f"and to be no larger size than src {list(other.shape)}" if other is not None else "").strip()
             raise RunError(f"Expected index {list(index.shape)} to be no larger than self {list(self.shape)} apart from dimension {dim}"
                            f" {suffix}".rstrip() if name != "gather" else
@@ -385,12 +399,6 @@ def put(xp, self, index, source, accumulate):
 
 # ---- masks
 
-def _bool_mask(mask, name):
-    if mask.dtype.kind != "b" and mask.dtype != "uint8":
-        raise RunError(f"{name}: expected BoolTensor or ByteTensor for mask")
-    return mask.astype(bool)
-
-
 def _masked_fill(xp, self, mask, value):
     if mask.dtype.kind != "b":
         raise RunError("masked_fill_ only supports boolean masks, but got mask with dtype " + c_name(mask.dtype))
@@ -433,7 +441,8 @@ def masked_scatter(xp, self, mask, source):
     if self.dtype != source.dtype:
         raise RunError(f"masked_scatter: expected self and source to have same dtypes but got {title(self.dtype)} and "
                        f"{title(source.dtype)}", code="E0409")
-    mask = _bool_mask(mask, "masked_scatter_")
+    if mask.dtype.kind != "b":
+        raise RunError("masked_scatter_ only supports boolean masks, but got mask with dtype " + title(mask.dtype))
     shape = xp.broadcast_shapes(self.shape, mask.shape)
     mask = xp.broadcast_to(mask, shape)
     count = int(xp.count_nonzero(mask))

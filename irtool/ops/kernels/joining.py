@@ -31,7 +31,7 @@ def concatenated(xp, tensors, dim):
             raise RunError(f"zero-dimensional tensor (at position {place}) cannot be concatenated")
     dtype = result_type(tensors)
     parts = [t for t in tensors if t.shape != (0,)] or [tensors[0]]
-    dim = wrap_dim(dim, parts[0].ndim)
+    dim = wrap_dim(dim, parts[0].ndim) if parts[0].shape != (0,) else 0
     if len({t.shape for t in parts}) > 1:
         _same_but(parts, dim, [t.shape for t in parts])
     return row_major(xp, xp.concatenate([astype(t, dtype) for t in parts], dim))
@@ -163,6 +163,8 @@ def unflatten_dense_tensors(xp, flat, tensors):
     """One dimension cut into tensors of the given shapes."""
     results, start = [], 0
     for tensor in tensors:
+        if start + tensor.size > flat.shape[0]:
+            raise RunError(f"start ({start}) + length ({tensor.size}) exceeds dimension size ({flat.shape[0]}).")
         results.append(flat[start:start + tensor.size].reshape(tensor.shape))
         start += tensor.size
     return results
@@ -410,7 +412,10 @@ def repeat_places(xp, repeats, output_size):
     """Place i as often as repeats[i] says."""
     if repeats.ndim != 1:
         raise RunError("repeat_interleave only accept 1D vector as repeat")
-    return xp.repeat(xp.arange(repeats.size, dtype=repeats.dtype), _counts(xp, repeats))
+    result = xp.repeat(xp.arange(repeats.size, dtype=repeats.dtype), _counts(xp, repeats))
+    if output_size not in (None, result.size):
+        raise RunError("allocated size does not match required size")
+    return result
 
 
 # ---- turned round

@@ -3,7 +3,7 @@ import math
 
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import as_array, astype, title
-from irtool.ops.checks import only
+from irtool.ops.checks import fit, only, refuse_growth
 from irtool.ops.kernels.pointwise_binary import no_bool_difference
 from irtool.ops.op import OpTable
 from irtool.ops.promotion import can_cast, float_of, result_type
@@ -18,6 +18,11 @@ def reduced(xp, loss, reduction):
     """The loss of each element, or their mean or sum as a 0-d array."""
     if reduction == NONE:
         return loss
+    if loss.dtype.kind in "iu":
+        if reduction == MEAN:
+            raise RunError("mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: "
+                           f"{title(loss.dtype)}")
+        return xp.asarray(loss.sum(dtype=xp.int64))
     wide = loss.astype(xp.float32) if loss.dtype == xp.float16 else loss
     total = xp.asarray(wide.sum(dtype=wide.dtype))
     if reduction == MEAN:
@@ -120,6 +125,7 @@ def huber_loss_backward(xp, grad_output, self, target, reduction, delta):
 def soft_margin_loss(xp, self, target, reduction):
     """log(1 + exp(-target * x)), targets 1 and -1."""
     dtype = self.dtype
+    refuse_growth(self, xp.broadcast_shapes(self.shape, target.shape))
     self, target = _both(xp, self, target, True)
     _into(dtype, self)
     return reduced(xp, xp.log1p(xp.exp(-target * self)).astype(dtype, copy=False), reduction)
@@ -185,9 +191,7 @@ def binary_cross_entropy_with_logits(xp, self, target, weight, pos_weight, reduc
     for each in (target, pos_weight):
         no_bool_difference([each, 1])
     _into(target.dtype, self, target, weight, pos_weight)
-    whole = xp.broadcast_shapes(self.shape, target.shape)
-    if target.shape != whole:
-        raise RunError(f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(whole)}")
+    refuse_growth(target, xp.broadcast_shapes(self.shape, target.shape))
     softplus = xp.log1p(xp.exp(-xp.abs(self))) + xp.maximum(-self, 0)
     loss = (1 - target) * self + softplus if pos_weight is None else (1 - target) * self + ((pos_weight - 1) * target + 1) * softplus
     if weight is not None:
@@ -236,9 +240,12 @@ def margin_ranking_loss(xp, input1, input2, target, margin, reduction):
 
 @table.op("aten::hinge_embedding_loss(Tensor self, Tensor target, float margin=1., int reduction=1) -> Tensor")
 def hinge_embedding_loss(xp, self, target, margin, reduction):
-    """x where the target is 1, max(0, margin - x) where it is -1."""
+    """x where the target is 1, max(0, margin - x) where it is -1; the margin is rounded to whole numbers if x has them."""
+    no_bool_difference([self, self])
+    if self.dtype.kind == "c":
+        raise RunError("clamp is not supported for complex types")
     zero = as_array(0, self.dtype)
-    below = xp.where(target != 1, xp.maximum(as_array(margin, float_of(self.dtype)) - self, zero), zero)
+    below = xp.where(target != 1, xp.maximum(as_array(fit(margin, self.dtype), self.dtype) - self, zero), zero)
     return reduced(xp, below + xp.where(target != -1, self, zero), reduction)
 
 
@@ -248,6 +255,9 @@ def cosine_embedding_loss(xp, input1, input2, target, margin, reduction):
     dim = target.ndim
     if target.ndim not in (0, 1):
         raise RunError("0D or 1D target tensor expected, multi-target not supported")
+    if not input1.ndim == input2.ndim == dim + 1:
+        raise RunError(f"{dim}D target tensor expects {dim + 1}D input tensors, but found inputs with sizes {list(input1.shape)} and "
+                       f"{list(input2.shape)}.")
     a, b = (astype(each, float_of(each.dtype)) for each in (input1, input2))
     dtype = result_type([a, b])
     if dtype.kind == "c":
@@ -280,8 +290,7 @@ def triplet_margin_loss(xp, anchor, positive, negative, margin, p, eps, swap, re
 # ---- dtypes that torch serves
 
 table.takes("hf+", "mse_loss")
-table.takes("hf", "huber_loss_backward binary_cross_entropy binary_cross_entropy_backward "
-             "binary_cross_entropy_with_logits hinge_embedding_loss")
+table.takes("hf", "huber_loss_backward binary_cross_entropy binary_cross_entropy_backward binary_cross_entropy_with_logits")
 table.takes("uilhf", "margin_ranking_loss")
 table.takes("uilhf+", "mse_loss_backward smooth_l1_loss_backward")
 table.takes("builhf", "cosine_embedding_loss")

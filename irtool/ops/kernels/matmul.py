@@ -180,6 +180,8 @@ table.define(("aten::matmul(Tensor self, Tensor other) -> Tensor", "aten::linalg
 @table.op("aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor")
 def linear(xp, input, weight, bias):
     """input @ weight.T + bias."""
+    if weight.ndim > 2:
+        raise RunError(f"t() expects a tensor with <= 2 dimensions, but self is {weight.ndim}D")
     result = matmul_any(xp, input, weight.T)
     if bias is None:
         return result
@@ -429,6 +431,9 @@ def kron(xp, self, other):
 def _chain(xp, tensors):
     if not tensors:
         raise RunError("chain_matmul(): Expected one or more matrices")
+    for each in tensors:
+        if each.ndim != 2:
+            raise RunError(f"Tensor dimension is {each.ndim}, expected 2 instead.")
     return chain_product(xp, tensors)
 
 

@@ -4,7 +4,7 @@ import math
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import astype, dtype_of, real_of, title, wrap_dim
 from irtool.ops.kernels.factorization import lu_packed, matrices, square
-from irtool.ops.kernels.statistics import vector_norm
+from irtool.ops.kernels.statistics import check_norm_dtype, vector_norm
 from irtool.ops.op import OpTable
 
 table = OpTable("matrix_norm")
@@ -21,10 +21,11 @@ def matrix_norm(xp, A, order, dims, keepdim, dtype):
     first, second = (wrap_dim(d, A.ndim) for d in dims)
     if first == second:
         raise RunError(f"linalg.matrix_norm: dims must be different. Got ({dims[0]}, {dims[1]})")
-    if order == "fro":
-        return vector_norm(xp, A, 2, [first, second], keepdim, dtype)
     if dtype is not None:
+        check_norm_dtype("matrix", A, dtype_of(dtype))
         A = astype(A, dtype_of(dtype))
+    if order == "fro":
+        return vector_norm(xp, A, 2, [first, second], keepdim)
     M = xp.moveaxis(A, (first, second), (-2, -1))
     if order in ("nuc", 2, -2):
         sizes = xp.linalg.svd(M, compute_uv=False)

@@ -38,10 +38,13 @@ def _check_dtypes(x, *parameters):
         raise RunError("mixed dtype (CPU): all inputs must share same datatype.", code="E0409")
 
 
-def _check_channels(count, **vectors):
+def _check_channels(count, repeated=(), **vectors):
+    """Raises torch's error unless tensors have an element per channel; `repeated`: names of those that torch repeats for each sample."""
     for name, values in vectors.items():
         if values is not None and values.size != count:
             raise RunError(f"{name} should contain {count} elements not {values.size}")
+        if name in repeated and values is not None and values.ndim > 1:
+            raise RunError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
 
 
 def _nothing_normalized(x, weight, bias):
@@ -60,6 +63,9 @@ def batch_normalized(xp, x, weight, bias, running_mean, running_var, training, m
     _check_dtypes(x, weight, bias, running_mean, running_var)
     count = x.shape[1]
     _check_channels(count, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
+    for each in (running_mean, running_var):
+        if each is not None and each.ndim != 1:
+            raise RunError(f"TensorAccessor expected 1 dims but tensor has {each.ndim}")
     wide = widen(xp, x)
     if training:
         axes = (0, *range(2, x.ndim))
@@ -107,7 +113,9 @@ def batch_norm(xp, input, weight, bias, running_mean, running_var, training, mom
 
 def _native_batch_norm(xp, input, weight, bias, running_mean, running_var, training, momentum, eps):
     if not input.size:
-        return _nothing_normalized(input, weight, bias), xp.empty(0, input.dtype), xp.empty(0, input.dtype)
+        if training:
+            raise RunError(f"input tensor must have at least one element, but got input_sizes = {list(input.shape)}")
+        return input.copy(), xp.empty(0, input.dtype), xp.empty(0, input.dtype)
     result, mean, inverse = batch_normalized(xp, input, weight, bias, running_mean, running_var, training, momentum, eps)
     return (result, *_narrowed(xp, _statistics(xp, input, mean, inverse), input, weight, bias, running_mean, running_var))
 
@@ -383,7 +391,7 @@ def instance_norm(xp, input, weight, bias, running_mean, running_var, use_input_
             raise RunError("Expected running_mean and running_var to be defined when use_input_stats is false")
         return batch_norm.kernel(xp, input, weight, bias, running_mean, running_var, False, momentum, eps, False)
     count, channels = input.shape[:2]
-    _check_channels(channels, weight=weight, bias=bias)
+    _check_channels(channels, ("weight", "bias", "mean", "var"), weight=weight, bias=bias, mean=running_mean, var=running_var)
     if not count * channels and (weight is not None or bias is not None):
         raise RunError("select(): index 0 out of range for tensor of size [0] at dimension 0")
     result, mean, inverse = group_normalized(xp, input, weight, bias, channels, eps) if channels else (input.copy(), None, None)

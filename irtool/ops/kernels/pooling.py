@@ -32,6 +32,8 @@ class Geometry:
             raise RunError(f"{name}: kernel size should be greater than zero, but got {self.kernel}")
         if min(self.stride) < 1:
             raise RunError("stride should not be zero")
+        if min(self.dilation) < 1:
+            raise RunError(f"dilation should be greater than zero, but got {list(self.dilation)}")
         if min(self.padding) < 0:
             raise RunError("pad must be non-negative")
         for k, p, d in zip(self.kernel, self.padding, self.dilation, strict=True):
@@ -252,6 +254,9 @@ def unpooled(xp, self, indices, output_size, rank):
         raise RunError(f"elements in indices should be type int64 but got: {indices.dtype}")
     if len(output_size) != rank:
         raise RunError(f"There should be exactly {rank} elements in output_size, but got {len(output_size)} elements.")
+    if self.ndim not in (rank + 1, rank + 2):
+        raise RunError(f"Input to max_unpooling{rank}d should be a {rank + 1}d or {rank + 2}d Tensor, but got a tensor with {self.ndim} "
+                       "dimensions.")
     if indices.shape != self.shape:
         raise RunError(f"Expected shape of indices to be same as that of the input tensor ({list(self.shape)}) but got indices tensor with "
                        f"shape: {list(indices.shape)}")
@@ -259,6 +264,8 @@ def unpooled(xp, self, indices, output_size, rank):
     lead, plane = self.shape[:-rank], math.prod(output_size)
     result = xp.zeros((math.prod(lead), plane), self.dtype)
     flat = indices.reshape(result.shape[0], math.prod(self.shape[-rank:]))
+    if not plane:
+        return result.reshape((*lead, *output_size))
     if flat.size and (int(flat.min()) < 0 or int(flat.max()) >= plane):
         wrong = int(flat.min()) if int(flat.min()) < 0 else int(flat.max())
         raise RunError(f"Found an invalid max index: {wrong} (output volumes are of size {'x'.join(str(n) for n in output_size)})")

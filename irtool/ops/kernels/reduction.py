@@ -5,7 +5,7 @@ float16 is summed in float32; float32 across many rows in float64, since NumPy w
 import math
 
 from irtool.ir.errors import RunError
-from irtool.ops.arrays import astype, convert, title, wrap_dim
+from irtool.ops.arrays import astype, convert, dtype_of, title, wrap_dim
 from irtool.ops.checks import only, refuse, wrap_dims
 from irtool.ops.op import OpTable
 
@@ -108,6 +108,9 @@ def nanmean(xp, self, dim, keepdim, dtype):
     """Mean over dimensions of the elements that are not nan."""
     if self.dtype.kind not in "fc":
         raise RunError(f"nanmean(): expected input to have floating point or complex dtype but got {title(self.dtype)}")
+    if dtype is not None and dtype_of(dtype).kind not in "fc":
+        raise RunError("nanmean(): could not infer output dtype. Optional dtype must be either a floating point or complex dtype. Got: "
+                       f"{title(dtype_of(dtype))}")
     total = xp.asarray(nansum.kernel(xp, self, dim, keepdim, dtype))
     counted = xp.sum(self == self, axis=wrap_dims(dim, self.ndim), keepdims=keepdim)
     return astype(total / counted, total.dtype)

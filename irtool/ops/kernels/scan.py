@@ -43,8 +43,10 @@ _running("cumprod", "cumprod", "Running product along a dimension; whole numbers
 def _running_extreme(name, function, beats):
     """Running extremes, and the index at which each was last reached. From a nan on, all are nan, with the index of the latest nan."""
     def kernel(xp, self, dim):
+        if not self.size:       # whatever `dim` is
+            return self.copy(), xp.zeros(self.shape, xp.int64)
         axis = wrap_dim(dim, self.ndim)
-        if self.ndim == 0 or self.size == 0:
+        if self.ndim == 0:
             return self.copy(), xp.zeros(self.shape, xp.int64)
         only(name, "biuf", self)
         values = getattr(xp, function).accumulate(self, axis=axis)
@@ -94,11 +96,11 @@ def diff(xp, self, n, dim, prepend, append):
     if n < 0:
         raise RunError(f"order must be non-negative but got {n}")
     axis = wrap_dim(dim, self.ndim)
-    if n == 0:
-        return self.copy()
     joined = [x for x in (prepend, self, append) if x is not None]
     if any(x.ndim != self.ndim for x in joined):
         raise RunError("diff expects prepend or append to be the same dimension as input")
+    if n == 0:
+        return self.copy()
     dtype = result_type(joined)
     x = row_major(xp, xp.concatenate([astype(part, dtype) for part in joined], axis)) if len(joined) > 1 else self
     for _ in range(min(n, x.shape[axis])):
@@ -228,6 +230,9 @@ def _gradient(xp, self, spacings, dims, edge_order):
     if len(spacings) == 1:
         spacings = spacings * len(dims)
     for spacing, axis in zip(spacings, dims, strict=True):
+        if hasattr(spacing, "ndim") and spacing.ndim != 1:
+            raise RunError("torch.gradient expected each element of spacing to have one dimension, but got an element with "
+                           f"{spacing.ndim} dimensions!")
         if hasattr(spacing, "dtype") and spacing.ndim == 1 and spacing.shape[0] != self.shape[axis]:
             raise RunError("torch.gradient expected each dimension of spacing to have the same number of elements as the input")
     return [_gradient_along(xp, self, spacing, axis, edge_order) for spacing, axis in zip(spacings, dims, strict=True)]

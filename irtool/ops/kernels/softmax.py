@@ -1,6 +1,7 @@
 """softmax and its relatives: along one dimension, stable against overflow; float16 is computed in float32."""
 import math
 
+from irtool.ir.errors import RunError
 from irtool.ops.arrays import convert, wrap_dim
 from irtool.ops.checks import BLOCK, only, row_blocks, widen
 from irtool.ops.op import OpTable
@@ -67,6 +68,8 @@ for _name, _kernel in (("softmax", softmax_along), ("log_softmax", log_softmax_a
 def safe_softmax(xp, self, dim, dtype):
     """softmax with zeros for rows of -inf."""
     x = self if dtype is None else convert(self, dtype)
+    if "c" in (x.dtype.kind, self.dtype.kind):
+        raise RunError("isneginf does not support complex inputs.")
     empty = (x == -math.inf).all(wrap_dim(dim, x.ndim), keepdims=True) if x.ndim else x == -math.inf
     return xp.where(empty, x.dtype.type(0), softmax_along(xp, x, dim))
 
@@ -74,6 +77,8 @@ def safe_softmax(xp, self, dim, dtype):
 @table.op("aten::_masked_softmax(Tensor self, Tensor mask, int? dim=None, int? mask_type=None) -> Tensor")
 def masked_softmax(xp, self, mask, dim, mask_type):
     """softmax over the places where the mask is false; zeros elsewhere and in rows that are all masked."""
+    if mask.dtype.kind != "b":
+        raise RunError("Mask should be a boolean tensor")
     if mask_type == 1 and mask.ndim == 2 and self.ndim == 4:
         mask = mask[:, None, None, :]
     elif mask_type == 0 and mask.ndim == 2 and self.ndim == 4:

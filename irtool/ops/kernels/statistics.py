@@ -6,7 +6,7 @@ from irtool.ops.arrays import astype, convert, dtype_of, mean_over, real_of, tit
 from irtool.ops.checks import wrap_dims
 from irtool.ops.kernels.reduction import add_up, average, count
 from irtool.ops.op import OpTable
-from irtool.ops.promotion import float_of, result_type
+from irtool.ops.promotion import float_of, promote_types, result_type
 
 table = OpTable("statistics")
 
@@ -16,7 +16,8 @@ def variance(xp, x, axes, correction, keepdim):
     wide = x.astype(xp.float32) if x.dtype == xp.float16 else x
     mean = average(xp, wide, axes, True)
     away = wide - mean
-    divisor = max(count(x.shape, axes) - correction, 0)
+    number = count(x.shape, axes)
+    divisor = max(number - correction, 0) if number else 0
     value = _mean_square(xp, away.real, axes, keepdim, divisor)
     if x.dtype.kind == "c":
         value = value + _mean_square(xp, away.imag, axes, keepdim, divisor)
@@ -65,7 +66,7 @@ def vector_norm(xp, x, order, dims, keepdim, dtype=None):
     if x.dtype.kind not in "fc":
         raise RunError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {title(x.dtype)}")
     if dtype is not None:
-        _check_norm_dtype(x, dtype_of(dtype))
+        check_norm_dtype("vector", x, dtype_of(dtype))
         x = convert(x, dtype)
     axes = wrap_dims(dims, x.ndim)
     if order == math.inf or order < 0:
@@ -87,10 +88,23 @@ def vector_norm(xp, x, order, dims, keepdim, dtype=None):
     return astype(xp.asarray(result), result_dtype)
 
 
-def _check_norm_dtype(x, dtype):
+def check_norm_dtype(what, x, dtype):
+    """Raises torch's error for a dtype in which the norm of a vector or matrix is not computed."""
+    if dtype.kind not in "fc":
+        raise RunError(f"linalg.{what}_norm: dtype should be floating point or complex, but got {title(dtype)}")
     if (dtype.kind == "c") != (x.dtype.kind == "c"):
         kind = "complex" if x.dtype.kind == "c" else "real"
-        raise RunError(f"linalg.vector_norm: dtype should be {kind} for {kind} inputs, but got {title(dtype)}")
+        raise RunError(f"linalg.{what}_norm: dtype should be {kind} for {kind} inputs, but got {title(dtype)}")
+    if promote_types(x.dtype, dtype) != dtype:
+        raise RunError(f"linalg.{what}_norm: the dtype of the input ({title(x.dtype)}) should be convertible without narrowing to the "
+                       f"specified dtype ({title(dtype)})")
+
+
+def _norm(xp, x, order, dims, keepdim, dtype=None):
+    if dtype is not None and dtype_of(dtype).kind not in "fc":
+        raise RunError("norm(): the desired output dtype should be either floating point or complex. Got "
+                       f"{title(dtype_of(dtype))} instead.")
+    return vector_norm(xp, x, 2 if order is None else order, dims, keepdim, dtype)
 
 
 def _need_identity(x, order, axes, named):
@@ -119,20 +133,20 @@ def norm(xp, self, p):
 @table.op("aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor")
 def norm_dims(xp, self, p, dim, keepdim):
     """Vector norm of order p (None: 2) over dimensions."""
-    return vector_norm(xp, self, 2 if p is None else p, dim, keepdim)
+    return _norm(xp, self, p, dim, keepdim)
 
 
 @table.op("aten::norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor")
 def norm_dtype(xp, self, p, dtype):
     """Vector norm of order p of all elements, computed in a dtype."""
-    return vector_norm(xp, self, 2 if p is None else p, None, False, dtype)
+    return _norm(xp, self, p, None, False, dtype)
 
 
 @table.op("aten::norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor",
           "aten::native_norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, ScalarType? dtype) -> Tensor")
 def norm_dims_dtype(xp, self, p, dim, keepdim, dtype):
     """Vector norm of order p over dimensions, computed in a dtype."""
-    return vector_norm(xp, self, 2 if p is None else p, dim, keepdim, dtype)
+    return _norm(xp, self, p, dim, keepdim, dtype)
 
 
 @table.op("aten::frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
