@@ -30,12 +30,12 @@ HUGE = 1e6
 """Gradients beyond this, and those that are not finite, say nothing."""
 EXCUSED = ("modified by an inplace operation", "is a view and ", "A view was created in no_grad mode",
            "does not require grad and does not have a grad_fn", "does not support automatic differentiation for outputs with complex dtype",
-           "Found dtype ", "a leaf Variable that requires grad is being used",
+           "Found dtype ", "derivative for ", "a leaf Variable that requires grad is being used",
            "_backward\" not implemented for 'Complex")
 """torch's autograd keeps one version of what is written into; irtool has them all, and what it gives is compared between its ways. And
-torch's views made in no_grad say that they require gradients, and have none. It differentiates fewer operators of complex numbers than
-irtool, and fewer losses of mixed dtypes. A view that was made before its base got a gradient by a write is a leaf to it. Its scripts
-give real operands complex gradients."""
+torch's views made in no_grad say that they require gradients, and have none. It differentiates fewer operators than irtool, and fewer of
+complex numbers, and fewer losses of mixed dtypes. A view that was made before its base got a gradient by a write is a leaf to it. Its
+scripts give real operands complex gradients."""
 FEW = 40
 """Elements of all inputs together, for finite differences."""
 RATHER = ("plain", "default", "threads", "profiling", "unoptimised", "record", "pair", "groups")

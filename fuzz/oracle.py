@@ -12,6 +12,8 @@ from fuzz.judge import Outcome
 
 WRITES = re.compile(r"\w_\(|append|extend|insert|pop|clear|out=")
 """What an expression says that changes something."""
+FAULTS = re.compile("INTERNAL ASSERT|MKL FFT|Could not run|PythonFallbackKernel|DefaultCPUAllocator")
+"""Errors that say nothing of the operands: torch fell over, or has no kernel of what it declares."""
 
 
 @cache
@@ -67,7 +69,7 @@ def apart(function: Any) -> Any:
 
     class Apart(TorchFunctionMode):     # type: ignore[misc, unused-ignore]  # without torch it is Any
         def __torch_function__(self, called: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            name = getattr(called, "__name__", "")
+            name = getattr(called, "__name__", "").partition(".")[0]
             if name in IN_PLACE or name.endswith("_") and not name.endswith("__"):
                 target = args[0].untyped_storage().data_ptr()
                 args = [args[0], *[each.clone() if isinstance(each, torch.Tensor) and each.untyped_storage().data_ptr() == target

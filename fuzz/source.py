@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from fuzz import flow, sampled, structures, tables
+from fuzz import called, flow, sampled, structures, tables
 from fuzz.expressions import Facts, Shape, broadcast, category
 from fuzz.tables import Table
 from fuzz.values import draw_literal
@@ -126,6 +126,8 @@ class Writer:
 
     def expression(self) -> tuple[str, Facts, int] | None:
         """Text, facts, and the memory it may share; None where the draw does not fit."""
+        if self.random.random() < 0.12:
+            return self.call()
         table = self.table()
         text, rule = self.random.choice(table)
         a, b = self.pick(), self.pick()
@@ -138,6 +140,18 @@ class Writer:
             return None
         shares = table in (tables.VIEWS, tables.CONVERT, sampled.MOVE) or "detach" in text or "contiguous" in text or "expand_as" in text
         return text.format(a=a.text, b=b.text, n=self.number(), r=self.real()), facts, a.memory if shares else self.new_memory()
+
+    def call(self) -> tuple[str, Facts, int] | None:
+        """As `expression`, of any operator."""
+        a, b = self.pick(), self.pick()
+        b = self.random.choice((a, b))
+        for _ in range(6):
+            text = called.call(self.random, self.style.grad)
+            facts = called.facts(text, a.facts, b.facts, self.style.grad)
+            if facts is not None and self.style.takes(facts.dtype):
+                memory = b.memory if b.memory in self.fixed else a.memory
+                return text.format(a=a.text, b=b.text, n=self.number(), r=self.real()), facts, memory
+        return None
 
     def new_memory(self) -> int:
         """A number for memory of its own."""
@@ -192,6 +206,9 @@ class Writer:
         if self.random.random() < 0.12:
             self.reshape(target)
             return
+        if self.random.random() < 0.15:
+            self.call_that_writes(target)
+            return
         is_part = bool(facts.shape) and facts.count > 0 and self.random.random() < 0.4
         shape = facts.shape[1:] if is_part else facts.shape
         if kind == 0:
@@ -213,6 +230,17 @@ class Writer:
         other = self.random.choice(others or [target])
         self.emit(text.format(a=target.text, b=other.text, n=self.number(), r=self.real()))
         self.rounded(target.memory)
+
+    def call_that_writes(self, target: Name) -> None:
+        """Any operator in place."""
+        other = self.random.choice([each for each in self.names if each.memory != target.memory] or [target])
+        for _ in range(6):
+            text = called.write(self.random, self.style.grad)
+            facts = called.facts(text, target.facts, other.facts, self.style.grad)
+            if facts is not None and (facts.dtype, facts.shape) == (target.facts.dtype, target.facts.shape):
+                self.emit(text.format(a=target.text, b=other.text, n=self.number(), r=self.real()))
+                self.rounded(target.memory)
+                return
 
     def is_contiguous(self, target: Name) -> bool:
         """Was it not transposed or stepped? Views of it are sometimes refused then, by torch and by irtool alike."""

@@ -1,0 +1,165 @@
+"""Calls of any operator, drawn by its schema: in programs, with dtype and shape of the result as in sampled.py, and alone."""
+from __future__ import annotations
+
+import random
+import re
+from functools import cache
+
+from fuzz import sampled
+from fuzz.case import Case
+from fuzz.expressions import ORDER, Facts, category
+from fuzz.values import draw_literal, format_number
+from irtool.ir.schema import Argument, Schema, parse_schema, schema_named
+from irtool.ops import OPS
+
+Choices = tuple[str, ...]
+WORDS: dict[str, Choices] = {
+    "Tensor": ("{a}", "{a}", "{b}", "{b}", "{b} * 0.5", "{a}[:1]", "{b}.unsqueeze(0)", "{b} > 0", "torch.tensor([0, 1])", "{b}.sum()",
+               "torch.zeros_like({a}, dtype=torch.int64)", "{a} * 0.1 + 0.5", "{a} + 0.111"),
+    "Tensor[]": ("[{a}, {b}]", "[{a}]", "[{a}, {a} * 2]", "[{b}, {a}, {b}]"),
+    "Tensor?[]": ("[torch.tensor([0, -1])]", "[None, torch.tensor([0])]", "[{b} > 0]"),
+    "Scalar": ("{n}", "{r}", "2", "-1", "0.5", "True"), "number": ("{n}", "{r}", "2", "-1", "0.5"),
+    "int": ("0", "1", "-1", "2", "{n}", "-2", "3"), "float": ("{r}", "0.5", "2.0", "0.0", "1e-3"),
+    "bool": ("True", "False"), "ScalarType": ("torch.float64", "torch.int64", "torch.float32"), "complex": ("0.5j", "1 - 2j"),
+}
+"""What is given for an argument of a type."""
+DEFAULTS = ("MemoryFormat", "Layout", "Device", "Generator", "str")
+"""Types whose arguments are left out."""
+FEW = {"dim": ("0", "-1", "1", "{n}"), "dims": ("0", "-1", "1"), "index": ("0", "-1", "1", "{n}"), "reduction": ("0", "1", "2"),
+       "pin_memory": (), "compute_mode": ("0", "1", "2"), "mode": ("0", "1"), "half_to_float": ("False",)}
+"""What is given for numbers of some names."""
+INDEXES = ("torch.zeros_like({a}, dtype=torch.int64)", "torch.tensor([0, 0])", "torch.ones_like({b}, dtype=torch.int64)", "torch.tensor(0)")
+LEFT_OUT = ("random", "decomposition", "recurrent", "dict", "linalg", "fake_quantize", "attention")
+"""Families whose results are drawn, are not unique, or hang on whether a matrix is just singular; and those that take what none gives."""
+ODD = re.compile(
+    r"empty|resize|dropout|rrelu|_backward|set_|quantize|_lazy|_pack|lift|coalesced|_tensor_to|_unique|histogramdd|as_strided|unfold|frexp"
+    r"|_neg_view|chalf|_weight_norm|segment|hash_tensor|to_dense|pin_memory|fill_diagonal|matrix_rank|cond|::_.*norm|_ctc|fractional|_mm$"
+    r"|_autocast|polygamma|nuclear|_masked_scale|_slow|norm_except|::data$|::_add_relu|::sorted|::as_tensor|::_conj|::to$|::to\.|airy"
+    r"|::_chunk|::_unsafe|::expand|::_trilinear|_euclidean|_pdist|embedding_renorm|_fft_|special_zeta|_masked_softmax|view_copy"
+    r"|_reshape_alias")
+"""Operators that are not drawn: of memory that nobody filled, of random numbers, of layouts, of values that programs do not have."""
+TIED = re.compile(r"::(topk|sort|argsort|mode|median|nanmedian|kthvalue|max_pool|adaptive_max|max_unpool)")
+"""Operators whose second result says which of equal elements it is."""
+KINKED = re.compile(r"max|min|sort|median|mode|kthvalue|topk|clamp|clip|relu|hard|shrink|round|floor|ceil|trunc|frac|sign|heaviside|abs"
+                    r"|quantile|margin|remainder|fmod|div|threshold|unique|huber|l1|hinge|triplet|norm|dist|pool|renorm|sgn|angle|elu")
+"""Operators that are not smooth everywhere."""
+
+
+@cache
+def callable_operators(is_smooth: bool) -> tuple[Schema, ...]:
+    """Overloads that give tensors, and whose arguments can be drawn."""
+    found = []
+    for name, op in OPS.items():
+        schema = parse_schema(op.schemas[op.names.index(name)])
+        if not name.startswith("aten::") or op.family in LEFT_OUT or ODD.search(name) or not schema.returns:
+            continue
+        if any(each.type_text != "Tensor" and each.type.text != "Tensor[]" for each in schema.returns):
+            continue
+        if is_smooth and (KINKED.search(name) or name in op._no_gradient or not op.formulas):
+            continue
+        if "Tensor" in schema.arguments[0].type.text if schema.arguments else False:
+            if all(choices(each) or each.has_default for each in schema.arguments):
+                found.append(schema)
+    return tuple(found)
+
+
+def choices(argument: Argument) -> Choices:
+    """What may be given for an argument; nothing where it has a default only."""
+    text = argument.type_text
+    base = text.removesuffix("?").removeprefix("Sym").replace("SymInt", "int").lower() if "Sym" in text else text.removesuffix("?")
+    if argument.name in ("indices", "index", "target") and base == "Tensor":
+        return INDEXES
+    if re.fullmatch(r"(int|Int|SymInt)(\[\d*\])", base):
+        return ("list",)
+    if base == "Scalar" and argument.has_default:       # eager torch and TorchScript differ about True
+        return WORDS["number"]
+    return FEW[argument.name] if argument.name in FEW and base in ("int", "bool") else WORDS.get(base, ())
+
+
+def drawn(rng: random.Random, argument: Argument) -> str | None:
+    """A text for an argument; None where it is left out."""
+    words = choices(argument)
+    if not words or argument.has_default and rng.random() < 0.4:
+        return None
+    if argument.type_text.endswith("?") and rng.random() < 0.25:
+        return "None"
+    if words == ("list",):
+        if "size" in argument.name and rng.random() < 0.5:
+            return "{b}.size()"
+        count = argument.fixed_size or rng.choice((1, 1, 2))
+        few = FEW.get(argument.name, WORDS["int"])
+        return f"[{', '.join(rng.choice(few) for _ in range(count))}]"
+    return rng.choice(words)
+
+
+def text_of(rng: random.Random, schema: Schema, ending: str = "") -> str:
+    """A call of an overload with drawn arguments."""
+    words, named = [], False
+    for argument in schema.arguments:
+        word = drawn(rng, argument)
+        if word is None and argument.has_default:
+            named = True
+            continue
+        named |= argument.keyword_only
+        words.append(f"{argument.name}={word}" if named else str(word))
+    if not words[0].startswith("[") and (ending or rng.random() < 0.8):
+        words[0] = "{a}"
+    name = schema.name.removeprefix("aten::").partition(".")[0]
+    return f"torch.ops.aten.{name}{ending}({', '.join(words)})"
+
+
+def call(rng: random.Random, is_smooth: bool) -> str:
+    """A call that gives a tensor."""
+    schema = rng.choice(callable_operators(is_smooth))
+    text, count = text_of(rng, schema), len(schema.returns)
+    if count == 1:
+        return f"{text}[{rng.choice((0, -1))}]" if schema.returns[0].type.text == "Tensor[]" else text
+    return f"{text}[{0 if TIED.search(schema.name) else rng.randrange(count)}]"
+
+
+def facts(text: str, a: Facts, b: Facts, is_smooth: bool) -> Facts | None:
+    """Dtype and shape of a call; None where irtool refuses it, or where rounded elements would decide."""
+    if max(a.count, b.count) > sampled.MOST or "16" in a.dtype + b.dtype:
+        return None
+    if not (is_smooth or a.is_exact and b.is_exact):
+        return None
+    result = sampled.facts_of(text, (a.dtype, b.dtype), (a.shape, b.shape))
+    if result is None or result[0] not in ORDER or is_smooth and category(result[0]) < 2:
+        return None
+    return Facts(*result, None)
+
+
+@cache
+def writers() -> tuple[Schema, ...]:
+    """Overloads that write into their first operand."""
+    found = []
+    for schema in callable_operators(False):
+        kind, _, overload = schema.name.partition(".")
+        written = schema_named(f"{kind}_.{overload}" if overload else f"{kind}_")
+        if written is not None and not TIED.search(kind):
+            found.append(schema)
+    return tuple(found)
+
+
+def write(rng: random.Random, is_smooth: bool) -> str:
+    """A call that writes into {a}."""
+    allowed = [each for each in writers() if not (is_smooth and KINKED.search(each.name))]
+    return text_of(rng, rng.choice(allowed), "_")
+
+
+# -- a kind of case: one call
+DTYPES = ("float32", "float32", "float64", "int64", "bool", "int32", "uint8", "complex64")
+SHAPES = ((), (1,), (3,), (0,), (2, 3), (3, 3), (1, 3), (2, 1), (2, 3, 4), (2, 0), (1, 1), (3, 1, 2), (2, 1, 3, 3), (1, 2, 4, 4))
+
+
+def draw(seed: int) -> Case:
+    """One call of any operator on two tensors, whether they fit or not; one in six writes into the first."""
+    rng = random.Random(seed)
+    first, second = ((rng.choice(SHAPES), rng.choice(DTYPES)) for _ in range(2))
+    inputs = {"a": draw_literal(rng, *first), "b": draw_literal(rng, *(rng.choice((first, second))))}
+    writes = rng.random() < 1 / 6
+    text = write(rng, False) if writes else call(rng, False)
+    text = text.format(a="a", b="b", n="n", r=format_number(rng.choice((0.5, 1.5, -2.0))))
+    lines = ["a = a.clone()", f"v = {text}", "return v, a"] if writes else [f"return {text}"]
+    source = "\n    ".join(["def f(a: Tensor, b: Tensor, n: int):", *lines]) + "\n"
+    return Case("calls", source, inputs | {"n": str(rng.randrange(4))}, {"ways": rng.choice(("run", "plain", "unoptimised"))})
