@@ -1,7 +1,6 @@
 """`torch.nn.functional` for Python: the functions that TorchScript source calls by these names, and what TorchScript cannot say."""
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import cache, wraps
 from types import FunctionType
@@ -23,14 +22,6 @@ def reduced(loss: Any, reduction: str) -> Any:
     """The elements of a loss, or their mean or sum."""
     number = reduction_number(reduction)
     return loss if number == 0 else do("mean" if number == 1 else "sum", loss)
-
-
-def gaussian_nll_loss(input: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> Any:
-    """The negative log likelihood of normal distributions with means `input` and variances `var`."""
-    least = do("clamp_min", do("detach", var), eps)
-    var = var + (least - do("detach", var))      # bounded below; the gradient ignores the bound
-    loss = 0.5 * (do("log", var) + (input - target) ** 2 / var)
-    return reduced(loss + 0.5 * math.log(2 * math.pi) if full else loss, reduction)
 
 
 def triplet_margin_with_distance_loss(anchor: Any, positive: Any, negative: Any, *, margin: float = 1.0, swap: bool = False,
@@ -59,7 +50,7 @@ def functions() -> dict[str, Callable[..., Any]]:
     python = {name: speaking(each) for module in (functional, functional_nets, several_forms) for name, each in vars(module).items()
               if isinstance(each, FunctionType) and each.__module__ == module.__name__ and not name.startswith(HELPERS)}
     choices = {name: choosing(python[name], python[with_indices], position) for name, (position, with_indices) in INDICES.items()}
-    return python | choices | {each.__name__: each for each in (gaussian_nll_loss, triplet_margin_with_distance_loss)}
+    return python | choices | {"triplet_margin_with_distance_loss": triplet_margin_with_distance_loss}
 
 
 def speaking(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -33,6 +33,8 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
     return torch.hardtanh_(input, min_val, max_val) if inplace else torch.hardtanh(input, min_val, max_val)
 
 
@@ -113,18 +115,45 @@ def layer_norm(input: Tensor, normalized_shape: List[int], weight: Optional[Tens
     return torch.layer_norm(input, normalized_shape, weight, bias, eps, True)
 
 
+def check_values_per_channel(size: List[int]) -> None:
+    values = size[0]
+    for extent in size[2:]:
+        values *= extent
+    if values == 1:
+        raise ValueError("Expected more than 1 value per channel when training, got input size {}".format(size))
+
+
+def check_spatial_elements(size: List[int]) -> None:
+    elements = 1
+    for extent in size[2:]:
+        elements *= extent
+    if elements == 1:
+        raise ValueError("Expected more than 1 spatial element when training, got input size {}".format(size))
+
+
 def group_norm(input: Tensor, num_groups: int, weight: Optional[Tensor] = None, bias: Optional[Tensor] = None, eps: float = 1e-5) -> Tensor:
+    if input.dim() < 2:
+        raise RuntimeError("Expected at least 2 dimensions for input tensor but received {}".format(input.dim()))
+    check_values_per_channel([input.size(0) * input.size(1) // num_groups, num_groups] + input.size()[2:])
     return torch.group_norm(input, num_groups, weight, bias, eps, True)
 
 
 def batch_norm(input: Tensor, running_mean: Optional[Tensor], running_var: Optional[Tensor], weight: Optional[Tensor] = None,
                bias: Optional[Tensor] = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
+    if training:
+        check_values_per_channel(input.size())
+        if eps <= 0.0:
+            raise ValueError("batch_norm eps must be positive during training, but got {}".format(eps))
+    elif eps < 0.0:
+        raise ValueError("batch_norm eps must be non-negative, but got {}".format(eps))
     return torch.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, True)
 
 
 def instance_norm(input: Tensor, running_mean: Optional[Tensor] = None, running_var: Optional[Tensor] = None,
                   weight: Optional[Tensor] = None, bias: Optional[Tensor] = None, use_input_stats: bool = True,
                   momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
+    if use_input_stats:
+        check_spatial_elements(input.size())
     return torch.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True)
 
 
@@ -287,6 +316,9 @@ def soft_margin_loss(input: Tensor, target: Tensor, size_average: Optional[bool]
 
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: Optional[bool] = None,
                         reduce: Optional[bool] = None, reduction: str = "mean") -> Tensor:
+    if input1.dim() != input2.dim() or input1.dim() != target.dim():
+        raise RuntimeError("margin_ranking_loss : All input tensors should have same dimension but got sizes: "
+                           "input1: {}, input2: {}, target: {} ".format(input1.size(), input2.size(), target.size()))
     return torch.margin_ranking_loss(input1, input2, target, margin, legacy_number(size_average, reduce, reduction))
 
 

@@ -1,7 +1,8 @@
 """Functions of torch with several forms, and losses and samplers whose words become numbers of operators."""
 from __future__ import annotations
 
-from typing import List, Optional, Tuple
+import math
+from typing import List, Optional, Tuple, Union
 
 from irtool.ops.composed.reductions import legacy_number, reduction_number
 from irtool.ops.composed.script_types import (
@@ -97,6 +98,9 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 0.0001, beta: f
 
 def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Optional[Tensor] = None,
                       size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = "mean") -> Tensor:
+    if weight is not None:
+        if weight.dim() != 1:
+            raise ValueError("weight must be one-dimensional")
     return torch.ops.aten.multi_margin_loss(input, target, p, margin, weight, legacy_number(size_average, reduce, reduction))
 
 
@@ -108,6 +112,40 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: Optional
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, size_average: Optional[bool] = None,
                      eps: float = 1e-8, reduce: Optional[bool] = None, reduction: str = "mean") -> Tensor:
     return torch.poisson_nll_loss(input, target, log_input, full, eps, legacy_number(size_average, reduce, reduction))
+
+
+def gaussian_nll_loss(input: Tensor, target: Tensor, var: Union[Tensor, float], full: bool = False, eps: float = 1e-6,
+                      reduction: str = "mean") -> Tensor:
+    if isinstance(var, float):
+        if var < 0:
+            raise ValueError("var has negative entry/entries")
+        variance = torch.full_like(input, var)
+    else:
+        variance = var
+        if torch.any(variance < 0):
+            raise ValueError("var has negative entry/entries")
+    if variance.size() != input.size():
+        if input.size()[:-1] == variance.size():
+            variance = torch.unsqueeze(variance, -1)
+        else:
+            others = 0
+            for extent, own in zip(input.size(), variance.size()):
+                if extent != own:
+                    others += own
+            if input.dim() != variance.dim() or others != 1:
+                raise ValueError("var is of incorrect size")
+    if reduction != "none" and reduction != "mean" and reduction != "sum":
+        raise ValueError(reduction + " is not valid")
+    variance = variance + (variance.detach().clamp_min(eps) - variance.detach())        # the gradient ignores the bound
+    loss = 0.5 * (torch.log(variance) + (input - target) ** 2 / variance)
+    if full:
+        loss = loss + 0.5 * math.log(2 * math.pi)
+    if reduction == "mean":
+        return loss.mean()
+    elif reduction == "sum":
+        return loss.sum()
+    else:
+        return loss
 
 
 def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2, eps: float = 1e-6,
@@ -149,6 +187,10 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Optional[Tensor] = Non
         number = 1
     elif mode == "max":
         number = 2
+        if scale_grad_by_freq:
+            raise ValueError("max mode does not support scaling the gradient by the frequency")
+        if sparse:
+            raise ValueError("max mode does not support sparse weights")
     else:
         raise ValueError("mode has to be one of sum, mean or max")
     assert offsets is not None
@@ -187,6 +229,8 @@ def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mod
 def affine_grid(theta: Tensor, size: List[int], align_corners: Optional[bool] = None) -> Tensor:
     if align_corners is None:
         align_corners = False
+    if not theta.is_floating_point():
+        raise ValueError("Expected theta to have floating point type, but got {}".format(theta.dtype))
     return torch.affine_grid_generator(theta, size, align_corners)
 
 

@@ -36,6 +36,8 @@ class Geometry:
             raise RunError(f"dilation should be greater than zero, but got {list(self.dilation)}")
         if min(self.padding) < 0:
             raise RunError("pad must be non-negative")
+        if min(self.dilation) < 1:
+            raise RunError(f"{name}: dilation should be greater than zero, but got {self.dilation}")
         for k, p, d in zip(self.kernel, self.padding, self.dilation, strict=True):
             if p > ((k - 1) * d + 1) // 2:
                 raise RunError(f"pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} and dilation={d}")
