@@ -173,7 +173,8 @@ class Tensor(Displayed):
     def norm(self, p: Any = 2, dim: Any = None, keepdim: bool = False, dtype: int | None = None) -> Any:
         """The norm of all elements, or over dimensions; p: a number, "fro" or "nuc"."""
         if p == "nuc":
-            return _do("aten::linalg_matrix_norm", self, "nuc", [-2, -1] if dim is None else list(dim), keepdim, dtype)
+            pair = list(range(self.dim())) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+            return _do("aten::linalg_matrix_norm", self, "nuc", pair, keepdim, dtype)
         if dim is None and not keepdim and dtype is None:
             return _do("aten::norm", self, 2 if p in ("fro", None) else p)
         dims = dim if dim is None or isinstance(dim, list) else [dim] if isinstance(dim, int) else list(dim)

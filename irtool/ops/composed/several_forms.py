@@ -285,7 +285,7 @@ def norm_of_word(input: Tensor, p: str = "fro", dim: Optional[List[int]] = None,
     if dtype is not None:
         raise ValueError("dtype argument is not supported in frobenius norm")
     if dim is None:
-        return torch.nuclear_norm(input, [0, 1], keepdim=keepdim)
+        dim = [i for i in range(input.dim())]
     return torch.nuclear_norm(input, dim, keepdim=keepdim)
 
 

@@ -160,6 +160,8 @@ def _nuclear(xp, self, dim, keepdim):
         raise RunError("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.")
     if self.dtype.kind not in "fc":
         raise RunError(f"linalg.matrix_norm: Expected a floating point or complex tensor as input. Got {title(self.dtype)}")
+    if len(dim) != 2:
+        raise RunError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dim))}")
     axes = wrap_dims(dim, self.ndim)
     values = xp.linalg.svd(xp.moveaxis(self, axes, (-2, -1)), compute_uv=False)
     total = xp.asarray(xp.sum(values, axis=-1))
