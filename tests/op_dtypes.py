@@ -1,5 +1,5 @@
-"""What an operator takes: its samples in every dtype, with one tensor of another dtype than the rest, and without elements, here and in
-torch.
+"""What an operator takes: its samples in every dtype, with one tensor of another dtype than the rest, without elements, and with tensors of
+every dtype as out=, here and in torch.
 
 `python tests/op_dtypes.py` (with torch) records what torch takes, so that machines without torch check against it, and what is otherwise
 here: tests/data/op_dtypes.json.
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from side_by_side import is_error, ours, theirs
 
-from irtool.ir.schema import parse_schema
+from irtool.ir.schema import Schema, parse_schema, schemas
 from irtool.ops import OPS
 from irtool.ops.arrays import CODES
 from irtool.ops.samples.draw import Call, Draw, real
@@ -95,6 +95,26 @@ def taken_empty(run: Run, name: str, text: str, calls: list[Call]) -> str:
                     for pairs in (drawn(call, text) for call in calls) for extent in extents_of([value for value, _ in pairs]))
 
 
+def taken_out(run: Run, name: str, text: str, calls: list[Call]) -> str:
+    """The letters of the dtypes of tensors that may be given as out=, where the tensors of a call are of the first dtype that is taken."""
+    form = out_form(parse_schema(text))
+    for dtype in ("float32", "int64", "complex64", "float64") if form else ():
+        for call in calls:
+            values = [in_dtype(value, draw, dtype) for value, draw in drawn(call, text)]
+            result = answer(here, name, text, values)
+            if isinstance(result, np.ndarray):
+                return "".join(letter for letter, other in LETTERS.items()
+                               if gives_result(run, form.name, form.text, [*values, np.zeros(result.shape, other)]))
+    return ""
+
+
+def out_form(plain: Schema) -> Any:
+    """The schema of the overload with one out= and otherwise the same arguments; None if there is none."""
+    names = [argument.name for argument in plain.arguments]
+    return next((form for form in schemas(plain.kind) if [argument.name for argument in form.arguments] == [*names, "out"]
+                 and all(one.type.text == other.type.text for one, other in zip(plain.arguments, form.arguments, strict=False))), None)
+
+
 def extents_of(values: list[Any]) -> list[int]:
     """The extents of arrays, also in lists."""
     arrays = [each for value in values for each in (value if isinstance(value, list) else [value]) if isinstance(each, np.ndarray)]
@@ -150,7 +170,7 @@ def here(name: str, args: Any, named: Any) -> Any:
     return ours(name, [codes[value.name] if isinstance(value, np.dtype) else value for value in args], named)
 
 
-ASKED = {"": taken, " beside": taken_beside, " empty": taken_empty}
+ASKED = {"": taken, " beside": taken_beside, " empty": taken_empty, " out": taken_out}
 """The ending of a table's name -> what it answers. The tables that begin with `torch` are whole, the others where irtool differs."""
 
 

@@ -72,3 +72,33 @@ def test_as_strided_to_another_number_of_elements(size: str, made: str) -> None:
         np.testing.assert_array_equal(call()[0], wanted)
     with pytest.raises(UnsupportedError, match="another number of elements"):
         irtool.run(again, [x])
+
+
+WRONG_OUTS = {
+    "torch.add(x, 1.0, out=y)": "to have dtype float, but got double",                      # alone with a number, not converted
+    "torch.bmm(x[None], x[None].mT, out=y[None])": "xpected|same dtype",
+    "torch.add(x, x, out=y.long())": "can't be cast to the desired output type Long",
+    "torch.sin(x, out=torch.zeros([1, 3]).expand(2, 3))": "more than one element of the written-to tensor refers to a single memory",
+    "torch.clone(x[1:], out=torch.zeros([3]).expand(1, 3)[:, :1].expand(1, 3))": "more than one element",
+    "torch.sin(x[0, 1:], out=x[0, :-1])": "some elements of the input tensor and the written-to tensor",
+}
+
+
+@pytest.mark.parametrize("call", WRONG_OUTS)
+def test_all_ways_refuse_what_torch_refuses(call: str) -> None:
+    module = irtool.from_script(f"def f(x: Tensor, y: Tensor):\n    x = x * 2\n    return {call}\n")
+    inputs = [np.arange(6, dtype=np.float32).reshape(2, 3), np.zeros((2, 3))]
+    executors = [irtool.compile(module, **options) for options in OPTIONS]
+    for run in (lambda: irtool.run(module, inputs, interpret=True), *[lambda: irtool.run(module, inputs)] * 3,
+                *[lambda each=each: each.run(inputs) for each in executors * 2]):
+        with pytest.raises(irtool.RunError, match=WRONG_OUTS[call]):
+            run()
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("call", WRONG_OUTS)
+def test_torch_refuses_them(call: str) -> None:
+    torch = pytest.importorskip("torch")
+    function = torch.jit.CompilationUnit(f"def f(x: Tensor, y: Tensor):\n    x = x * 2\n    return {call}\n").f
+    with pytest.raises(RuntimeError, match=WRONG_OUTS[call]):
+        function(torch.arange(6, dtype=torch.float32).reshape(2, 3), torch.zeros(2, 3, dtype=torch.float64))

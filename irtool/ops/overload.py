@@ -31,6 +31,7 @@ from irtool.ops.checks import (
 from irtool.ops.conjugates import spread
 from irtool.ops.kinds_of_values import tag
 from irtool.ops.op import Kernel, Op
+from irtool.ops.out_dtypes import ADDED_IN_OUT, check_out, converts
 from irtool.ops.promotion import Rule, can_cast, compute_dtype, result_type
 from irtool.ops.quantized import HELD
 from irtool.ops.size_facts import BY_INDEX, READS_FIRST
@@ -52,7 +53,7 @@ class Overload:
     """A kernel as one schema calls it: plain, derived in-place, or derived out=."""
 
     __slots__ = ("schema", "op", "kernel", "promote", "promoted", "mode", "outs", "converters", "fitting", "takes", "result", "fresh",
-                 "is_factory", "written", "of_quantized")
+                 "is_factory", "written", "of_quantized", "is_converted")
 
     def __init__(self, schema: Schema, op: Op, mode: str = "plain", outs: int = 0) -> None:
         self.schema = schema
@@ -62,6 +63,7 @@ class Overload:
         self.mode = mode                # "plain"; "inplace": writes into argument 0; "out": writes into the last `outs` arguments
         self.outs = outs
         self.is_factory = mode == "out" and op.schemas[0].count("ScalarType? dtype") > schema.text.count("ScalarType? dtype")
+        self.is_converted = mode == "out" and converts(schema.name, op.promote is not None)
         arguments = schema.arguments[:len(schema.arguments) - outs]
         self.promoted = [place for place, argument in enumerate(arguments) if _takes_part(argument)] if op.promote else []
         promoted = set(self.promoted)
@@ -92,6 +94,8 @@ class Overload:
         operands = args[:len(args) - self.outs] if self.outs else args
         if self.is_factory:
             operands = [*operands, code_of(outs[0].dtype), None, None, None]
+        elif self.schema.name in ADDED_IN_OUT and operands[-1] is None:
+            operands = [*operands[:-1], code_of(outs[0].dtype)]
         target = args[0] if self.mode == "inplace" else None
         if target is not None and self.promote is not None and is_array(target) and self.schema.kind not in THROUGH:
             refuse_overlap(target)
@@ -109,7 +113,9 @@ class Overload:
         if self.mode == "inplace":
             result = write_into(target, result, self.schema)
         elif self.mode == "out":
-            result = write_outs(outs, result)
+            if self.is_converted and self.promote is not None:
+                refuse_partial_overlap(outs[0], operands)
+            result = write_outs(outs, result, self.schema.kind, self.is_converted or self.is_factory)
         for place in self.written:
             spread(args[place])
         return result
@@ -354,14 +360,13 @@ def reshape_in_place(target: Array, view: Array, kind: str) -> Array:
     return target
 
 
-def write_outs(outs: list[Any], result: Any) -> Any:
-    """Store results in the out= arguments; returns these. Raises Resized."""
+def write_outs(outs: list[Any], result: Any, kind: str, converted: bool) -> Any:
+    """Store results in the out= arguments, converted to their dtypes or not; returns these. Raises Resized."""
     results = result if isinstance(result, tuple) else (result,)
     for out, value in zip(outs, results, strict=True):
         if not is_array(out):
             raise RunError(f"out= takes a tensor, found {tag(out)}", code="E0403")
-        if not can_cast(value.dtype, out.dtype):
-            raise RunError(f"result type {title(value.dtype)} can't be cast to the desired output type {title(out.dtype)}", code="E0409")
+        check_out(kind, converted, value, out)
     if any(out.size and out.shape != value.shape for out, value in zip(outs, results, strict=True)):
         pairs = list(zip(outs, results, strict=True))
         raise Resized("out= with another shape", [astype(value, out.dtype) for out, value in pairs], [

@@ -14,6 +14,8 @@ def _running(name, function, doc):
     def kernel(xp, self, dim, dtype):
         x = as_summed(self, dtype, xp)
         axis = wrap_dim(dim, x.ndim)
+        if x.ndim and x.size:
+            only(f"{name}_out_cpu", "iufc", x)
         return x.copy() if x.ndim == 0 else _run(xp, function, x, axis)
 
     def in_place(xp, self, dim, dtype):
