@@ -31,6 +31,12 @@ def power(base: Any, exponent: Any, out: Any = None) -> Any:
     return out
 
 
+def power_in(xp: Any, base: Any, exponent: Any) -> Any:
+    """`power` in a kernel, which may also run on what stands for arrays."""
+    are_arrays = all(issubclass(type(each), np.ndarray | np.generic) for each in (base, exponent))
+    return (power if are_arrays else xp.power)(base, exponent)
+
+
 def at_run(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function that computes what an instruction says: `power` for `np.power`."""
     return power if function is np.power else function

@@ -3,11 +3,10 @@
 Operands arrive broadcastable and, where a promotion rule is named, in their common dtype (`alpha` too); `value` stays a Python number.
 """
 from irtool.ir.errors import RunError
-from irtool.ops.array_library import np
 from irtool.ops.arrays import as_array, astype, copied, title
 from irtool.ops.checks import fit, only, refuse, widen
 from irtool.ops.op import OpTable
-from irtool.ops.powers import power
+from irtool.ops.powers import power_in
 from irtool.ops.promotion import ARITHMETIC, PROMOTE, QUOTIENT, TO_FLOAT, Rule, float_of, result_type
 
 table = OpTable("pointwise")
@@ -169,8 +168,7 @@ def _power(xp, base, exponent):
             return xp.where(negative, unit, xp.power(base, xp.where(negative, 0, exponent).astype(base.dtype)))
     if base.dtype.kind == "c":
         return _complex_power(xp, base, exponent)
-    are_arrays = all(issubclass(type(each), np.ndarray | np.generic) for each in (base, exponent))      # and do not stand for arrays
-    return (power if are_arrays else xp.power)(base, exponent)
+    return power_in(xp, base, exponent)
 
 
 def _complex_power(xp, base, exponent):

@@ -6,6 +6,7 @@ from irtool.ops.arrays import astype, convert, dtype_of, mean_over, real_of, tit
 from irtool.ops.checks import wrap_dims
 from irtool.ops.kernels.reduction import add_up, average, count
 from irtool.ops.op import OpTable
+from irtool.ops.powers import power_in
 from irtool.ops.promotion import float_of, promote_types, result_type
 
 table = OpTable("statistics")
@@ -84,7 +85,8 @@ def vector_norm(xp, x, order, dims, keepdim, dtype=None):
     elif order == 2:
         result = xp.sqrt(add_up(xp, sizes * sizes, axes, keepdim))
     else:
-        result = xp.power(add_up(xp, xp.power(sizes, sizes.dtype.type(order)), axes, keepdim), sizes.dtype.type(1 / order))
+        total = add_up(xp, power_in(xp, sizes, sizes.dtype.type(order)), axes, keepdim)
+        result = power_in(xp, total, total.dtype.type(1 / order))
     return astype(xp.asarray(result), result_dtype)
 
 
