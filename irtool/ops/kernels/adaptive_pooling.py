@@ -87,8 +87,10 @@ def _maximum(xp, x, sizes):
 
 def _by_rank(rank):
     def average(xp, self, output_size):
-        only(f"adaptive_avg_pool{rank}d", "f", self)
-        return averaged(xp, self, _sizes(f"adaptive_avg_pool{rank}d()", self, output_size, rank, 1 if rank == 3 else 2))
+        sizes = _sizes(f"adaptive_avg_pool{rank}d()", self, output_size, rank, 1 if rank == 3 else 2)
+        if 0 not in sizes:
+            only(f"adaptive_avg_pool{rank}d", "f", self)
+        return averaged(xp, self, sizes)
 
     def averaged(xp, self, sizes):
         wide = self.astype(xp.float32) if self.dtype == xp.float16 else self
@@ -96,7 +98,7 @@ def _by_rank(rank):
 
     def average_or_mean(xp, self, output_size):
         is_mean = set(output_size) == {1} and len(output_size) == rank and (self.ndim >= rank > 1 or self.ndim in (2, 3))
-        return averaged(xp, self, output_size) if is_mean and self.dtype.kind == "f" else average(xp, self, output_size)
+        return averaged(xp, self, output_size) if is_mean and self.dtype.kind in "fc" else average(xp, self, output_size)
 
     def average_backward(xp, grad_output, self):
         return _average_backward(xp, grad_output, self.shape, rank)

@@ -70,11 +70,33 @@ def _nll_loss(xp, self, target, weight, reduction, ignore_index):
 
 
 _NLL = "Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor"
-table.define([f"aten::{name}({_NLL}" for name in ("nll_loss", "nll_loss2d", "nll_loss_nd")], _nll_loss,
-             doc="Minus the log-probability of the target class, weighted; `ignore_index` counts for nothing.")
+def _of_rows(kernel):
+    """The kernel, on a row or a matrix of log-probabilities only."""
+    def checked(xp, self, target, *rest):
+        if self.ndim > 2:
+            raise RunError("input tensor should be 1D or 2D")
+        return kernel(xp, self, target, *rest)
+    return checked
+
+
+def _of_images(kernel):
+    """The kernel, on batches of images only."""
+    def checked(xp, self, target, *rest):
+        if target.ndim != 3:
+            raise RunError(f"only batches of spatial targets supported (3D tensors) but got targets of dimension: {target.ndim}")
+        if self.ndim != 4:
+            raise RunError(f"only batches of spatial inputs supported (4D tensors), but got input of dimension: {self.ndim}")
+        return kernel(xp, self, target, *rest)
+    return checked
+
+
+for _name, _which in (("nll_loss", _of_rows(_nll_loss)), ("nll_loss2d", _of_images(_nll_loss)), ("nll_loss_nd", _nll_loss)):
+    table.define(f"aten::{_name}({_NLL}", _which,
+                 doc="Minus the log-probability of the target class, weighted; `ignore_index` counts for nothing.")
 
 _FORWARD = "Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)"
-table.define([f"aten::{name}_forward({_FORWARD}" for name in ("nll_loss", "nll_loss2d")], likelihood, doc="nll_loss and the total weight.")
+for _name, _which in (("nll_loss", _of_rows(likelihood)), ("nll_loss2d", _of_images(likelihood))):
+    table.define(f"aten::{_name}_forward({_FORWARD}", _which, doc="nll_loss and the total weight.")
 
 
 def _nll_backward(xp, grad_output, self, target, weight, reduction, ignore_index, total_weight):

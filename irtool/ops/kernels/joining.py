@@ -1,7 +1,7 @@
 """Tensors joined, split, repeated and rearranged. Splitting returns views; joining and rearranging return new, contiguous tensors."""
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import astype, broadcast_view, memory_order, wrap_dim
-from irtool.ops.checks import in_memory_order, row_major
+from irtool.ops.checks import in_memory_order, refuse_growth, row_major
 from irtool.ops.kernels.shape import infer_shape
 from irtool.ops.op import OpTable
 from irtool.ops.promotion import result_type
@@ -179,6 +179,7 @@ def pad_sequence(xp, sequences, batch_first, padding_value, padding_side):
     tail = sequences[0].shape[1:]
     result = xp.full((len(sequences), longest, *tail), padding_value, sequences[0].dtype)
     for place, sequence in enumerate(sequences):
+        refuse_growth(result[place, :len(sequence)], sequence.shape)
         filled = slice(longest - len(sequence), None) if padding_side == "left" else slice(0, len(sequence))
         result[place, filled] = sequence
     return result if batch_first else row_major(xp, result.swapaxes(0, 1))

@@ -261,6 +261,8 @@ def addmm_activation(xp, self, mat1, mat2, beta, alpha, use_gelu):
     """addmm followed by relu, or gelu."""
     result = addmm.kernel(xp, self, mat1, mat2, beta, alpha)
     if not use_gelu:
+        if result.dtype.kind == "c":
+            raise RunError("clamp is not supported for complex types")
         return xp.maximum(result, result.dtype.type(0))
     from irtool.ops.kernels.activation import gelu
 

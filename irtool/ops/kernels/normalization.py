@@ -6,9 +6,10 @@ schemas do not say so.
 import math
 
 from irtool.ir.errors import RunError
-from irtool.ops.arrays import is_contiguous, mean_over
+from irtool.ops.arrays import astype, is_contiguous, mean_over
 from irtool.ops.checks import BLOCK, channels_last, only, row_blocks, widen
 from irtool.ops.op import OpTable
+from irtool.ops.promotion import result_type
 
 table = OpTable("normalization")
 
@@ -47,12 +48,19 @@ def _check_channels(count, repeated=(), **vectors):
             raise RunError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
 
 
-def _nothing_normalized(x, weight, bias):
+def _nothing_normalized(xp, x, weight, bias):
     """Normalization of a tensor without elements, as torch has it: times the first weight, plus the first bias, without further checks."""
-    for each in (weight, bias):
-        if each is not None and not each.size:
+    result = x.copy()
+    for each, join in ((weight, xp.multiply), (bias, xp.add)):
+        if each is None:
+            continue
+        if not each.ndim:
+            raise RunError("select() cannot be applied to a 0-dim tensor.")
+        if not each.shape[0]:
             raise RunError("select(): index 0 out of range for tensor of size [0] at dimension 0")
-    return x.copy()
+        dtype = result_type([result, each[0]])
+        result = join(astype(result, dtype), astype(each[0], dtype))
+    return result
 
 
 def batch_normalized(xp, x, weight, bias, running_mean, running_var, training, momentum, eps):
@@ -107,7 +115,7 @@ _STATS = "Tensor? running_mean, Tensor? running_var"
 def batch_norm(xp, input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
     """Each channel to mean 0 and variance 1 over the batch (or by running statistics), times weight, plus bias."""
     if not input.size:
-        return _nothing_normalized(input, weight, bias)
+        return _nothing_normalized(xp, input, weight, bias)
     return batch_normalized(xp, input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 

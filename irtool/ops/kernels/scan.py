@@ -101,6 +101,11 @@ def diff(xp, self, n, dim, prepend, append):
     joined = [x for x in (prepend, self, append) if x is not None]
     if any(x.ndim != self.ndim for x in joined):
         raise RunError("diff expects prepend or append to be the same dimension as input")
+    for other in joined:
+        for place, (own_size, size) in enumerate(zip(self.shape, other.shape, strict=True)):
+            if place != axis and own_size != size:
+                raise RunError("diff expects the shape of tensor to prepend or append to match that of input except along the differencing "
+                               f"dimension; input.size({place}) = {own_size}, but got tensor.size({place}) = {size}")
     if n == 0:
         return self.copy()
     dtype = result_type(joined)
