@@ -23,11 +23,10 @@ WORDS: dict[str, Choices] = {
     "bool": ("True", "False"), "ScalarType": ("torch.float64", "torch.int64", "torch.float32"), "complex": ("0.5j", "1 - 2j"),
 }
 """What is given for an argument of a type."""
-DEFAULTS = ("MemoryFormat", "Layout", "Device", "Generator", "str")
-"""Types whose arguments are left out."""
 FEW = {"dim": ("0", "-1", "1", "{n}"), "dims": ("0", "-1", "1"), "index": ("0", "-1", "1", "{n}"), "reduction": ("0", "1", "2"),
-       "pin_memory": (), "compute_mode": ("0", "1", "2"), "mode": ("0", "1"), "half_to_float": ("False",)}
-"""What is given for numbers of some names."""
+       "running_mean": ("None",), "running_var": ("None",), "pin_memory": (), "compute_mode": ("0", "1", "2"), "mode": ("0", "1"),
+       "half_to_float": ("False",)}
+"""What is given for arguments of some names."""
 INDEXES = ("torch.zeros_like({a}, dtype=torch.int64)", "torch.tensor([0, 0])", "torch.ones_like({b}, dtype=torch.int64)", "torch.tensor(0)")
 LEFT_OUT = ("random", "decomposition", "recurrent", "dict", "linalg", "fake_quantize", "attention")
 """Families whose results are drawn, are not unique, or hang on whether a matrix is just singular; and those that take what none gives."""
@@ -36,13 +35,13 @@ ODD = re.compile(
     r"|_neg_view|chalf|_weight_norm|segment|hash_tensor|to_dense|pin_memory|fill_diagonal|matrix_rank|cond|::_.*norm|_ctc|fractional|_mm$"
     r"|_autocast|polygamma|nuclear|_masked_scale|_slow|norm_except|::data$|::_add_relu|::sorted|::as_tensor|::_conj|::to$|::to\.|airy"
     r"|::_chunk|::_unsafe|::expand|::_trilinear|_euclidean|_pdist|embedding_renorm|_fft_|special_zeta|_masked_softmax|view_copy"
-    r"|_reshape_alias")
+    r"|_reshape_alias|native_\w+_norm|multilabel")
 """Operators that are not drawn: of memory that nobody filled, of random numbers, of layouts, of values that programs do not have."""
 TIED = re.compile(r"::(topk|sort|argsort|mode|median|nanmedian|kthvalue|max_pool|adaptive_max|max_unpool)")
 """Operators whose second result says which of equal elements it is."""
 KINKED = re.compile(r"max|min|sort|median|mode|kthvalue|topk|clamp|clip|relu|hard|shrink|round|floor|ceil|trunc|frac|sign|heaviside|abs"
-                    r"|quantile|margin|remainder|fmod|div|threshold|unique|huber|l1|hinge|triplet|norm|dist|pool|renorm|sgn|angle|elu")
-"""Operators that are not smooth everywhere."""
+                    r"|quantile|margin|remainder|fmod|div|threshold|unique|huber|l1|hinge|triplet|norm|dist|pool|renorm|sgn|angle|elu|bessel")
+"""Operators that are not smooth everywhere, or that torch takes no gradients of."""
 
 
 @cache
@@ -73,7 +72,7 @@ def choices(argument: Argument) -> Choices:
         return ("list",)
     if base == "Scalar" and argument.has_default:       # eager torch and TorchScript differ about True
         return WORDS["number"]
-    return FEW[argument.name] if argument.name in FEW and base in ("int", "bool") else WORDS.get(base, ())
+    return FEW[argument.name] if argument.name in FEW and base in ("int", "bool", "Tensor") else WORDS.get(base, ())
 
 
 def drawn(rng: random.Random, argument: Argument) -> str | None:

@@ -58,7 +58,7 @@ def eager(source: str, whole: bool = True) -> Any:
     return space["f"]
 
 
-IN_PLACE = frozenset(("__setitem__", "__iadd__", "__isub__", "__imul__", "__itruediv__"))
+IN_PLACE = frozenset(("__setitem__", *(f"__i{name}__" for name in "add sub mul truediv and or xor lshift rshift".split())))
 
 
 def apart(function: Any) -> Any:
