@@ -1,5 +1,5 @@
-"""What an operator takes: its samples in every dtype, with one tensor of another dtype than the rest, without elements, and with tensors of
-every dtype as out=, here and in torch.
+"""What an operator takes: its samples in every dtype, with one tensor of another dtype than the rest, without elements, with tensors of
+every dtype as out=, and with lists of other lengths, here and in torch.
 
 `python tests/op_dtypes.py` (with torch) records what torch takes, so that machines without torch check against it, and what is otherwise
 here: tests/data/op_dtypes.json.
@@ -32,6 +32,9 @@ SKIPPED = {"data", "_conj", "_conj_copy", "_neg_view", "_neg_view_copy", "copy_.
            "_construct_empty_tensor_list", "native_norm", "native_norm.ScalarOpt_dim_dtype", "_local_scalar_dense", "chalf", "_lazy_clone"}
 FAILS_WITHOUT_ELEMENTS = {"embedding_bag", "embedding_bag.padding_idx"}
 """What ends the process of torch where tensors have no elements."""
+FAILS_WITH_OTHER_LENGTHS = {"fractional_max_pool2d_backward", "fractional_max_pool3d_backward", "_ctc_loss_backward",
+                            "reflection_pad1d_backward", "reflection_pad2d_backward"}
+"""What ends the process of torch where lists have other lengths."""
 MOST = 4
 """More samples of an overload are not tried."""
 Run = Callable[[str, Any, Any], Any]
@@ -98,14 +101,30 @@ def taken_empty(run: Run, name: str, text: str, calls: list[Call]) -> str:
 def taken_out(run: Run, name: str, text: str, calls: list[Call]) -> str:
     """The letters of the dtypes of tensors that may be given as out=, where the tensors of a call are of the first dtype that is taken."""
     form = out_form(parse_schema(text))
-    for dtype in ("float32", "int64", "complex64", "float64") if form else ():
+    values, result = first_taken(name, text, calls) if form else ([], None)
+    return "".join(letter for letter, dtype in LETTERS.items()
+                   if gives_result(run, form.name, form.text, [*values, np.zeros(result.shape, dtype)])) if result is not None else ""
+
+
+def taken_lengths(run: Run, name: str, text: str, calls: list[Call]) -> str:
+    """For each list of ints that the first call that is taken gives, how many it may have."""
+    values, _ = first_taken(name, text, calls)
+    if name.removeprefix("aten::") in FAILS_WITH_OTHER_LENGTHS:
+        return ""
+    return " ".join("".join(str(count) for count in range(7) if gives_result(
+        run, name, text, [*values[:place], (value * 7)[:count], *values[place + 1:]]))
+        for place, value in enumerate(values) if isinstance(value, list) and value and all(type(each) is int for each in value))
+
+
+def first_taken(name: str, text: str, calls: list[Call]) -> tuple[list[Any], Any]:
+    """Values of the first call that irtool takes in one of some dtypes, and the first tensor of the result; nothing and None without."""
+    for dtype in ("float32", "int64", "complex64", "float64"):
         for call in calls:
             values = [in_dtype(value, draw, dtype) for value, draw in drawn(call, text)]
             result = answer(here, name, text, values)
-            if isinstance(result, np.ndarray):
-                return "".join(letter for letter, other in LETTERS.items()
-                               if gives_result(run, form.name, form.text, [*values, np.zeros(result.shape, other)]))
-    return ""
+            if isinstance(result, np.ndarray | tuple):
+                return values, result if isinstance(result, np.ndarray) else result[0]
+    return [], None
 
 
 def out_form(plain: Schema) -> Any:
@@ -170,7 +189,7 @@ def here(name: str, args: Any, named: Any) -> Any:
     return ours(name, [codes[value.name] if isinstance(value, np.dtype) else value for value in args], named)
 
 
-ASKED = {"": taken, " beside": taken_beside, " empty": taken_empty, " out": taken_out}
+ASKED = {"": taken, " beside": taken_beside, " empty": taken_empty, " out": taken_out, " lengths": taken_lengths}
 """The ending of a table's name -> what it answers. The tables that begin with `torch` are whole, the others where irtool differs."""
 
 

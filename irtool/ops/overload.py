@@ -34,7 +34,7 @@ from irtool.ops.op import Kernel, Op
 from irtool.ops.out_dtypes import ADDED_IN_OUT, check_out, converts
 from irtool.ops.promotion import Rule, can_cast, compute_dtype, result_type
 from irtool.ops.quantized import HELD
-from irtool.ops.size_facts import BY_INDEX, READS_FIRST
+from irtool.ops.size_facts import BY_INDEX, LISTS_IN_FULL, READS_FIRST
 
 NO_PROMOTION_BY_NAME = frozenset({"condition", "mask", "alpha", "beta", "out"})
 """Arguments with a dtype of their own, even in operators with a promotion rule."""
@@ -53,7 +53,8 @@ class Overload:
     """A kernel as one schema calls it: plain, derived in-place, or derived out=."""
 
     __slots__ = ("schema", "op", "kernel", "promote", "promoted", "mode", "outs", "converters", "fitting", "takes", "result", "fresh",
-                 "is_factory", "written", "of_quantized", "is_converted")
+                 "is_factory", "written", "of_quantized", "is_converted",
+                 "lengths")
 
     def __init__(self, schema: Schema, op: Op, mode: str = "plain", outs: int = 0) -> None:
         self.schema = schema
@@ -78,6 +79,9 @@ class Overload:
         wide = {word.removesuffix("+"): word.endswith("+") for word in op.fits.split()}
         self.fitting = [(place, wide[argument.name]) for place, argument in enumerate(arguments)
                         if argument.name in wide and "Tensor" not in argument.type.text]
+        least = 1 if schema.kind in LISTS_IN_FULL else 2
+        self.lengths = [(place, argument.fixed_size) for place, argument in enumerate(arguments)
+                        if argument.fixed_size >= least and argument.type.text.rstrip("?") in ("int[]", "SymInt[]")]
         self.takes = op.takes
         self.result = [RESULTS.get(result.type.text) for result in schema.returns]
         self.fresh = schema.kind not in UNDECLARED | OF_ONE and not any(result.alias is not None for result in schema.returns)
@@ -130,6 +134,8 @@ class Overload:
         for place, converter, argument in self.converters:
             if values[place] is not None:
                 values[place] = converter(values[place], argument)
+        for place, length in self.lengths:
+            self.check_length(values[place], length, self.schema.arguments[place].name)
         rule = self.promote
         if rule is None:
             if self.fitting or self.takes:
@@ -163,6 +169,13 @@ class Overload:
         if self.takes[-1:] == "=":
             same_dtype(self.schema.kind.removeprefix("aten::"), *tensors)
         return result_type(tensors) if self.takes[-1:] == "+" and len(tensors) > 1 else first_dtype(values)
+
+    def check_length(self, numbers: list[int] | None, length: int, name: str) -> None:
+        """Raises RunError for a list of a declared length that has neither as many numbers nor one for all; `stride` may have none."""
+        if numbers is None or len(numbers) == length:
+            return
+        if self.schema.kind in LISTS_IN_FULL or len(numbers) > 1 or not numbers and name != "stride":
+            raise RunError(f"{self.schema.kind.removeprefix('aten::')}: {name} must have {length} numbers, but got {len(numbers)}")
 
     def check(self, values: list[Any], dtype: np.dtype[Any] | None) -> None:
         """Raises torch's error for a dtype without a kernel, and for known numbers that the dtype of the computation cannot represent."""

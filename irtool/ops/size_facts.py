@@ -83,6 +83,16 @@ SIZE_NUMBERS = frozenset((("aten::slice", "start"), ("aten::slice", "end"), ("at
 SIZE_LISTS = frozenset((*[(f"aten::{name}", "size") for name in "zeros ones full empty rand randn expand view".split()],
                    ("aten::reshape", "shape"), ("aten::repeat", "repeats")))
 """(kind, argument): lists of sizes."""
+LISTS_IN_FULL = aten("""
+_adaptive_avg_pool2d _adaptive_avg_pool3d _slow_conv2d_forward _upsample_bicubic2d_aa_backward _upsample_bilinear2d_aa_backward
+_upsample_lanczos2d_aa_backward _upsample_nearest_exact1d_backward _upsample_nearest_exact2d_backward _upsample_nearest_exact3d_backward
+adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d max_unpool3d reflection_pad1d reflection_pad1d_backward
+reflection_pad2d reflection_pad2d_backward reflection_pad3d reflection_pad3d_backward replication_pad1d replication_pad1d_backward
+replication_pad2d replication_pad2d_backward replication_pad3d replication_pad3d_backward slow_conv3d slow_conv_dilated2d
+slow_conv_dilated3d thnn_conv2d upsample_bicubic2d_backward upsample_bilinear2d_backward upsample_linear1d_backward
+upsample_nearest1d_backward upsample_nearest2d_backward upsample_nearest3d_backward upsample_trilinear3d_backward
+""")
+"""Kinds of whose lists of a declared length none may have one number in place of all."""
 FACTORIES = frozenset("arange empty empty_like eye full full_like linspace logspace ones ones_like rand rand_like randint randint_like "
                       "randn randn_like randperm zeros zeros_like".split())
 """Functions that have torch's argument `requires_grad`."""

@@ -208,6 +208,7 @@ def convolve(xp, x, weight, bias, stride, padding, dilation, is_transposed, outp
     if not batched:
         x = x[None]
     stride, dilation = per_dim(stride, rank, "stride"), per_dim(dilation, rank, "dilation")
+    output_padding = per_dim(output_padding, rank, "output_padding")
     before, after = padding if isinstance(padding, tuple) else (per_dim(padding, rank, "padding"),) * 2
     _check_shapes(x, weight, bias, stride, [max(b, a) for b, a in zip(before, after, strict=True)], dilation, is_transposed, groups)
     outs = _outs_of_empty(x, weight)
@@ -215,7 +216,6 @@ def convolve(xp, x, weight, bias, stride, padding, dilation, is_transposed, outp
     if dtype == xp.float16:
         x, weight = x.astype(xp.float32), weight.astype(xp.float32)
     if is_transposed:
-        output_padding = per_dim(output_padding, rank, "output_padding")
         for extra, s, d in zip(output_padding, stride, dilation, strict=True):
             if extra >= s and extra >= d:
                 raise RunError("output padding must be smaller than either stride or dilation, but got output_padding: "

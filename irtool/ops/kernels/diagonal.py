@@ -67,6 +67,8 @@ def trace(xp, self):
 @table.op("aten::trace_backward(Tensor grad, SymInt[] sizes) -> Tensor")
 def trace_backward(xp, grad, sizes):
     """Gradient of trace."""
+    if len(sizes) != 2:
+        raise RunError("expected matrix input")
     result = xp.zeros(sizes, grad.dtype)
     views.diagonal_view(xp, result, 0, 0, 1)[...] = grad
     return result

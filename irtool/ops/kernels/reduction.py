@@ -99,6 +99,8 @@ def nansum(xp, self, dim, keepdim, dtype):
     """Sum over dimensions that takes nan as 0."""
     if self.dtype.kind == "c":
         raise RunError("nansum on CPU does not support complex inputs")
+    if dtype is not None and dtype_of(dtype).kind == "c":
+        raise RunError(f"\"nansum_cpu\" not implemented for '{title(dtype_of(dtype))}'")
     zeroed = xp.where(self != self, self.dtype.type(0), self) if self.dtype.kind == "f" else self
     return _sum(xp, zeroed, dim, keepdim, dtype)
 
@@ -269,6 +271,8 @@ def logsumexp(xp, self, dim, keepdim):
     axes = wrap_dims(dim, x.ndim)
     if x.size == 0:
         return astype(xp.asarray(xp.log(xp.sum(xp.exp(x), axis=axes, keepdims=keepdim))), result_dtype)
+    if not dim and not keepdim and x.ndim:
+        raise RunError(f"output with shape [] doesn't match the broadcast shape {[1] * x.ndim}")
     highest = xp.max(x.real, axis=axes, keepdims=True)
     highest = xp.where(xp.abs(highest) == math.inf, highest.dtype.type(0), highest)
     total = add_up(xp, xp.exp(x - highest), axes, True)
