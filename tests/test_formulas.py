@@ -122,3 +122,13 @@ assert not compiled(formula_of("aten::feature_alpha_dropout"), "by another name"
 """
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("name", ["trapezoid", "cumulative_trapezoid"])
+@pytest.mark.parametrize(("values", "positions", "dim"), [
+    ((3,), (3, 2), -1), ((2, 3), (2, 2, 3), 0), ((3, 2), (3,), -2), ((2, 3), (3,), 1)])
+def test_integrals_have_gradients_wherever_positions_extend(
+        name: str, values: tuple[int, ...], positions: tuple[int, ...], dim: int) -> None:
+    rng = np.random.default_rng(1)
+    module = irtool.from_script(f"def f(y: Tensor, x: Tensor):\n    return torch.{name}(y, x, dim={dim})\n", "f")
+    assert irtool.gradcheck(module, [rng.standard_normal(values), rng.standard_normal(positions)], order=1).is_right

@@ -101,40 +101,40 @@ def diff_gradient(grad, self, n, dim, prepend, append):
     return for_whole.narrow(dim, before, self.size(dim)), for_prepend, for_append
 
 
-def steps_of(x: Tensor, dim: int, rank: int) -> Tensor:
-    """Differences of positions; a vector extends along `dim` of `rank` dimensions."""
+def positions_like(x: Tensor, y: Tensor, dim: int) -> Tensor:
+    """Positions with at least as many dimensions as y: a vector extends along `dim`, others along the last ones."""
+    shape = [1] * max(y.dim() - x.dim(), 0) + x.size()
     if x.dim() == 1:
-        shape = [1] * rank
-        shape[dim] = x.size(0) - 1
-        return (x.narrow(0, 1, x.size(0) - 1) - x.narrow(0, 0, x.size(0) - 1)).reshape(shape)
-    return x.narrow(dim, 1, x.size(dim) - 1) - x.narrow(dim, 0, x.size(dim) - 1)
+        shape = [1] * y.dim()
+        shape[dim] = x.size(0)
+    return x.reshape(shape)
 
 
 def by_places(grad: Tensor, y: Tensor, x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    """Gradients of the means between neighbours times steps, for y and x."""
+    """Gradients of the means between neighbours times steps, for y and x. dim: of y, not negative."""
     if y.size(dim) == 0:
         return torch.zeros_like(y), torch.zeros_like(x)
-    steps = steps_of(x, dim, y.dim())
+    places = positions_like(x, y, dim)
+    steps = places.narrow(dim, 1, places.size(dim) - 1) - places.narrow(dim, 0, places.size(dim) - 1)
     between = (y.narrow(dim, 1, y.size(dim) - 1) + y.narrow(dim, 0, y.size(dim) - 1)) / 2
-    for_y = mean_back(grad * steps.conj() + torch.zeros_like(between), dim).sum_to_size(y.size())
-    for_steps = (grad * between.conj()).sum_to_size(steps.size())
-    if x.dim() == 1:
-        return for_y, difference_back(for_steps.reshape([-1]), 0)
-    return for_y, difference_back(for_steps, dim)
+    for_y = mean_back((grad * steps.conj() + torch.zeros_like(between)).sum_to_size(between.size()), dim)
+    for_steps = (grad * between.conj() + torch.zeros_like(steps)).sum_to_size(steps.size())
+    return for_y, difference_back(for_steps, dim).reshape(x.size())
 
 
 @table.gradient("trapezoid.x trapz.x")
 def trapezoid_x_gradient(y: Tensor, x: Tensor, dim: int):
     result = torch.trapezoid(y, x, dim=dim)
+    place = dim % y.dim()
 
     def backward(grad: Tensor):
-        for_y, for_x = by_places(grad.unsqueeze(dim), y, x, dim)
+        for_y, for_x = by_places(grad.unsqueeze(place), y, x, place)
         return for_y, for_x, None
 
     return result, backward
 
 
-table.derivative("cumulative_trapezoid.x", lambda grad, y, x, dim: by_places(from_behind(grad, dim), y, x, dim))
+table.derivative("cumulative_trapezoid.x", lambda grad, y, x, dim: by_places(from_behind(grad, dim % y.dim()), y, x, dim % y.dim()))
 
 
 @table.derivative("trapezoid.dx trapz.dx")
