@@ -21,7 +21,7 @@ _linalg_eigvals linalg_eigvals
 CASTS_BY_ARGUMENT = frozenset(f"aten::{name}" for name in "softmax log_softmax sum mean prod cumsum cumprod norm logsumexp nansum".split())
 """The same, if they have an argument that is a dtype."""
 FIRST_DTYPE = frozenset(f"aten::{name}" for name in """
-addbmm addmm addmv addr baddbmm copy fill index_add index_copy index_fill index_put index_reduce lerp masked_fill masked_scatter put
+addbmm addmm addmv addr baddbmm copy fill index_add index_copy index_fill index_put index_reduce masked_fill masked_scatter put
 scatter scatter_add scatter_reduce
 clone relu dropout linear matmul mm bmm max_pool2d avg_pool2d adaptive_avg_pool2d batch_norm group_norm conv1d conv2d conv3d _convolution
 """.split())

@@ -7,7 +7,7 @@ import math
 from irtool.ir.errors import RunError
 from irtool.ir.shapes import pointwise_strides, view_strides
 from irtool.ops.arrays import as_array, astype, broadcast_view, dtype_of, element_strides, strided_view, title, wrap_dim
-from irtool.ops.checks import c_name, refuse, row_major, same_dtype
+from irtool.ops.checks import c_name, only, refuse, row_major, same_dtype
 from irtool.ops.contraction import contract
 from irtool.ops.kernels.shape import view_as_shape
 from irtool.ops.op import OpTable
@@ -149,6 +149,8 @@ def matmul_any(xp, a, b):
     inner_a, inner_b = a.shape[-1], b.shape[-2] if b.ndim > 1 else b.shape[0]
     if inner_a != inner_b:
         _complain(a, b)
+    if a.ndim == b.ndim == 1:
+        only("dot", "iufc", a)
     if b.ndim <= 2 < a.ndim and a.size and (a.flags.c_contiguous or b.ndim == 2 and a.shape[-2] < FEW_ROWS):
         return product(xp, a.reshape(-1, inner_a), b).reshape(a.shape[:-1] + b.shape[1:])
     return xp.asarray(product(xp, a, b))

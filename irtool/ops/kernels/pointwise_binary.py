@@ -418,6 +418,9 @@ def lerp(xp, self, end, weight):
     for name, operand in (("end", end), ("weight", weight)):
         if hasattr(operand, "dtype") and operand.dtype != self.dtype and (name == "end" or operand.ndim):
             raise RunError(f"expected dtype {_c_name(self.dtype)} for `{name}` but got dtype {_c_name(operand.dtype)}", code="E0409")
+    if hasattr(weight, "dtype"):
+        dtype = result_type([self, end, weight])
+        self, end = astype(self, dtype), astype(end, dtype)
     return _lerp(xp, self, end, as_array(weight, _wide(xp, self.dtype)))
 
 

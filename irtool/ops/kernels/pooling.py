@@ -268,6 +268,8 @@ def unpooled(xp, self, indices, output_size, rank):
     flat = indices.reshape(result.shape[0], math.prod(self.shape[-rank:]))
     if not plane:
         return result.reshape((*lead, *output_size))
+    if flat.size:
+        only(f"max_unpool{rank}d", "f", self)
     if flat.size and (int(flat.min()) < 0 or int(flat.max()) >= plane):
         wrong = int(flat.min()) if int(flat.min()) < 0 else int(flat.max())
         raise RunError(f"Found an invalid max index: {wrong} (output volumes are of size {'x'.join(str(n) for n in output_size)})")
@@ -338,7 +340,7 @@ for _rank in (2, 3):
 
 # ---- dtypes that torch serves
 
-table.takes("hf", "max_pool1d max_pool2d_with_indices_backward max_pool3d_with_indices_backward max_unpool2d max_unpool3d "
+table.takes("hf", "max_pool1d max_pool2d_with_indices_backward max_pool3d_with_indices_backward "
              "fractional_max_pool2d_backward fractional_max_pool3d_backward")
 table.takes("hf=", "fractional_max_pool2d fractional_max_pool3d")
 table.takes("lhf", "avg_pool1d avg_pool2d avg_pool2d_backward")
