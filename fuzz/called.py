@@ -1,4 +1,4 @@
-"""Calls of any operator, drawn by its schema: in programs, with dtype and shape of the result as in sampled.py, and alone."""
+"""Calls of any operator, drawn by its schema; dtype and shape of the result are looked up as in sampled.py."""
 from __future__ import annotations
 
 import random
@@ -6,9 +6,7 @@ import re
 from functools import cache
 
 from fuzz import sampled
-from fuzz.case import Case
 from fuzz.expressions import ORDER, Facts, category
-from fuzz.values import draw_literal, format_number
 from irtool.ir.schema import Argument, Schema, parse_schema, schema_named
 from irtool.ops import OPS
 
@@ -35,12 +33,13 @@ ODD = re.compile(
     r"|_neg_view|chalf|_weight_norm|segment|hash_tensor|to_dense|pin_memory|fill_diagonal|matrix_rank|cond|::_.*norm|_ctc|fractional|_mm$"
     r"|_autocast|polygamma|nuclear|_masked_scale|_slow|norm_except|::data$|::_add_relu|::sorted|::as_tensor|::_conj|::to$|::to\.|airy"
     r"|::_chunk|::_unsafe|::expand|::_trilinear|_euclidean|_pdist|embedding_renorm|_fft_|special_zeta|_masked_softmax|view_copy"
-    r"|_reshape_alias|native_\w+_norm|multilabel")
+    r"|_reshape_alias|native_\w+_norm|multilabel|_grad_sum")
 """Operators that are not drawn: of memory that nobody filled, of random numbers, of layouts, of values that programs do not have."""
 TIED = re.compile(r"::(topk|sort|argsort|mode|median|nanmedian|kthvalue|max_pool|adaptive_max|max_unpool)")
 """Operators whose second result says which of equal elements it is."""
 KINKED = re.compile(r"max|min|sort|median|mode|kthvalue|topk|clamp|clip|relu|hard|shrink|round|floor|ceil|trunc|frac|sign|heaviside|abs"
-                    r"|quantile|margin|remainder|fmod|div|threshold|unique|huber|l1|hinge|triplet|norm|dist|pool|renorm|sgn|angle|elu|bessel")
+                    r"|quantile|margin|remainder|fmod|div|threshold|unique|huber|l1|hinge|triplet|norm|dist|pool|renorm|sgn|angle|elu"
+                    r"|bessel|index_copy|::put|::scatter")
 """Operators that are not smooth everywhere, or that torch takes no gradients of."""
 
 
@@ -144,21 +143,3 @@ def write(rng: random.Random, is_smooth: bool) -> str:
     """A call that writes into {a}."""
     allowed = [each for each in writers() if not (is_smooth and KINKED.search(each.name))]
     return text_of(rng, rng.choice(allowed), "_")
-
-
-# -- a kind of case: one call
-DTYPES = ("float32", "float32", "float64", "int64", "bool", "int32", "uint8", "complex64")
-SHAPES = ((), (1,), (3,), (0,), (2, 3), (3, 3), (1, 3), (2, 1), (2, 3, 4), (2, 0), (1, 1), (3, 1, 2), (2, 1, 3, 3), (1, 2, 4, 4))
-
-
-def draw(seed: int) -> Case:
-    """One call of any operator on two tensors, whether they fit or not; one in six writes into the first."""
-    rng = random.Random(seed)
-    first, second = ((rng.choice(SHAPES), rng.choice(DTYPES)) for _ in range(2))
-    inputs = {"a": draw_literal(rng, *first), "b": draw_literal(rng, *(rng.choice((first, second))))}
-    writes = rng.random() < 1 / 6
-    text = write(rng, False) if writes else call(rng, False)
-    text = text.format(a="a", b="b", n="n", r=format_number(rng.choice((0.5, 1.5, -2.0))))
-    lines = ["a = a.clone()", f"v = {text}", "return v, a"] if writes else [f"return {text}"]
-    source = "\n    ".join(["def f(a: Tensor, b: Tensor, n: int):", *lines]) + "\n"
-    return Case("calls", source, inputs | {"n": str(rng.randrange(4))}, {"ways": rng.choice(("run", "plain", "unoptimised"))})
