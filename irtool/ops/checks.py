@@ -78,7 +78,11 @@ def refuse_partial_overlap(target: Any, operands: Iterable[Any], or_whole: bool 
 
     As torch (aten/src/ATen/MemoryOverlap.cpp), only for tensors without gaps.
     """
-    if type(target) is not np.ndarray or not target.size:
+    if type(target) is not np.ndarray:
+        return
+    if or_whole and any(other is target for other in operands):
+        raise RunError(PARTIAL)
+    if not target.size:
         return
     low, high = memory_span(target)
     for other in operands:

@@ -148,7 +148,7 @@ def _index_put(xp, self, indices, values, accumulate, unsafe=False):
 
 def _index_put_in_place(xp, self, indices, values, accumulate, unsafe=False):
     if fill_mask(xp, indices, values, accumulate) is None:
-        refuse_partial_overlap(self, (values,), True)
+        refuse_partial_overlap(self, (values, *indices), True)
     return put_at(xp, self, indices, values, accumulate)
 
 
