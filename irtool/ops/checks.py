@@ -16,6 +16,11 @@ def refuse(kernel: str, array: Any) -> NoReturn:
     raise RunError(f"\"{kernel}\" not implemented for '{title(array.dtype)}'", code="E0409")
 
 
+def refuse_nothing() -> NoReturn:
+    """Raises torch's error for the first weight of none, for which convolutions and normalizations of nothing ask."""
+    raise RunError("select(): index 0 out of range for tensor of size [0] at dimension 0")
+
+
 def only(kernel: str, kinds: str, *arrays: Any) -> None:
     """Raises torch's error for arrays whose NumPy dtype kind (`b` bool, `i` `u` integers, `f` floats, `c` complex) is not among `kinds`."""
     for array in arrays:

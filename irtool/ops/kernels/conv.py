@@ -7,7 +7,7 @@ import math
 
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import title
-from irtool.ops.checks import c_name, row_major
+from irtool.ops.checks import c_name, refuse_nothing, row_major
 from irtool.ops.kernels.shape import view_as_shape
 from irtool.ops.kernels.windows import (
     Windows,
@@ -191,7 +191,7 @@ def _outs_of_empty(x, weight):
     if x.shape[0] and x.shape[1]:
         raise RunError(f"Only zero batch or zero channel inputs are supported, but got input shape: {list(x.shape)}")
     if x.shape[1] and not weight.size:
-        raise RunError("select(): index 0 out of range for tensor of size [0] at dimension 0")
+        refuse_nothing()
     return None if x.shape[1] else 0
 
 

@@ -7,7 +7,7 @@ import math
 
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import astype, is_contiguous, mean_over
-from irtool.ops.checks import BLOCK, channels_last, only, row_blocks, widen
+from irtool.ops.checks import BLOCK, channels_last, only, refuse_nothing, row_blocks, widen
 from irtool.ops.op import OpTable
 from irtool.ops.promotion import result_type
 
@@ -57,7 +57,7 @@ def _nothing_normalized(xp, x, weight, bias):
         if not each.ndim:
             raise RunError("select() cannot be applied to a 0-dim tensor.")
         if not each.shape[0]:
-            raise RunError("select(): index 0 out of range for tensor of size [0] at dimension 0")
+            refuse_nothing()
         dtype = result_type([result, each[0]])
         result = join(astype(result, dtype), astype(each[0], dtype))
     return result
@@ -401,7 +401,7 @@ def instance_norm(xp, input, weight, bias, running_mean, running_var, use_input_
     count, channels = input.shape[:2]
     _check_channels(channels, ("weight", "bias", "mean", "var"), weight=weight, bias=bias, mean=running_mean, var=running_var)
     if not count * channels and (weight is not None or bias is not None):
-        raise RunError("select(): index 0 out of range for tensor of size [0] at dimension 0")
+        refuse_nothing()
     result, mean, inverse = group_normalized(xp, input, weight, bias, channels, eps) if channels else (input.copy(), None, None)
     if running_mean is not None or running_var is not None:
         wide, number = widen(xp, input), input.size // max(count * channels, 1)
