@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from irtool.dispatch.control_flow import either, truth
-from irtool.dispatch.first_place import check_first_place
+from irtool.dispatch.first_place import check_first_place, refuse_as_at_first_place
 from irtool.dispatch.layer_writes import do_write, is_inside, remember, reshapes, root_of, write
 from irtool.dispatch.loop_tapes import History
 from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, elements_of, look_at, pushed
@@ -85,7 +85,12 @@ class Batched(Layer):
         if facts.plain is not None:
             self.check_target(args[0], name)
             return do_write(self, name, facts.plain, args)
-        result = self.rules.batch(name)(Batch(self, name), *args)
+        try:
+            result = self.rules.batch(name)(Batch(self, name), *args)
+        except (LookupError, TypeError, ValueError) as error:       # rules do not check ranks
+            if not self.length:
+                raise
+            refuse_as_at_first_place(self, name, args, error)
         if self.length and not facts.is_pointwise and name.startswith("aten::") and not (facts.is_random and draws(name, args)):
             check_first_place(self, name, args, result)
         return remember(self, name, args, result) if facts.is_view else result

@@ -4,7 +4,7 @@ refuses at each place, such as an operand without dimensions that is summed over
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, NoReturn
 
 from irtool.dispatch.stack import Boxed, Layer, elements_of
 from irtool.ir.errors import UnsupportedError
@@ -31,12 +31,9 @@ def check_first_place(layer: Layer, name: str, args: list[Any], results: Any) ->
         key = (name, *[kind_of(layer, each) for each in args])
         if key in _taken:
             return
-        operands = [at_first_place(layer, each) for each in args]
+        alone = of_first_place(layer, name, args)
     except Unasked:
         return
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        alone = overload(name)(operands)
     sizes = [tuple(each.shape) for each in tensors_in(results)]
     if sizes != (wanted := [each.shape for each in arrays_in(alone)]):
         raise UnsupportedError(f"{name} under vmap is not supported with operands of these sizes: its rule gives {sizes}, not {wanted}",
@@ -44,6 +41,24 @@ def check_first_place(layer: Layer, name: str, args: list[Any], results: Any) ->
     if len(_taken) > MOST:
         _taken.clear()
     _taken.add(key)
+
+
+def refuse_as_at_first_place(layer: Layer, name: str, args: list[Any], error: Exception) -> NoReturn:
+    """For a batching rule that ended in one of Python's errors: raises the operator's error if it refuses the operands of the first place,
+    UnsupportedError if it takes them, and `error` if it cannot be asked."""
+    try:
+        of_first_place(layer, name, args)
+    except Unasked:
+        raise error from None
+    raise UnsupportedError(f"{name} under vmap is not supported with operands of these sizes: {error}", code="E0504") from error
+
+
+def of_first_place(layer: Layer, name: str, args: list[Any]) -> Any:
+    """What the operator gives at the first place. Raises its error; Unasked if it cannot be asked."""
+    operands = [at_first_place(layer, each) for each in args]
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return overload(name)(operands)
 
 
 def at_first_place(layer: Layer, value: Any) -> Any:

@@ -18,7 +18,10 @@ def gradient_of_part(batch: Batch, grad: Any, sizes: Any, *rest: Any) -> Any:
     rank = len(sizes)
     if name == "diagonal_backward":
         offset, first, second = rest
-        return batch.box(batch.same(batch.front(grad), [batch.length, *sizes], offset, wrapped_dim(first, rank) + 1,
+        whole = batch.front(grad)
+        for _ in range(rank - 1 - grad.ndim):       # so that it is broadcast to the diagonal at each place
+            whole = batch.do("aten::unsqueeze", whole, 1)
+        return batch.box(batch.same(whole, [batch.length, *sizes], offset, wrapped_dim(first, rank) + 1,
                                     wrapped_dim(second, rank) + 1))
     dim, *others = rest
     if any(batch.has(each) for each in others):

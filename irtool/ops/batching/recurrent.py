@@ -98,6 +98,8 @@ def through_time(batch: Batch, x: Any, hx: Any, params: Any, *rest: Any) -> Any:
 def packed_layers(batch: Batch, data: Any, sizes: Any, hx: Any, params: Any, *rest: Any) -> Any:
     """data (rows, d) -> (rows * B, d), sizes * B; batched weights: step by step."""
     refuse_batched(batch, sizes, "batch sizes")
+    if data.ndim > 2:
+        data = batch.again("aten::reshape", data, [-1, data.shape[-1]])     # as the operator
     if batch.has(list(params)):
         return stepwise(batch, data, batch.numbers(sizes), hx, params, *rest)
 

@@ -1,6 +1,7 @@
 """Diagonals and triangles of matrices; copies of views, views written back into a copy, and gradients of views."""
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import wrap_dim
+from irtool.ops.checks import refuse_growth
 from irtool.ops.kernels import shape as views
 from irtool.ops.op import OpTable
 
@@ -135,7 +136,10 @@ def as_strided_scatter(xp, self, src, size, stride, storage_offset):
 def _filled(op):
     def kernel(xp, grad_output, input_sizes, *args):
         result = xp.zeros_like(grad_output, order="C", shape=tuple(input_sizes))
-        op.kernel(xp, result, *args)[...] = grad_output
+        part = op.kernel(xp, result, *args)
+        if grad_output.ndim > part.ndim:
+            refuse_growth(part, grad_output.shape)
+        part[...] = grad_output
         return result
     return kernel
 

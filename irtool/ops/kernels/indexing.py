@@ -208,7 +208,7 @@ def index_select(xp, self, dim, index):
 def index_select_backward(xp, grad, self_sizes, dim, index):
     """Gradient of index_select."""
     result = xp.zeros(self_sizes, grad.dtype)
-    return _added_at(xp, result, dim, index, grad)
+    return _added_at(xp, result, check_added("index_add_", result, dim, index, grad), index, grad)
 
 
 def _along(dim, index):

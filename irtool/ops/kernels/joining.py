@@ -553,6 +553,9 @@ def unfold_backward(xp, grad_in, input_sizes, dim, size, step):
     result = xp.zeros(input_sizes, grad_in.dtype)
     if not result.ndim:
         return result + grad_in.sum(dtype=grad_in.dtype)
+    if grad_in.shape != (*result.shape[:dim], *grad_in.shape[dim:dim + 1], *result.shape[dim + 1:], size):
+        raise RunError(f"unfold_backward: expected windows of {size} elements over sizes {list(input_sizes)}, got {list(grad_in.shape)}",
+                       code="E0407")
     lead, count = (slice(None),) * dim, grad_in.shape[dim]
     for place in range(size):
         result[(*lead, slice(place, place + (count - 1) * step + 1, step))] += grad_in[..., place]

@@ -189,6 +189,9 @@ def _over_packed(kind):
     def kernel(xp, data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional):
         states = tuple(hx) if isinstance(hx, list | tuple) else (hx,)
         sizes = [int(size) for size in batch_sizes]
+        if data.ndim < 2:
+            raise RunError(f"packed sequences have 2 dimensions, got {data.ndim}")
+        data = data.reshape(-1, data.shape[-1])     # as torch
         output, finals = _net(xp, kind, data, states, params, has_biases, num_layers, dropout, train, bidirectional, sizes)
         return (output, *finals)
     return kernel

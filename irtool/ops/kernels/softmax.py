@@ -79,11 +79,10 @@ def masked_softmax(xp, self, mask, dim, mask_type):
     """softmax over the places where the mask is false; zeros elsewhere and in rows that are all masked."""
     if mask.dtype.kind != "b":
         raise RunError("Mask should be a boolean tensor")
-    if mask_type == 1 and mask.ndim == 2 and self.ndim == 4:
-        mask = mask[:, None, None, :]
-    elif mask_type == 0 and mask.ndim == 2 and self.ndim == 4:
-        mask = mask[None, None]
-    mask = xp.broadcast_to(mask, self.shape)
+    if mask_type in (0, 1) and mask.ndim == 2 and self.ndim == 4:
+        mask = xp.broadcast_to(mask[:, None, None, :] if mask_type == 1 else mask, self.shape)
+    elif mask.shape != self.shape:
+        raise RunError("For mask_type == 2 mask shape should match input shape", code="E0407")
     masked = xp.where(mask, self.dtype.type(-math.inf), self)
     return xp.where(mask, self.dtype.type(0), softmax_along(xp, masked, -1 if dim is None else dim))
 
@@ -109,9 +108,11 @@ def log_softmax_backward(xp, grad_output, output, dim, input_dtype):
 def masked_softmax_backward(xp, grad_output, output, mask, dim):
     """Gradient of _masked_softmax from its result."""
     axis = wrap_dim(-1 if dim is None else dim, output.ndim)
+    if not grad_output.shape == output.shape == mask.shape:
+        raise RunError("Mask shape should match grad shape", code="E0407")
     product = grad_output * output
     result = product - output * product.sum(axis, keepdims=True)
-    return xp.where(xp.broadcast_to(mask, output.shape), output.dtype.type(0), result)
+    return xp.where(mask, output.dtype.type(0), result)
 
 
 # ---- dtypes that torch serves

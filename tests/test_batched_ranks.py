@@ -1,0 +1,67 @@
+"""vmap over operands of ranks that the samples do not have: as the operator at each place, which refuses most of them."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irtool
+from irtool.dispatch import current, vmap
+from irtool.dispatch.batch_rules import rule_of
+from irtool.dispatch.batched import draws
+from irtool.ops import OPS
+from irtool.ops.call import overload
+from irtool.ops.tensor import Tensor
+from tests.laws import overload_samples
+from tests.test_batching import NOT_BATCHED, at, check, handles, leaves, replaced, result_leaves, variants
+
+NAMES = [name for name in OPS if rule_of(name) is not None and not overload(name).schema.is_mutable and overload_samples(name)]
+PART = 20
+
+
+def of_rank(array: Any, rank: int) -> Any:
+    """The first part of an array with fewer dimensions, or the array with more of extent 1."""
+    while array.ndim > rank:
+        array = array[0]
+    return np.array(array[(None,) * (rank - array.ndim)])
+
+
+def is_refused(name: str, args: list[Any]) -> bool:
+    """Does the operator refuse the arguments alone?"""
+    try:
+        overload(name)([np.array(each) if isinstance(each, np.ndarray) else each for each in args])
+    except irtool.Error:
+        return True
+    return False
+
+
+def batched(name: str, args: list[Any], path: tuple[int, ...]) -> None:
+    """The operator under vmap over one argument."""
+    vmap(lambda given: [each for each in result_leaves(current().apply(name, handles(replaced(args, {path: given}))))
+                        if isinstance(each, Tensor)])(np.stack(variants(at(args, path), path), 0))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("first", range(0, len(NAMES), PART))
+def test_operands_of_other_ranks_under_vmap(first: int) -> None:
+    for name in NAMES[first:first + PART]:
+        call = overload_samples(name)[0].values[1]
+        args = call.arguments(OPS[name].schemas[OPS[name].names.index(name)])
+        if draws(name, args):
+            continue
+        for path in leaves(args):
+            array = at(args, path)
+            if array.dtype.kind not in "fc" or 0 in array.shape or path[0] in NOT_BATCHED.get(name, ()):
+                continue
+            for rank in {0, array.ndim - 1, array.ndim + 1, 4} - {-1, array.ndim}:
+                other = replaced(args, {path: of_rank(array, rank)})
+                if is_refused(name, other):
+                    with np.errstate(all="ignore"), pytest.raises(irtool.Error):
+                        batched(name, other, path)
+                        pytest.fail(f"{name} takes argument {path} of rank {rank} under vmap alone")
+                else:
+                    try:
+                        check(name, other, (path,), [0])
+                    except irtool.Error:        # a refusal, in words
+                        continue
