@@ -12,9 +12,22 @@ from typing import Any
 from irtool.ir.effects import OF_ONE, RESHAPES, UNDECLARED
 from irtool.ir.errors import Error, RunError, UnsupportedError
 from irtool.ir.schema import Argument, Schema
+from irtool.ir.shapes import broadcast, pointwise_strides
 from irtool.ir.types import contiguous_strides
 from irtool.ops.array_library import np
-from irtool.ops.arrays import Array, as_array, astype, code_of, current_namespace, is_array, memory_order, share_memory, title, to_number
+from irtool.ops.arrays import (
+    Array,
+    as_array,
+    astype,
+    code_of,
+    current_namespace,
+    element_strides,
+    is_array,
+    memory_order,
+    share_memory,
+    title,
+    to_number,
+)
 from irtool.ops.checks import (
     channels_last,
     fit,
@@ -29,6 +42,7 @@ from irtool.ops.checks import (
     same_dtype,
 )
 from irtool.ops.conjugates import spread
+from irtool.ops.facts import facts_of_overload
 from irtool.ops.kinds_of_values import tag
 from irtool.ops.op import Kernel, Op
 from irtool.ops.out_dtypes import ADDED_IN_OUT, check_out, converts
@@ -46,6 +60,10 @@ EXACT_IN_PLACE = {
     "aten::float_power_": "the base given to float_power_ has dtype {} but the operation's result requires dtype {}",
 }
 """Kinds whose result is only written into a tensor of its dtype -> torch's message about another dtype."""
+ORDERED = frozenset(("aten::mse_loss", "aten::smooth_l1_loss"))
+"""Kinds that are pointwise if they are asked to."""
+SWAPPED = frozenset(("aten::rsub",))
+"""Kinds whose second operand says first how the result lies in memory."""
 NUMBER = (int, float, complex, np.generic)
 
 
@@ -54,7 +72,7 @@ class Overload:
 
     __slots__ = ("schema", "op", "kernel", "promote", "promoted", "mode", "outs", "converters", "fitting", "takes", "result", "fresh",
                  "is_factory", "written", "of_quantized", "is_converted",
-                 "lengths")
+                 "lengths", "ordering")
 
     def __init__(self, schema: Schema, op: Op, mode: str = "plain", outs: int = 0) -> None:
         self.schema = schema
@@ -68,6 +86,10 @@ class Overload:
         arguments = schema.arguments[:len(schema.arguments) - outs]
         self.promoted = [place for place, argument in enumerate(arguments) if _takes_part(argument)] if op.promote else []
         promoted = set(self.promoted)
+        tensors = [place for place, argument in enumerate(arguments) if argument.type.text in ("Tensor", "Tensor?")]
+        is_pointwise = op.promote is not None or schema.kind in ORDERED or (
+            schema.kind != "aten::masked_fill" and facts_of_overload(schema.name).is_pointwise)
+        self.ordering = (tensors[::-1] if schema.kind in SWAPPED else tensors) if mode == "plain" and is_pointwise else []
         self.written = [place for place, argument in enumerate(schema.arguments) if argument.alias is not None and argument.alias.is_write]
         self.of_quantized = op.family.startswith("quantized")
         converters = CONVERTERS_OF_QUANTIZED if self.of_quantized else CONVERTERS
@@ -131,6 +153,11 @@ class Overload:
 
     def _compute(self, args: list[Any]) -> Any:
         values = list(args)
+        result = self._run_kernel(values)
+        return in_common_order(result, [values[place] for place in self.ordering]) if len(self.ordering) > 1 else result
+
+    def _run_kernel(self, values: list[Any]) -> Any:
+        """The result of the kernel on the values of a list, in which they are converted."""
         for place, converter, argument in self.converters:
             if values[place] is not None:
                 values[place] = converter(values[place], argument)
@@ -238,6 +265,18 @@ def in_order(xp: Any, array: Any, letter: str, args: Sequence[Any]) -> Any:
         orders = [list(channels_last(each, 4 if letter == "M" else 3)) for each in seen]
         order = max(orders, default=order)      # channels last, if any is
     return row_major(xp, array) if list(order) == sorted(order) else in_memory_order(xp, array, order)
+
+
+def in_common_order(result: Any, operands: Sequence[Any]) -> Any:
+    """The result of a pointwise operator with the dimensions in the order that torch gives them: as in the operands, of which the first
+    counts most, where NumPy orders by rows what they do not agree on. Who reshapes the result gets a view of it, or a copy."""
+    arrays = [each for each in operands if is_array(each) and each.ndim]
+    if all(each.flags.c_contiguous for each in arrays) or not is_array(result) or broadcast([a.shape for a in arrays]) != result.shape:
+        return result
+    strides = pointwise_strides(result.shape, [(each.shape, element_strides(each)) for each in arrays])
+    if all(here == there or size == 1 for here, there, size in zip(element_strides(result), strides, result.shape, strict=True)):
+        return result
+    return in_memory_order(current_namespace(), result, sorted(range(result.ndim), key=lambda place: -strides[place]))
 
 
 def first_dtype(values: Sequence[Any]) -> np.dtype[Any] | None:
