@@ -127,14 +127,20 @@ def in_its_dtype(graph: Graph, node: Node, target: Value) -> Value:
         return result
     if facts_of_node(node).result == BOOL and type.dtype != "bool":
         return Builder(graph).after(node).call("aten::type_as", result, target, type=spell(type, graph.dialect))
+    widens = node.kind in WIDENING and (type.dtype is None or type.dtype in WHOLE)
     if type.dtype is None:
-        if all(dtype_source(value) is dtype_source(target) for value in node.inputs if isinstance(value.type, TensorType)):
+        if not widens and all(dtype_source(value) is dtype_source(target) for value in node.inputs if isinstance(value.type, TensorType)):
             return result
         return Builder(graph).after(node).call("aten::type_as", result, target, type=result.type)
-    if all([value.type.dtype == type.dtype for value in node.inputs if isinstance(value.type, TensorType)]):
+    if not widens and all([value.type.dtype == type.dtype for value in node.inputs if isinstance(value.type, TensorType)]):
         return result
     result_type, result.type = result.type, spell(TENSOR, graph.dialect)
     return Builder(graph).after(node).call("aten::to", result, dtype_code(type.dtype), False, False, None, type=result_type)
+
+
+WIDENING = ("aten::cumsum", "aten::cumprod")
+"""Kinds that compute whole numbers in int64, where they do not write into them."""
+WHOLE = ("bool", "uint8", "int8", "int16", "int32")
 
 
 def dtype_source(value: Value) -> Value:
