@@ -22,10 +22,10 @@ from irtool.ops import OPS
 from irtool.ops.array_library import np
 from irtool.ops.arrays import CODES, dtype_of
 from irtool.ops.call import overload
-from irtool.ops.checks import OVERLAP
+from irtool.ops.checks import OVERLAP, PARTIAL
 from irtool.ops.nested_tensors import map_tensors, tensors_in
 from irtool.ops.overload import THROUGH, refuse_dtype, refuse_parts
-from irtool.ops.size_facts import CERTAIN_VIEWS, CONJUGATES, HIDDEN_VIEWS, VIEWS_AS
+from irtool.ops.size_facts import BY_INDEX, CERTAIN_VIEWS, CONJUGATES, HIDDEN_VIEWS, VIEWS_AS
 from irtool.ops.tensor import Tensor, next_birth
 
 SILENT = ("aten::detach", "aten::data")
@@ -331,8 +331,11 @@ def fills_where(name: str, args: list[Any]) -> bool:
 
 
 def refuse_shared_parts(name: str, target: Tensor, operands: list[Any]) -> None:
-    """Raises, as a write into arrays does, if an operand is another part of the tensor that is written into."""
+    """Raises, as a write into arrays does, if an operand is another part of the tensor that is written into, or, of writes by index, that
+    tensor itself."""
     root = root_of(target)
+    if name.partition(".")[0] in BY_INDEX and any(each is target for each in tensors_in(operands)):
+        raise RunError(PARTIAL)
     others = [each for each in tensors_in(operands) if each is not target and root_of(each) is root]
     if others and (target is not root or any(each is not root for each in others)):
         places = all_places(root)

@@ -264,10 +264,19 @@ def _by_rank(rank):
     """conv1d to conv3d, and their transposes."""
     ones, zeros = [1] * rank, [0] * rank
 
+    def check_ranks(name, input, weight):
+        if input.ndim not in (rank + 1, rank + 2):
+            raise RunError(f"Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input to {name}, but got input of size: "
+                           f"{list(input.shape)}")
+        if weight.ndim > rank + 2:
+            raise RunError(f"Expected a {rank + 2}D weight of {name}, but got one of size: {list(weight.shape)}")
+
     def plain(xp, input, weight, bias, stride, padding, dilation, groups):
+        check_ranks(f"conv{rank}d", input, weight)
         return convolve(xp, input, weight, bias, stride, padding, dilation, False, zeros, groups, f"conv{rank}d")
 
     def upwards(xp, input, weight, bias, stride, padding, output_padding, groups, dilation):
+        check_ranks(f"conv_transpose{rank}d", input, weight)
         return convolve(xp, input, weight, bias, stride, padding, dilation, True, output_padding, groups, f"conv_transpose{rank}d")
 
     head = f"Tensor input, Tensor weight, Tensor? bias=None, SymInt[{rank}] stride={ones}"
