@@ -37,9 +37,11 @@ ODD = re.compile(
 """Operators that are not drawn: of memory that nobody filled, of random numbers, of layouts, of values that programs do not have."""
 TIED = re.compile(r"::(topk|sort|argsort|mode|median|nanmedian|kthvalue|max_pool|adaptive_max|max_unpool)")
 """Operators whose second result says which of equal elements it is."""
+BLENDED = re.compile(r"::(addm|addbmm|addr|baddbmm)")
+"""Operators that torch lets write into what they multiply, with any result."""
 KINKED = re.compile(r"max|min|sort|median|mode|kthvalue|topk|clamp|clip|relu|hard|shrink|round|floor|ceil|trunc|frac|sign|heaviside|abs"
                     r"|quantile|margin|remainder|fmod|div|threshold|unique|huber|l1|hinge|triplet|norm|dist|pool|renorm|sgn|angle|elu"
-                    r"|bessel|index_copy|::put|::scatter")
+                    r"|bessel|index_copy|::put|::scatter|_cast")
 """Operators that are not smooth everywhere, or that torch takes no gradients of."""
 
 
@@ -134,7 +136,7 @@ def writers() -> tuple[Schema, ...]:
     for schema in callable_operators(False):
         kind, _, overload = schema.name.partition(".")
         written = schema_named(f"{kind}_.{overload}" if overload else f"{kind}_")
-        if written is not None and not TIED.search(kind):
+        if written is not None and not TIED.search(kind) and not BLENDED.search(kind):
             found.append(schema)
     return tuple(found)
 

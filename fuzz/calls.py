@@ -9,9 +9,10 @@ from collections.abc import Iterator
 
 from fuzz import called, gradients, laws, programs
 from fuzz.case import Case
+from fuzz.expressions import Facts, Shape
 from fuzz.values import draw_literal, format_number
 
-DTYPES = ("float32", "float32", "float64", "int64", "bool", "int32", "uint8", "complex64")
+DTYPES = ("float32", "float32", "float64", "int64", "bool", "int32", "uint8", "complex64", "float16", "int8", "int16", "complex128")
 SHAPES = ((), (1,), (3,), (0,), (2, 3), (3, 3), (1, 3), (2, 1), (2, 3, 4), (2, 0), (1, 1), (3, 1, 2), (2, 1, 3, 3), (1, 2, 4, 4))
 FEW = ((), (1,), (3,), (2, 3), (2, 2), (1, 3), (2, 1), (2, 1, 2), (1, 1, 2, 2))
 """Shapes for laws in which every element is differentiated on its own."""
@@ -25,13 +26,24 @@ def draw(seed: int) -> Case:
     is_smooth = how == "gradients" or how == "laws" and rng.random() < 0.6
     shapes = FEW if is_smooth else SHAPES
     dtypes = ("float64",) if is_smooth else DTYPES
-    first, second = ((rng.choice(shapes), rng.choice(dtypes)) for _ in range(2))
-    inputs = {"a": draw_literal(rng, *first), "b": draw_literal(rng, *(rng.choice((first, second)))), "n": str(rng.randrange(4))}
+    first, second = ((rng.choice(dtypes), rng.choice(shapes)) for _ in range(2))
+    second = rng.choice((first, second))
+    inputs = {"a": draw_literal(rng, *first[::-1]), "b": draw_literal(rng, *second[::-1]), "n": str(rng.randrange(4))}
     writes = rng.random() < 1 / 6
-    text = called.write(rng, is_smooth) if writes else called.call(rng, is_smooth)
+    text = smooth(rng, writes, first, second) if is_smooth else called.write(rng, False) if writes else called.call(rng, False)
     text = text.format(a="a", b="b", n="n", r=format_number(rng.choice((0.5, 1.5, -2.0))))
     lines = ["a = a.clone()", f"v = {text}", "return v, a"] if writes else [f"return {text}"]
     return Case(how, "\n    ".join(["def f(a: Tensor, b: Tensor, n: int):", *lines]) + "\n", inputs, options(rng, how, is_smooth))
+
+
+def smooth(rng: random.Random, writes: bool, first: tuple[str, Shape], second: tuple[str, Shape]) -> str:
+    """A call that gives double precision, as its operands have."""
+    for _ in range(8):
+        drawn = called.write(rng, True) if writes else called.call(rng, True)
+        facts = called.facts(drawn, Facts(*first), Facts(*second), True)
+        if facts is not None and facts.dtype == "float64":
+            return drawn
+    return "{a} + 0"
 
 
 def options(rng: random.Random, how: str, is_smooth: bool) -> dict[str, str]:

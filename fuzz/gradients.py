@@ -30,7 +30,7 @@ HUGE = 1e6
 """Gradients beyond this, and those that are not finite, say nothing."""
 EXCUSED = ("modified by an inplace operation", "is a view and ", "A view was created in no_grad mode",
            "does not require grad and does not have a grad_fn", "does not support automatic differentiation for outputs with complex dtype",
-           "Found dtype ", "derivative for ", "a leaf Variable that requires grad is being used",
+           "Found dtype ", "derivative for ", "Negation, the `-` operator, on a bool", "a leaf Variable that requires grad is being used",
            "_backward\" not implemented for 'Complex")
 """torch's autograd keeps one version of what is written into; irtool has them all, and what it gives is compared between its ways. And
 torch's views made in no_grad say that they require gradients, and have none. It differentiates fewer operators than irtool, and fewer of
