@@ -243,3 +243,13 @@ fact("hfft2", "fft_hfft2", c8(1, 2, 3, 4).reshape(2, 2))
 fact("dropout outside training", "dropout", f4(1, 2), 0.5, False)
 fact("dropout of everything", "dropout", f4(1, 2), 1.0, True)
 fact("a dropout probability above 1", "dropout", f4(1, 2), 1.5, True)
+
+# arguments of no meaning
+fact("a bound of logit beyond float16", "logit", f2(0.5), 1e10)
+fact("sequences are padded on a side", "pad_sequence", [f4(1, 2), f4(3)], False, 0.0, "middle")
+fact("sequences are padded with a number of their dtype", "pad_sequence", [u1(1, 2), u1(3)], False, 300.0, "left")
+fact("indices of 8 bits with a sign are refused", "index.Tensor", f4(1, 2), [np.array([0], np.int8)])
+fact("an algorithm of GPUs is refused", "linalg_svd", matrix, False, driver="gesvd")
+fact("a square of bools is refused", "matrix_power", b(1, 0, 0, 1).reshape(2, 2), 2)
+fact("a power of bools by 1", "matrix_power", b(1, 0, 0, 1).reshape(2, 2), 1)
+fact("a tensor of nothing is dense", "is_non_overlapping_and_dense", np.zeros((2, 0, 4), np.float32))

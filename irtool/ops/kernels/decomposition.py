@@ -257,8 +257,15 @@ def _svd(xp, A, full):
 @table.op("aten::linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)")
 def linalg_svd(xp, A, full_matrices, driver):
     """U, S and Vh with A = U @ diag(S) @ Vh."""
+    refuse_driver(driver)
     U, S, Vh = _svd(xp, A, full_matrices)
     return U, S, Vh
+
+
+def refuse_driver(driver):
+    """Raises torch's error for a choice of the algorithm, which only GPUs have."""
+    if driver is not None:
+        raise RunError("torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend.")
 
 
 @table.op("aten::_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) -> (Tensor U, Tensor S, "
@@ -273,6 +280,7 @@ def linalg_svd_optional(xp, A, full_matrices, compute_uv, driver):
 @table.op("aten::linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor")
 def linalg_svdvals(xp, A, driver):
     """Singular values, descending."""
+    refuse_driver(driver)
     matrices("linalg.svdvals", A)
     _only_float("linalg_svd_cpu", A)
     return xp.linalg.svd(A, compute_uv=False)

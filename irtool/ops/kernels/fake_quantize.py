@@ -22,7 +22,7 @@ def fake(xp, x, scale, zero_point, low, high):
     if low > high:
         raise RunError("`quant_min` should be less than or equal to `quant_max`.")
     asked = isinstance(zero_point, int) or zero_point.ndim and zero_point.dtype.kind == "i"      # of others torch asks nothing
-    if asked and not low <= xp.min(zero_point) <= xp.max(zero_point) <= high:
+    if asked and not low <= xp.min(xp.asarray(zero_point)) <= xp.max(xp.asarray(zero_point)) <= high:
         raise RunError("`zero_point` must be between `quant_min` and `quant_max`.")
     steps = steps_of(xp, x, scale, zero_point)
     inside = (steps >= low) & (steps <= high)

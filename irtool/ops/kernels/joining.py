@@ -1,7 +1,7 @@
 """Tensors joined, split, repeated and rearranged. Splitting returns views; joining and rearranging return new, contiguous tensors."""
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import astype, broadcast_view, memory_order, wrap_dim
-from irtool.ops.checks import in_memory_order, refuse_growth, row_major
+from irtool.ops.checks import fit, in_memory_order, refuse_growth, row_major
 from irtool.ops.kernels.shape import infer_shape
 from irtool.ops.op import OpTable
 from irtool.ops.promotion import result_type
@@ -175,9 +175,11 @@ def pad_sequence(xp, sequences, batch_first, padding_value, padding_side):
     """Sequences of different length in one tensor, (time, batch, ...) or (batch, time, ...), filled up with a value."""
     if not sequences:
         raise RunError("received an empty list of sequences")
+    if padding_side not in ("left", "right"):
+        raise RunError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
     longest = max(s.shape[0] for s in sequences)
     tail = sequences[0].shape[1:]
-    result = xp.full((len(sequences), longest, *tail), padding_value, sequences[0].dtype)
+    result = xp.full((len(sequences), longest, *tail), fit(padding_value, sequences[0].dtype), sequences[0].dtype)
     for place, sequence in enumerate(sequences):
         refuse_growth(result[place, :len(sequence)], sequence.shape)
         filled = slice(longest - len(sequence), None) if padding_side == "left" else slice(0, len(sequence))

@@ -7,7 +7,7 @@ from typing import Any
 
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import astype, real_of, title, wrap_dim
-from irtool.ops.checks import in_memory_order, row_major, same_dtype
+from irtool.ops.checks import in_memory_order, only, row_major, same_dtype
 from irtool.ops.kernels.factorization import (
     adjoint,
     cholesky_lower,
@@ -367,6 +367,8 @@ def _matrix_power(xp, self, n):
     square("linalg.matrix_power", self)
     if n < 0:
         self, n = _inv(xp, self), -n
+    if n > 1:
+        only("addmm_impl_cpu_", "iufc", self)
     result = None
     base = self
     while n:

@@ -115,7 +115,7 @@ def _logit(xp, self, eps):
 
 
 table.define(("aten::logit(Tensor self, float? eps=None) -> Tensor", "aten::special_logit(Tensor self, float? eps=None) -> Tensor"),
-             _logit, TO_FLOAT, doc="log(x / (1 - x)), x clamped to [eps, 1 - eps] first when eps is given.")
+             _logit, TO_FLOAT, doc="log(x / (1 - x)), x clamped to [eps, 1 - eps] first when eps is given.", fits="eps")
 
 
 def _scaled(name, factor):

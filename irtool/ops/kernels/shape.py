@@ -134,7 +134,7 @@ def contiguous_layout_in(xp, self, memory_format):
 def non_overlapping_and_dense(xp, self):
     """Has every place in a gapless memory exactly one element?"""
     step = 1
-    for distance, extent in sorted((s, n) for s, n in zip(strides_of(self), self.shape, strict=True) if n != 1):
+    for distance, extent in sorted((s, n) for s, n in zip(strides_of(self), self.shape, strict=True) if n > 1):
         if distance != step:
             return False
         step *= extent
