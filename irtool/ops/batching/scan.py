@@ -17,12 +17,14 @@ def diff(batch: Batch, self: Any, n: int, dim: int, prepend: Any, append: Any) -
 
 @table.batch("trapezoid.x trapz.x cumulative_trapezoid.x")
 def trapezoid(batch: Batch, y: Any, x: Any, dim: int) -> Any:
-    """y (B, ...), dim + 1; a batched x (n) gets y's rank first."""
+    """y (B, ...), dim + 1; a batched x gets y's rank first."""
     if x.ndim > y.ndim:     # y extends along the last dimensions of x, and `dim` counts from the first
         raise UnsupportedError(f"{batch.kind} under vmap is not supported for positions of more dimensions than the values", code="E0504")
-    if x.ndim == 1 and batch.has(x) and y.ndim > 1:
-        shape = [1] * y.ndim
-        shape[dim % y.ndim] = -1
+    if batch.has(x) and x.ndim < y.ndim:
+        shape = [1] * (y.ndim - x.ndim) + [*x.shape]
+        if x.ndim == 1:
+            shape = [1] * y.ndim
+            shape[dim % y.ndim] = -1
         x = batch.again("aten::reshape", x, shape)
     return batch.box(batch.same(batch.whole(y), batch.whole(x) if batch.has(x) else x, shifted(dim, y)))
 
