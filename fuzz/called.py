@@ -23,7 +23,7 @@ WORDS: dict[str, Choices] = {
 """What is given for an argument of a type."""
 FEW = {"dim": ("0", "-1", "1", "{n}"), "dims": ("0", "-1", "1"), "index": ("0", "-1", "1", "{n}"), "reduction": ("0", "1", "2"),
        "running_mean": ("None",), "running_var": ("None",), "pin_memory": (), "compute_mode": ("0", "1", "2"), "mode": ("0", "1"),
-       "half_to_float": ("False",)}
+       "half_to_float": ("False",), "assume_unique": ("False",)}
 """What is given for arguments of some names."""
 INDEXES = ("torch.zeros_like({a}, dtype=torch.int64)", "torch.tensor([0, 0])", "torch.ones_like({b}, dtype=torch.int64)", "torch.tensor(0)")
 LEFT_OUT = ("random", "decomposition", "recurrent", "dict", "linalg", "fake_quantize", "attention")
@@ -41,7 +41,7 @@ BLENDED = re.compile(r"::(addm|addbmm|addr|baddbmm)")
 """Operators that torch lets write into what they multiply, with any result."""
 KINKED = re.compile(r"max|min|sort|median|mode|kthvalue|topk|clamp|clip|relu|hard|shrink|round|floor|ceil|trunc|frac|sign|heaviside|abs"
                     r"|quantile|margin|remainder|fmod|div|threshold|unique|huber|l1|hinge|triplet|norm|dist|pool|renorm|sgn|angle|elu"
-                    r"|bessel|index_copy|::put|::scatter|_cast")
+                    r"|bessel|index_copy|::put|::scatter|_cast|log_sigmoid_forward")
 """Operators that are not smooth everywhere, or that torch takes no gradients of."""
 
 

@@ -316,11 +316,16 @@ def _as_numbers(*ends):
 
 def _linspace(xp, start, end, steps, dtype, layout, device, pin_memory):
     start, end = _as_numbers(start, end)
-    default = number_dtype(1j) if isinstance(start, complex) or isinstance(end, complex) else None
-    if default is not None and dtype is not None and dtype_of(dtype).kind != "c":
-        raise RunError("torch.linspace(): inferred dtype c10::complex<float> can't be safely cast to passed dtype "
-                       + title(dtype_of(dtype)))
-    return _spaced(xp, start, end, steps, options(dtype, layout, device, default))
+    return _spaced(xp, start, end, steps, options(dtype, layout, device, _default_of("linspace", start, end, dtype)))
+
+
+def _default_of(name, start, end, dtype):
+    """The dtype of numbers between complex ones; None for real ones. Raises torch's error where another is asked for."""
+    if not isinstance(start, complex) and not isinstance(end, complex):
+        return None
+    if dtype is not None and dtype_of(dtype).kind != "c":
+        raise RunError(f"torch.{name}(): inferred dtype c10::complex<float> can't be safely cast to passed dtype {title(dtype_of(dtype))}")
+    return number_dtype(1j)
 
 
 def _power(base, exponent):
@@ -333,8 +338,7 @@ def _power(base, exponent):
 
 def _logspace(xp, start, end, steps, base, dtype, layout, device, pin_memory):
     start, end = _as_numbers(start, end)
-    default = number_dtype(1j) if isinstance(start, complex) or isinstance(end, complex) else None
-    chosen = options(dtype, layout, device, default)
+    chosen = options(dtype, layout, device, _default_of("logspace", start, end, dtype))
     _need_numbers("logspace_cpu", chosen, "biufc" if steps < 2 else "iufc")
     if steps == 1:
         return as_array(fit(_power(base, start), chosen), chosen).reshape(1)
