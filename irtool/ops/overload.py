@@ -274,7 +274,7 @@ def in_common_order(result: Any, operands: Sequence[Any]) -> Any:
     if all(each.flags.c_contiguous for each in arrays) or not is_array(result) or broadcast([a.shape for a in arrays]) != result.shape:
         return result
     strides = pointwise_strides(result.shape, [(each.shape, element_strides(each)) for each in arrays])
-    if all(here == there or size == 1 for here, there, size in zip(element_strides(result), strides, result.shape, strict=True)):
+    if all(step == wanted or size == 1 for step, wanted, size in zip(element_strides(result), strides, result.shape, strict=True)):
         return result
     return in_memory_order(current_namespace(), result, sorted(range(result.ndim), key=lambda place: -strides[place]))
 
