@@ -37,8 +37,8 @@ ODD = re.compile(
 """Operators that are not drawn: of memory that nobody filled, of random numbers, of layouts, of values that programs do not have."""
 TIED = re.compile(r"::(topk|sort|argsort|mode|median|nanmedian|kthvalue|max_pool|adaptive_max|max_unpool)")
 """Operators whose second result says which of equal elements it is."""
-BLENDED = re.compile(r"::(addm|addbmm|addr|baddbmm)")
-"""Operators that torch lets write into what they multiply, with any result."""
+BLENDED = re.compile(r"::(addm|addbmm|addr|baddbmm|detach)")
+"""Operators that torch lets write into what they multiply, with any result; and one that it refuses for views."""
 KINKED = re.compile(r"max|min|sort|median|mode|kthvalue|topk|clamp|clip|relu|hard|shrink|round|floor|ceil|trunc|frac|sign|heaviside|abs"
                     r"|quantile|margin|remainder|fmod|div|threshold|unique|huber|l1|hinge|triplet|norm|dist|pool|renorm|sgn|angle|elu"
                     r"|bessel|index_copy|::put|::scatter|_cast|log_sigmoid_forward")
