@@ -23,7 +23,7 @@ WORDS: dict[str, Choices] = {
 """What is given for an argument of a type."""
 FEW = {"dim": ("0", "-1", "1", "{n}"), "dims": ("0", "-1", "1"), "index": ("0", "-1", "1", "{n}"), "reduction": ("0", "1", "2"),
        "running_mean": ("None",), "running_var": ("None",), "pin_memory": (), "compute_mode": ("0", "1", "2"), "mode": ("0", "1"),
-       "half_to_float": ("False",), "assume_unique": ("False",)}
+       "half_to_float": ("False",), "assume_unique": ("False",), "sparse": ("False",)}
 """What is given for arguments of some names."""
 INDEXES = ("torch.zeros_like({a}, dtype=torch.int64)", "torch.tensor([0, 0])", "torch.ones_like({b}, dtype=torch.int64)", "torch.tensor(0)")
 LEFT_OUT = ("random", "decomposition", "recurrent", "dict", "linalg", "fake_quantize", "attention")
@@ -33,7 +33,7 @@ ODD = re.compile(
     r"|_neg_view|chalf|_weight_norm|segment|hash_tensor|to_dense|pin_memory|fill_diagonal|matrix_rank|cond|::_.*norm|_ctc|fractional|_mm$"
     r"|_autocast|polygamma|nuclear|_masked_scale|_slow|norm_except|::data$|::_add_relu|::sorted|::as_tensor|::_conj|::to$|::to\.|airy"
     r"|::_chunk|::_unsafe|::expand|::_trilinear|_euclidean|_pdist|embedding_renorm|_fft_|special_zeta|_masked_softmax|view_copy"
-    r"|_reshape_alias|native_\w+_norm|multilabel|_grad_sum")
+    r"|_reshape_alias|_reshape_from|native_\w+_norm|multilabel|_grad_sum")
 """Operators that are not drawn: of memory that nobody filled, of random numbers, of layouts, of values that programs do not have."""
 TIED = re.compile(r"::(topk|sort|argsort|mode|median|nanmedian|kthvalue|max_pool|adaptive_max|max_unpool)")
 """Operators whose second result says which of equal elements it is."""
@@ -41,7 +41,7 @@ BLENDED = re.compile(r"::(addm|addbmm|addr|baddbmm|detach)")
 """Operators that torch lets write into what they multiply, with any result; and one that it refuses for views."""
 KINKED = re.compile(r"max|min|sort|median|mode|kthvalue|topk|clamp|clip|relu|hard|shrink|round|floor|ceil|trunc|frac|sign|heaviside|abs"
                     r"|quantile|margin|remainder|fmod|div|threshold|unique|huber|l1|hinge|triplet|norm|dist|pool|renorm|sgn|angle|elu"
-                    r"|bessel|index_copy|::put|::scatter|_cast|log_sigmoid_forward")
+                    r"|bessel|index_copy|::put|::scatter|_cast|log_sigmoid_forward|nll_loss")
 """Operators that are not smooth everywhere, or that torch takes no gradients of."""
 
 
