@@ -201,6 +201,8 @@ def _power(facts: Facts) -> list[TensorType] | None:
     whole = facts.value("exponent")
     if type.dtype is not None and category(type.dtype) < 2 and (whole is None or str(whole.type.key) != "int"):
         type = with_dtype(type, None)
+    elif type.dtype == "bool":
+        type = with_dtype(type, "int64")        # as the exponent
     return one(type)
 
 
@@ -254,7 +256,7 @@ RULES: dict[str, Rule] = {
     "aten::where.self": _where, "aten::detach": _detach, "aten::type_as": _type_as_partial,
     **dict.fromkeys(_names("expand_as reshape_as view_as"), lambda facts: one(with_dims(dimensioned(facts.types[0]), facts.types[1].rank))),
     **dict.fromkeys(_names("det logdet"), _more(-2)),
-    **dict.fromkeys(_names("dot trace"), _dims(0)), **dict.fromkeys(_names("dist norm.Scalar std var"), _dims(0, to_real)),
+    "aten::dot": _dims(0), "aten::trace": _dims(0, summed), "aten::mvlgamma": _first_float, **dict.fromkeys(_names("dist norm.Scalar std var"), _dims(0, to_real)),
     **dict.fromkeys(_names("max min median nanmedian"), _dims(0)),
     **dict.fromkeys(_names("all any"), _dims(0, _truth)), "aten::abs": _first_real,
     **dict.fromkeys(_names("sum prod"), _total(summed)), "aten::mean": _total(_same),
