@@ -1,4 +1,4 @@
-"""The dtypes and sizes that propagate-shapes finds for calls of all operators, with operands of several dtypes, against those of the results."""
+"""The dtypes and sizes that propagate-shapes finds for calls of all operators, with operands of several dtypes, against the results."""
 from __future__ import annotations
 
 from typing import Any

@@ -276,7 +276,10 @@ def in_common_order(result: Any, operands: Sequence[Any]) -> Any:
     strides = pointwise_strides(result.shape, [(each.shape, element_strides(each)) for each in arrays])
     if all(step == wanted or size == 1 for step, wanted, size in zip(element_strides(result), strides, result.shape, strict=True)):
         return result
-    return in_memory_order(current_namespace(), result, sorted(range(result.ndim), key=lambda place: -strides[place]))
+    if hasattr(result, "lie_as") and result.lie_as(tuple([step * result.itemsize for step in strides])):     # no elements yet
+        return result
+    order = sorted(range(result.ndim), key=lambda place: -strides[place])
+    return result.transpose(order).copy().transpose([order.index(place) for place in range(result.ndim)])
 
 
 def first_dtype(values: Sequence[Any]) -> np.dtype[Any] | None:

@@ -76,6 +76,12 @@ class Call:
         self.node = node
         self.step = step        # the number of the call among the node's calls
 
+    @property
+    def lies_by_itself(self) -> bool:
+        """Does NumPy lay the result out as the plan says? Where operands lie in several ways, the plan follows torch."""
+        arrays = [self.out, *[each for each in self.args if isinstance(each, Variable)]]
+        return self.way != "ufunc" or all(each.meta is None or each.meta.is_contiguous for each in arrays)
+
 
 class Visit:
     """A node called as the interpreter calls it: `outs = function(list of args)`, which returns the sole result, or a sequence of results.

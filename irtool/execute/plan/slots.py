@@ -211,7 +211,7 @@ class SlotProgram:
             place = self.numbers[call.out] = self.places[buffer.number] if over is None else self.slot(over)
             begins = over is None and buffer.leaves and buffer.number not in self.begun
             self.begun.add(buffer.number)
-            take = Recycler(buffer.meta).take if begins and buffer.meta.nbytes >= RECYCLED else None
+            take = Recycler(buffer.meta).take if begins and (buffer.meta.nbytes >= RECYCLED or not call.lies_by_itself) else None
 
             work = self.work_of(call)
 

@@ -40,12 +40,14 @@ def string_padding_gradient(grad, input, weight, stride, padding, dilation, grou
     return torch.constant_pad_nd(for_whole, inverse, 0), for_weight, for_bias
 
 
-@table.derivative("thnn_conv2d _slow_conv2d_forward slow_conv3d")
+@table.derivative("thnn_conv2d _slow_conv2d_forward")
+@table.derivative("slow_conv3d")
 def one_group_gradient(grad, self, weight, stride, padding, bias_present):
     return torch.convolution_backward(grad, self, weight, None, stride, padding, [1], False, [0], 1, [True, True, bias_present])
 
 
-@table.derivative("slow_conv_dilated2d slow_conv_dilated3d")
+@table.derivative("slow_conv_dilated2d")
+@table.derivative("slow_conv_dilated3d")
 def dilated_gradient(grad, self, weight, stride, padding, dilation, bias_present):
     return torch.convolution_backward(grad, self, weight, None, stride, padding, dilation, False, [0], 1, [True, True, bias_present])
 

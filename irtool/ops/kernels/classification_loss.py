@@ -95,7 +95,7 @@ for _name, _which in (("nll_loss", _of_rows(_nll_loss)), ("nll_loss2d", _of_imag
                  doc="Minus the log-probability of the target class, weighted; `ignore_index` counts for nothing.")
 
 _FORWARD = "Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)"
-for _name, _which in (("nll_loss", _of_rows(likelihood)), ("nll_loss2d", _of_images(likelihood))):
+for _name, _which in (("nll_loss", likelihood), ("nll_loss2d", _of_images(likelihood))):     # formulas ask the first for images, too
     table.define(f"aten::{_name}_forward({_FORWARD}", _which, doc="nll_loss and the total weight.")
 
 

@@ -61,7 +61,7 @@ def _check_broadcast(xp, indices):
 
 def check_index(index, extent, dim):
     """Raises torch's error unless every element of an index tensor lies in a dimension of size `extent`."""
-    if index.dtype.name not in ("int64", "int32", "uint8"):
+    if index.dtype not in ("int64", "int32", "uint8"):
         raise RunError("tensors used as indices must be long, int, byte or bool tensors")
     if index.size:
         low, high = int(index.min()), int(index.max())
