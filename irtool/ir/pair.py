@@ -11,12 +11,14 @@ writes them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import starmap
 from operator import attrgetter
 
 from irtool.ir.errors import Error
 from irtool.ir.graph import Graph, Value
 from irtool.ir.module import Module
 from irtool.ir.source import Diagnostic
+from irtool.ir.types import Type
 from irtool.ir.verify_types import flows, may_be_gradient
 
 LISTS = ("df_input_vjps", "df_input_captured_inputs", "df_input_captured_outputs", "df_output_vjps")
@@ -139,8 +141,8 @@ class GradientPair:
         values, results = f.inputs, f.outputs
         captured = [*map(values.__getitem__, inputs), *map(results.__getitem__, outputs)]
         problems += captured_problems(captured, df.inputs[len(vjps):], f.name, df.name)
-        problems += gradient_problems([f.outputs[i] for i in vjps], df.inputs, df.name, "takes")
-        problems += gradient_problems([f.inputs[i] for i in gradients], df.outputs, df.name, "gives")
+        problems += gradient_problems([*map(results.__getitem__, vjps)], df.inputs, df.name, "takes")
+        problems += gradient_problems([*map(values.__getitem__, gradients)], df.outputs, df.name, "gives")
         return problems
 
     def check(self, lists: Sequence[Sequence[int]] = ()) -> None:
@@ -156,10 +158,14 @@ class GradientPair:
         return f"<GradientPair {self.f.name}, {self.df.name}>"
 
 
+def types_of(values: Sequence[Value], others: Sequence[Value]) -> set[tuple[Type, Type]]:
+    """The pairs of types of values that belong together: of many values, few."""
+    return set(zip(map(TYPE_OF, values), map(TYPE_OF, others)))
+
+
 def captured_problems(values: Sequence[Value], inputs: Sequence[Value], f: str, df: str) -> list[str]:
     """The inputs of df whose declared types do not fit the values that f passes."""
-    types = set(zip(map(TYPE_OF, values), map(TYPE_OF, inputs)))
-    if all(one is other or flows(one, other) for one, other in types):      # of many values, few types
+    if all(starmap(flows, types_of(values, inputs))):
         return []
     return [f"'{df}' takes %{taken.name} : {taken.type}, '{f}' gives %{captured.name} : {captured.type}"
             for captured, taken in zip(values, inputs)
@@ -168,6 +174,8 @@ def captured_problems(values: Sequence[Value], inputs: Sequence[Value], f: str, 
 
 def gradient_problems(values: Sequence[Value], gradients: Sequence[Value], df: str, verb: str) -> list[str]:
     """The gradients of tensors that df takes or returns, and whose declared types are no tensors."""
+    if all(starmap(may_be_gradient, types_of(values, gradients))):
+        return []
     return [f"'{df}' {verb} %{gradient.name} : {gradient.type} as the gradient of %{value.name} : {value.type}"
             for value, gradient in zip(values, gradients) if not may_be_gradient(value.type, gradient.type)]
 
