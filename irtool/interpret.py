@@ -381,7 +381,7 @@ def run(graph: Graph | Module, inputs: Sequence[Any], *, seed: int | None = 0, o
         with using(namespace):
             return run(graph, inputs, seed=seed, observer=observer, backend=backend, accepted=accepted)
     values = list(inputs) if accepted else [accept(value, declared) for value, declared in zip(inputs, graph.inputs, strict=True)]
-    writers = [node for node in all_nodes(graph) if node_may_write(node) or node.kind[:1] == "^"]
+    writers = writers_of(graph)
     if writers:
         values = copied(values, [False] * len(values) if all(map(changes_list, writers)) else None)
     try:
@@ -407,6 +407,11 @@ def all_nodes(graph: Graph) -> list[Node]:
             if inner is not None:
                 graphs.append(inner)
     return nodes
+
+
+def writers_of(graph: Graph) -> list[Node]:
+    """The nodes, of inner graphs too, that may write into memory that existed before; Python operators may."""
+    return [node for node in all_nodes(graph) if node_may_write(node) or node.kind[:1] == "^"]
 
 
 def _signature(graph: Graph) -> str:

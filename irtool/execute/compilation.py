@@ -25,7 +25,7 @@ from irtool.execute.phases import OnPass, Phases, custom_passes
 from irtool.execute.plan.predicted_dtypes import predicted_dtypes
 from irtool.execute.recording import NodeCalls, Recording
 from irtool.interpret import Plan as Walked
-from irtool.interpret import all_nodes, walk
+from irtool.interpret import all_nodes, walk, writers_of
 from irtool.interpret import run as interpret
 from irtool.ir.attribute import Attribute
 from irtool.ir.collector import Paused
@@ -33,7 +33,7 @@ from irtool.ir.constants import CONSTANT_KINDS
 from irtool.ir.custom import CUSTOM_VJP
 from irtool.ir.displayed import Displayed
 from irtool.ir.edits import clone_graph, clone_node, inline_graph, replace_node
-from irtool.ir.effects import facts_of, node_may_write
+from irtool.ir.effects import facts_of
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Block, Graph, Node, Value, counted
 from irtool.ir.packed import owns_gradient
@@ -170,7 +170,7 @@ def put_together(part: Outline, env: dict[Value, Any]) -> Any:
 
 def writes(graph: Graph) -> bool:
     """May a graph write into memory that it did not allocate?"""
-    return any(node_may_write(node) or node.kind[:1] == "^" for node in all_nodes(graph))
+    return bool(writers_of(graph))
 
 
 class Code:

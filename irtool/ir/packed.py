@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from irtool.ir.errors import Error
 from irtool.ir.graph import Graph, Node, Value
-from irtool.ir.pair import DEFINED, LISTS, REAL_OUTPUTS, REVERSE, captured_problems, gradient_problems
+from irtool.ir.pair import DEFINED, LISTS, REAL_OUTPUTS, REVERSE, type_problems
 from irtool.ir.verify_types import call_problem
 
 
@@ -50,12 +50,8 @@ class Packed(NamedTuple):
 
     def type_problems(self, node: Node) -> list[str]:
         """Values that f, df and the node pass to each other, and whose types do not fit."""
-        f, df = self.f, self.df
-        problem = call_problem(node, f)
-        handed = [f.inputs[i] for i in self.captured_inputs] + [f.outputs[i] for i in self.captured_outputs]
-        return [problem] * bool(problem) + captured_problems(handed, df.inputs[len(self.input_vjps):], "its graph", "its gradient") \
-            + gradient_problems([f.outputs[i] for i in self.input_vjps], df.inputs, "its gradient", "takes") \
-            + gradient_problems([f.inputs[i] for i in self.output_vjps], df.outputs, "its gradient", "gives")
+        problem = call_problem(node, self.f)
+        return [problem] * bool(problem) + type_problems(self.f, self.df, self[3:7], "its graph", "its gradient")
 
 
 def owns_gradient(node: Node) -> bool:

@@ -138,12 +138,7 @@ class GradientPair:
             problems.append(f"{DEFINED} has {len(flags)} flags, '{df.name}' has {len(df.inputs)} inputs")
         if problems:
             return problems
-        values, results = f.inputs, f.outputs
-        captured = [*map(values.__getitem__, inputs), *map(results.__getitem__, outputs)]
-        problems += captured_problems(captured, df.inputs[len(vjps):], f.name, df.name)
-        problems += gradient_problems([*map(results.__getitem__, vjps)], df.inputs, df.name, "takes")
-        problems += gradient_problems([*map(values.__getitem__, gradients)], df.outputs, df.name, "gives")
-        return problems
+        return type_problems(f, df, lists, f.name, df.name)
 
     def check(self, lists: Sequence[Sequence[int]] = ()) -> None:
         """Raises Error with all problems."""
@@ -156,6 +151,16 @@ class GradientPair:
 
     def __repr__(self) -> str:
         return f"<GradientPair {self.f.name}, {self.df.name}>"
+
+
+def type_problems(f: Graph, df: Graph, lists: Sequence[Sequence[int]], f_name: str, df_name: str) -> list[str]:
+    """What f and df hand to each other, and whose types do not fit. lists: the numbers of `LISTS`, all in range."""
+    vjps, inputs, outputs, gradients = lists
+    values, results = f.inputs, f.outputs
+    captured = [*map(values.__getitem__, inputs), *map(results.__getitem__, outputs)]
+    return [*captured_problems(captured, df.inputs[len(vjps):], f_name, df_name),
+            *gradient_problems([*map(results.__getitem__, vjps)], df.inputs, df_name, "takes"),
+            *gradient_problems([*map(values.__getitem__, gradients)], df.outputs, df_name, "gives")]
 
 
 def types_of(values: Sequence[Value], others: Sequence[Value]) -> set[tuple[Type, Type]]:

@@ -14,8 +14,8 @@ from irtool.execute.fusion import Bound, BoundToMany
 from irtool.execute.plan.buffers import RECYCLED
 from irtool.execute.plan.placement import BY_OPERATOR, LOOSE, Buffer, Piece, View, largest_sum, place
 from irtool.execute.plan.program import Branch, Call, Group, Instruction, Lowered, Program, Repeat, Variable, Visit, Wait, leaves, roots_of
-from irtool.interpret import all_nodes
-from irtool.ir.effects import changes_list, node_may_write
+from irtool.interpret import writers_of
+from irtool.ir.effects import changes_list
 from irtool.ir.graph import Graph
 from irtool.ir.types import TensorType, contiguous_strides
 from irtool.ops.array_library import np
@@ -362,7 +362,7 @@ def is_placed(buffer: Buffer) -> bool:
 def written_inputs(graph: Graph) -> list[bool]:
     """Per input: must a run copy it, since a graph that writes may write into it, or return it as part of a result? Tensors are not copied
     where only lists are written: as in a graph without writes, a result may be an input."""
-    writers = [node for node in all_nodes(graph) if node_may_write(node) or node.kind[:1] == "^"]
+    writers = writers_of(graph)
     if any(node.kind[:1] == "^" for node in writers):
         return [True] * len(graph.inputs)
     touched = Aliases(graph).touched_inputs()
