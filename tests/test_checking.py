@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -28,6 +27,7 @@ from irtool.ir.graph import Graph, Node
 from irtool.ir.module import Module
 from irtool.ir.types import parse_type
 from irtool.ops.made_inputs import input_sets
+from tests.interrupts import INTERRUPTIBLE
 from tests.random_graphs import Writer
 
 TEXT = """graph(%x : Float(3, 4), %y : Float(3, 4), %n : int, %c : bool):
@@ -345,9 +345,7 @@ def test_ctrl_c_ends_with_the_smallest_graph_so_far(to_file: bool, tmp_path: Pat
     graph.write_text(CHAIN)
     test.write_text(f"#!/bin/sh\nif [ $(grep -c aten:: $1) -lt 4 ]; then touch {waits}; sleep 1000; fi\nexit 1\n")
     test.chmod(0o755)
-    interruptible = ("import signal, sys\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"    # often ignored in the background
-                     "from irtool.cli.main import main\nsys.exit(main())")
-    words = [sys.executable, "-c", interruptible, "reduce", "--test", str(test), str(graph), *(["-o", str(small)] if to_file else [])]
+    words = [*INTERRUPTIBLE, "reduce", "--test", str(test), str(graph), *(["-o", str(small)] if to_file else [])]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             while not waits.exists():

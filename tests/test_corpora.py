@@ -22,6 +22,7 @@ import irtool
 from irtool import jit
 from irtool.cli.main import main
 from irtool.ir import clone_graph
+from tests.interrupts import INTERRUPTIBLE
 
 GRAPH = "graph(%x : Float(3)):\n  %1 : Float(3) = aten::{op}(%x)\n  %2 : Float(3) = aten::{op}(%x)\n  %3 : Float(3) = aten::add(%1, %2)\n" \
         "  return (%3)\n"
@@ -159,9 +160,7 @@ def test_ctrl_c_ends_the_processes_and_the_rest_is_resumed(tmp_path: Path) -> No
     make_cases(tmp_path / "cases")
     words = [sys.executable, "-m", "irtool", "run", "cases", "--load", "cases/load.py", "--jobs", "1", "--resume", "done", "--timeout"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    interruptible = ("import signal, sys\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"    # often ignored in the background
-                     "from irtool.cli.main import main\nsys.exit(main())")
-    process = subprocess.Popen([sys.executable, "-c", interruptible, *words[3:], "100"], cwd=tmp_path, env=environment,
+    process = subprocess.Popen([*INTERRUPTIBLE, *words[3:], "100"], cwd=tmp_path, env=environment,
                                stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None
