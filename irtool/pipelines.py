@@ -66,6 +66,7 @@ INFERENCE = (
     ("fold-batch-norm", "batch norm that does not train is a factor and a bias of the convolution in front of it"),
     ("fuse-linear", "a product with transposed weights and its bias are one operator"),
     ("constant-pooling", "equal constants become one value, so that equal nodes have equal operands"),
+    ("relayout-weights", "products read a right factor faster row by row"),
     ("cse", "merges the equal nodes"),
     ("dce", "last: each pass before leaves nodes without users"),
 )
@@ -76,6 +77,7 @@ PRESETS: dict[str, tuple[tuple[str, str], ...]] = {"O1": O1, "O2": O2, "training
 ORDER = (       # (earlier, later, reason): a preset with both must run `earlier` first
     ("lower-tuples", "cse", "TupleConstruct and TupleUnpack keep equal values apart"),
     ("constant-propagation", "constant-pooling", "folding makes new constants, pooling merges them"),
+    ("constant-pooling", "relayout-weights", "a weight that two constants hold is stored once"),
     ("constant-pooling", "cse", "nodes are equal only when their constants are one value"),
     ("cse", "dce", "a merged node's operands lose their last users"),
     ("peephole", "dce", "a bypassed node loses its users"),

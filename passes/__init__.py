@@ -108,7 +108,7 @@ AREAS: dict[str, tuple[str, ...]] = {
     "constants": ("constant-pooling", "constant-propagation", "freeze"),
     "redundancy": ("cse", "dce", "peephole", "peephole-list-idioms"),
     "operators": ("rewrite", "canonicalize-ops", "check-inplace", "decompose-ops", "decompose-recurrent", "batch-mm", "fuse-addmm",
-                  "fuse-linear", "fold-batch-norm", "remove-dropout"),
+                  "fuse-linear", "fold-batch-norm", "remove-dropout", "relayout-weights"),
     "structure": ("inline", "loop-unrolling", "constant-loop-unrolling", "lower-tuples"),
     "types": ("propagate-shapes", "fold-ranks", "erase-number-types", "erase-shapes", "erase-non-input-shapes",
               "refine-tuple-types", "integer-value-refinement"),
