@@ -1,19 +1,23 @@
 """The dtypes and sizes that propagate-shapes finds for calls of all operators, with operands of several dtypes, against the results."""
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
 import irtool
+from irtool.ir.schema import Schema
 from irtool.ir.types import TensorType, tensor_type
 from irtool.ops import OPS
 from irtool.ops.call import overload
 from irtool.testing.formulas import call_graph
 from tests.laws import overload_samples
 
-NAMES = [name for name in OPS if name.startswith("aten::") and not overload(name).schema.is_mutable and overload_samples(name)]
+NAMES = [name for name in OPS if name.startswith("aten::") and not overload(name).schema.is_mutable
+         and (overload_samples(name) or "keepdim" in overload(name).schema.positions)]
 PART = 50
 
 
@@ -32,13 +36,39 @@ def is_of(type: Any, array: np.ndarray[Any, Any]) -> bool:
         type.shape is None or all(size is None or size == extent for size, extent in zip(type.shape, array.shape, strict=True)))
 
 
+def reductions(schema: Schema) -> Iterator[list[Any]]:
+    """Calls of an operator that keeps or drops dimensions: over one of them, over two and over all, if it has defaults for the rest."""
+    choices = []
+    for argument in schema.arguments:
+        kind = str(argument.type)
+        given: list[Any] = []
+        if kind == "Tensor" and not choices:
+            given = [np.arange(6, dtype="float32").reshape(2, 3)]
+        elif argument.name == "keepdim":
+            given = [False, True]
+        elif argument.name == "dim":
+            given = [[0], [0, 1]] if "[" in kind else [0, -1]
+        elif kind in ("int", "Scalar", "Scalar?"):
+            given = [1]
+        choices.append([*given, *[None] * kind.endswith("?")] or [argument.default])
+    yield from map(list, itertools.product(*choices))
+
+
+def variants(name: str) -> Iterator[list[Any]]:
+    """Calls of an operator: its samples, the first one in other dtypes, and if it may keep dimensions, calls that do and do not."""
+    samples = [each.values[1].arguments(OPS[name].schemas[OPS[name].names.index(name)]) for each in overload_samples(name)]
+    yield from samples
+    for dtype in ("float16", "int64", "uint8", "bool", "complex64"):
+        yield from [[of_dtype(each, dtype) for each in sample] for sample in samples[:1]]
+    if "keepdim" in overload(name).schema.positions:
+        yield from reductions(overload(name).schema)
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("first", range(0, len(NAMES), PART))
 def test_types_of_results_hold(first: int) -> None:
     for name in NAMES[first:first + PART]:
-        sample = overload_samples(name)[0].values[1].arguments(OPS[name].schemas[OPS[name].names.index(name)])
-        for dtype in ("float16", "int64", "uint8", "bool", "complex64"):
-            args = [of_dtype(each, dtype) for each in sample]
+        for args in variants(name):
             try:
                 with np.errstate(all="ignore"):
                     results = overload(name)([np.array(each) if isinstance(each, np.ndarray) else each for each in args])
@@ -51,4 +81,4 @@ def test_types_of_results_hold(first: int) -> None:
             call = next(node for node in graph.walk() if node.kind == overload(name).schema.kind)
             for value, result in zip(call.outputs, results if isinstance(results, tuple) else [results], strict=False):
                 if isinstance(value.type, TensorType) and isinstance(result, np.ndarray):
-                    assert is_of(value.type, result), f"{name} of {dtype}: {value.type}, not {result.dtype}{list(result.shape)}"
+                    assert is_of(value.type, result), f"{name} of {args}: {value.type}, not {result.dtype}{list(result.shape)}"

@@ -101,7 +101,8 @@ def _reduced(dtype: Callable[[str | None], str | None], indices: bool = False) -
     def rule(facts: Facts) -> list[TensorType] | None:
         rank, keep = facts.types[0].rank, facts.flag("keepdim")
         if facts.constant("dim") is None:
-            return one(with_dims(with_dtype(facts.types[0], dtype(facts.types[0].dtype)), 0))
+            dims = rank if keep else 0 if keep is False else None
+            return one(with_dims(with_dtype(facts.types[0], dtype(facts.types[0].dtype)), dims))
         if rank is None or keep is None or facts.types[0].dtype is None:
             return None
         type = with_dtype(facts.types[0], facts.dtype(dtype(facts.types[0].dtype)))

@@ -98,15 +98,16 @@ class MutationRemover:
         return self.owned[value]
 
     def is_new(self, value: Value) -> bool:
-        """Does no operand of its node share memory with the value?"""
+        """Does no operand of its node, and no tensor in a list that is one, share memory with the value?"""
         if category_of(value.node) == FRESH:
             return True     # whatever container holds it later
         if self._aliases is None:
             self._aliases = Aliases(self.graph)
             self._was.clear()
         # what may have come out of a container is one of its elements
+        operands = [each for operand in value.node.inputs for each in (operand, *self._aliases.elements(operand))]
         return not self._aliases.is_wild(value) and not any(map(self._aliases.sharing((value,)),
-                                                                [self._was.get(each, each) for each in value.node.inputs]))
+                                                                [self._was.get(each, each) for each in operands]))
 
 
 def change(node: Node, elements: list[Value]) -> bool:
