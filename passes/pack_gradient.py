@@ -6,7 +6,7 @@ from irtool.ir.errors import PassError
 from irtool.ir.graph import Graph, Node
 from irtool.ir.module import Module
 from irtool.ir.packed import packed_nodes
-from irtool.ir.pair import DEFINED, LISTS, MEMBERS, PACKED_PREFIX, REAL_OUTPUTS, REVERSE, GradientPair, pairs, read_numbers
+from irtool.ir.pair import DEFINED, LISTS, MEMBERS, PACKED_PREFIX, REAL_OUTPUTS, REVERSE, GradientPair, pairs
 
 
 def pack_gradient(module: Module) -> bool:
@@ -65,7 +65,7 @@ def _packed(pair: GradientPair) -> Graph:
     outer.metadata.update((PACKED_PREFIX + key, value) for key, value in df.metadata.items() if key not in MEMBERS)
     attributes = {"name": Attribute.of(df.name, dialect), REAL_OUTPUTS: Attribute.of(real, dialect)}
     for name in (*LISTS, *((DEFINED,) if DEFINED in df.metadata else ())):
-        attributes[name] = Attribute.of(read_numbers(df, name), dialect)
+        attributes[name] = Attribute(df.metadata[name])
     attributes[REVERSE] = Attribute("<Graph>", df)
     attributes["Subgraph"] = Attribute("<Graph>", f)
     inputs = [outer.block.add_input(value.name, value.type) for value in f.inputs]

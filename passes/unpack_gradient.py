@@ -1,6 +1,8 @@
 """Unpacking of a gradient pair from its node."""
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from irtool.ir.errors import Error, PassError
 from irtool.ir.graph import Graph, Node
 from irtool.ir.module import Module
@@ -59,7 +61,7 @@ def _unpacked(outer: Graph, name: str, node: Node) -> GradientPair:
                              "the node's results out, is a pair")
     f, df = node.graphs["Subgraph"], node.graphs[REVERSE]
     try:
-        real = attribute_of(node, REAL_OUTPUTS)
+        real = attribute_of(node, REAL_OUTPUTS).value
     except Error as error:
         raise _problem(node, error.message) from None
     if type(real) is not int or real != len(node.outputs):
@@ -81,7 +83,7 @@ def _unpacked(outer: Graph, name: str, node: Node) -> GradientPair:
     return pair
 
 
-def _numbers(node: Node, name: str) -> list[int]:
+def _numbers(node: Node, name: str) -> Sequence[int]:
     try:
         return numbers_of(node, name)
     except Error as error:

@@ -13,7 +13,7 @@ from irtool import PassManager
 from irtool.autodiff.formula_graphs import closure_pairs
 from irtool.ir.edits import clone_graph
 from irtool.ir.module import Module
-from irtool.ir.pair import GradientPair, pair_violations, pairs
+from irtool.ir.pair import CHUNK, GradientPair, numbers_in, pair_violations, pairs, spelled
 from irtool.passes import PASSES
 from irtool.torchscript import compile_source
 
@@ -101,6 +101,25 @@ def test_packed_pairs_come_back_byte_for_byte(text: str) -> None:
     assert str(again) == packed
     assert str(PassManager("unpack-gradient", verify=True).run(again)) == text
     assert str(PassManager("unpack-gradient", verify=True).run(module)) == text
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, CHUNK // 3, CHUNK, CHUNK + 1, 3 * CHUNK])
+def test_index_lists_are_read_as_they_are_spelled(count: int) -> None:
+    numbers = [i * 7919 % 100_003 for i in range(count)]
+    text = spelled(numbers)
+    assert text == f"[{', '.join(map(str, numbers))}]"
+    assert list(numbers_in(text)) == list(numbers_in(text.replace(" ", ""))) == numbers
+
+
+@pytest.mark.parametrize("wrong", ["", " ", "-1", "+1", "1_0", "1 0", "1.0", "[1]", "x", "\u0663", "9" * 10, "9" * 5000])
+@pytest.mark.parametrize("place", [0, 1, *range(CHUNK // 3 - 3, CHUNK // 3 + 3), CHUNK - 1])
+def test_other_text_is_no_index_list(wrong: str, place: int) -> None:
+    """Wherever it is, also where one chunk ends and the next begins."""
+    parts = ["1"] * CHUNK
+    parts[place] = wrong
+    for text in (f"[{', '.join(parts)}]", f"[{','.join(parts)}]", f"{', '.join(parts[:place])}]"):
+        with pytest.raises(ValueError):
+            numbers_in(text)
 
 
 def test_a_packed_graph_runs_as_the_graph_before() -> None:

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from irtool.ir.attribute import Attribute
 from irtool.ir.errors import Error
 from irtool.ir.graph import Graph, Node, Value
-from irtool.ir.pair import DEFINED, LISTS, REAL_OUTPUTS, REVERSE, type_problems
+from irtool.ir.pair import DEFINED, LISTS, REAL_OUTPUTS, REVERSE, numbers_in, type_problems
 from irtool.ir.verify_types import call_problem
 
 
@@ -23,10 +24,10 @@ class Packed(NamedTuple):
     f: Graph
     df: Graph
     real_outputs: int
-    input_vjps: list[int]
-    captured_inputs: list[int]
-    captured_outputs: list[int]
-    output_vjps: list[int]
+    input_vjps: Sequence[int]
+    captured_inputs: Sequence[int]
+    captured_outputs: Sequence[int]
+    output_vjps: Sequence[int]
     defined: list[bool] | None
 
     def problems(self, node: Node) -> list[str]:
@@ -38,7 +39,8 @@ class Packed(NamedTuple):
         if len(node.inputs) != len(f.inputs):
             problems.append(f"it has {len(node.inputs)} operands, its graph {len(f.inputs)} inputs")
         for name, numbers, limit in zip(LISTS, self[3:7], (len(f.outputs), len(f.inputs), len(f.outputs), len(f.inputs)), strict=True):
-            problems += [f"{name} names {number}, its graph has only {limit}" for number in numbers if number >= limit]
+            if max(numbers, default=0) >= limit:
+                problems += [f"{name} names {number}, its graph has only {limit}" for number in numbers if number >= limit]
         taken = len(self.input_vjps) + len(self.captured_inputs) + len(self.captured_outputs)
         if len(df.inputs) != taken:
             problems.append(f"its gradient takes {len(df.inputs)} inputs, its lists name {taken}")
@@ -66,7 +68,7 @@ def packed_nodes(graph: Graph) -> list[Node]:
 
 def packed_of(node: Node) -> Packed:
     """The pair that a node owns. Raises Error if its attributes do not fit together."""
-    real = attribute_of(node, REAL_OUTPUTS)
+    real = attribute_of(node, REAL_OUTPUTS).value
     if type(real) is not int:
         raise Error(f"{REAL_OUTPUTS}={node.attributes[REAL_OUTPUTS].text[:60]} is no count", code="E0211")
     vjps, inputs, outputs, gradients = [numbers_of(node, name) for name in LISTS]
@@ -96,17 +98,18 @@ def operands_of_packed(node: Node) -> Sequence[Value]:
         return node.inputs
 
 
-def attribute_of(node: Node, name: str) -> object:
-    """The value of an attribute. Raises Error if it is missing."""
+def attribute_of(node: Node, name: str) -> Attribute:
+    """An attribute of a node. Raises Error if it is missing."""
     attribute = node.attributes.get(name)
     if attribute is None:
         raise Error(f"{node.kind} has no {name}", code="E0211")
-    return attribute.value
+    return attribute
 
 
-def numbers_of(node: Node, name: str) -> list[int]:
+def numbers_of(node: Node, name: str) -> Sequence[int]:
     """An attribute that is a list of small natural numbers. Raises Error for anything else."""
-    value = attribute_of(node, name)
-    if not isinstance(value, list) or not all(type(each) is int and each >= 0 for each in value):
-        raise Error(f"{name}={node.attributes[name].text[:60]} is no list of numbers", code="E0211")
-    return value
+    text = attribute_of(node, name).text
+    try:
+        return numbers_in(text)
+    except ValueError:
+        raise Error(f"{name}={text[:60]} is no list of numbers", code="E0211") from None

@@ -10,9 +10,10 @@ writes them.
 """
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import starmap
-from operator import attrgetter
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from itertools import chain, islice
 
 from irtool.ir.errors import Error
 from irtool.ir.graph import Graph, Value
@@ -27,9 +28,8 @@ OF, REAL_OUTPUTS, DEFINED = "of", "f_real_outputs", "defined"
 REVERSE, PACKED_PREFIX = "ReverseSubgraph", "reverse-"
 """Of a node that owns a pair: the attribute that is df, and the prefix with which the surrounding graph's metadata has further metadata
 of df."""
-DIGITS = 9
-"""The digits that a number of a list may have."""
-TYPE_OF = attrgetter("type")
+CHUNK = 10_000
+"""How much of a list is read or spelled at once."""
 MEMBERS = frozenset((OF, REAL_OUTPUTS, DEFINED, *LISTS))
 """Metadata that belongs to pairs."""
 
@@ -50,7 +50,7 @@ class GradientPair:
         f.metadata = {**_others(f), REAL_OUTPUTS: str(real_outputs)}
         df.metadata = {**_others(df), OF: f.name}
         for name, numbers in zip(LISTS, lists, strict=True):
-            df.metadata[name] = _spelled(numbers)
+            df.metadata[name] = spelled(numbers)
         if flags is not None:
             set_defined(df, [flag != 0 for flag in flags])
         pair = GradientPair(f, df)
@@ -73,22 +73,22 @@ class GradientPair:
     @property
     def input_vjps(self) -> list[int]:
         """The outputs of f whose gradients df takes, in the order of df's inputs."""
-        return self._numbers("df_input_vjps")
+        return list(read_numbers(self.df, "df_input_vjps"))
 
     @property
     def captured_inputs(self) -> list[int]:
         """Inputs of f that df takes, after the gradients."""
-        return self._numbers("df_input_captured_inputs")
+        return list(read_numbers(self.df, "df_input_captured_inputs"))
 
     @property
     def captured_outputs(self) -> list[int]:
         """Outputs of f that df takes, after the inputs."""
-        return self._numbers("df_input_captured_outputs")
+        return list(read_numbers(self.df, "df_input_captured_outputs"))
 
     @property
     def output_vjps(self) -> list[int]:
         """The inputs of f whose gradients df returns."""
-        return self._numbers("df_output_vjps")
+        return list(read_numbers(self.df, "df_output_vjps"))
 
     @property
     def defined(self) -> list[bool] | None:
@@ -146,9 +146,6 @@ class GradientPair:
         if problems:
             raise Error(f"gradient pair '{self.f.name}', '{self.df.name}': " + "; ".join(problems), code="E0211")
 
-    def _numbers(self, name: str) -> list[int]:
-        return read_numbers(self.df, name)
-
     def __repr__(self) -> str:
         return f"<GradientPair {self.f.name}, {self.df.name}>"
 
@@ -156,33 +153,25 @@ class GradientPair:
 def type_problems(f: Graph, df: Graph, lists: Sequence[Sequence[int]], f_name: str, df_name: str) -> list[str]:
     """What f and df hand to each other, and whose types do not fit. lists: the numbers of `LISTS`, all in range."""
     vjps, inputs, outputs, gradients = lists
-    values, results = f.inputs, f.outputs
-    captured = [*map(values.__getitem__, inputs), *map(results.__getitem__, outputs)]
-    return [*captured_problems(captured, df.inputs[len(vjps):], f_name, df_name),
-            *gradient_problems([*map(results.__getitem__, vjps)], df.inputs, df_name, "takes"),
-            *gradient_problems([*map(values.__getitem__, gradients)], df.outputs, df_name, "gives")]
+    captured = chain(map(f.inputs.__getitem__, inputs), map(f.outputs.__getitem__, outputs))
+    return [*(f"'{df_name}' takes {declaration(taken)}, '{f_name}' gives {declaration(value)}"
+              for value, taken in unfit(flows, captured, islice(df.inputs, len(vjps), None))),
+            *(f"'{df_name}' takes {declaration(gradient)} as the gradient of {declaration(value)}"
+              for value, gradient in unfit(may_be_gradient, map(f.outputs.__getitem__, vjps), df.inputs)),
+            *(f"'{df_name}' gives {declaration(gradient)} as the gradient of {declaration(value)}"
+              for value, gradient in unfit(may_be_gradient, map(f.inputs.__getitem__, gradients), df.outputs))]
 
 
-def types_of(values: Sequence[Value], others: Sequence[Value]) -> set[tuple[Type, Type]]:
-    """The pairs of types of values that belong together: of many values, few."""
-    return set(zip(map(TYPE_OF, values), map(TYPE_OF, others)))
+def unfit(fit: Callable[[Type, Type], bool], values: Iterable[Value], others: Iterable[Value]) -> Iterator[tuple[Value, Value]]:
+    """The values that belong together and whose types do not fit. Millions of values have few types, and lie all over the memory: each
+    is looked at once."""
+    known = cache(fit)
+    return ((value, other) for value, other in zip(values, others) if not known(value.type, other.type))
 
 
-def captured_problems(values: Sequence[Value], inputs: Sequence[Value], f: str, df: str) -> list[str]:
-    """The inputs of df whose declared types do not fit the values that f passes."""
-    if all(starmap(flows, types_of(values, inputs))):
-        return []
-    return [f"'{df}' takes %{taken.name} : {taken.type}, '{f}' gives %{captured.name} : {captured.type}"
-            for captured, taken in zip(values, inputs)
-            if not flows(captured.type, taken.type)]
-
-
-def gradient_problems(values: Sequence[Value], gradients: Sequence[Value], df: str, verb: str) -> list[str]:
-    """The gradients of tensors that df takes or returns, and whose declared types are no tensors."""
-    if all(starmap(may_be_gradient, types_of(values, gradients))):
-        return []
-    return [f"'{df}' {verb} %{gradient.name} : {gradient.type} as the gradient of %{value.name} : {value.type}"
-            for value, gradient in zip(values, gradients) if not may_be_gradient(value.type, gradient.type)]
+def declaration(value: Value) -> str:
+    """A value as a declaration writes it: `%x : Tensor`."""
+    return f"%{value.name} : {value.type}"
 
 
 def pairs(module: Module) -> Iterator[GradientPair]:
@@ -209,18 +198,34 @@ def pair_violations(module: Module) -> list[Diagnostic]:
     return out
 
 
-def read_numbers(graph: Graph, name: str) -> list[int]:
+def read_numbers(graph: Graph, name: str) -> array[int]:
     """A list of small natural numbers in a graph's metadata: `[0, 1]`. Raises Error for anything else."""
     text = graph.metadata.get(name)
     if text is None:
         raise Error(f"graph '{graph.name}' has no {name}", code="E0211")
-    if text == "[]":
-        return []
-    numbers = [*map(str.strip, text[1:-1].split(","))]
-    digits = "".join(numbers)       # a regular expression takes memory for each number
-    if f"[{text[1:-1]}]" != text or "" in numbers or not (digits.isascii() and digits.isdecimal()) or max(map(len, numbers)) > DIGITS:
-        raise Error(f"graph '{graph.name}': {name}={text[:60]} is no list of numbers", code="E0211")
-    return list(map(int, numbers))
+    try:
+        return numbers_in(text)
+    except ValueError:
+        raise Error(f"graph '{graph.name}': {name}={text[:60]} is no list of numbers", code="E0211") from None
+
+
+def numbers_in(text: str) -> array[int]:
+    """The numbers that a text such as `[0, 1]` lists. Raises ValueError for anything else.
+
+    An array, filled chunk by chunk: a million objects that live at the same time would be spread over all memory.
+    """
+    numbers, inner = array("i"), text[1:-1]
+    if f"[{inner}]" != text or not inner.isascii() or any(each in inner for each in "+-_"):     # which int() reads
+        raise ValueError(text)
+    end = -1 if inner else 0
+    while end < len(inner):
+        start, end = end + 1, inner.find(",", end + CHUNK)
+        end = len(inner) if end < 0 else end
+        try:
+            numbers.extend(map(int, inner[start:end].split(",")))
+        except OverflowError:
+            raise ValueError(text) from None
+    return numbers
 
 
 def is_in_pair(graph: Graph) -> bool:
@@ -230,11 +235,12 @@ def is_in_pair(graph: Graph) -> bool:
 
 def set_defined(graph: Graph, flags: Sequence[bool]) -> None:
     """Record which inputs a reverse graph was specialised for."""
-    graph.metadata = {**graph.metadata, DEFINED: _spelled([int(flag) for flag in flags])}
+    graph.metadata = {**graph.metadata, DEFINED: spelled([int(flag) for flag in flags])}
 
 
-def _spelled(numbers: Sequence[int]) -> str:
-    return "[" + ", ".join(map(str, numbers)) + "]"
+def spelled(numbers: Sequence[int]) -> str:
+    """A list of numbers as metadata and attributes have it: `[0, 1]`."""
+    return "[" + ", ".join([str(list(numbers[start:start + CHUNK]))[1:-1] for start in range(0, len(numbers), CHUNK)]) + "]"
 
 
 def _others(graph: Graph) -> dict[str, str]:
