@@ -32,11 +32,11 @@ HUGE = 1e6
 EXCUSED = ("modified by an inplace operation", "is a view and ", "A view was created in no_grad mode",
            "does not require grad and does not have a grad_fn", "does not support automatic differentiation for outputs with complex dtype",
            "Found dtype ", "derivative for ", "Negation, the `-` operator, on a bool", "a leaf Variable that requires grad is being used",
-           "_backward\" not implemented for 'Complex")
+           "_backward\" not implemented for 'Complex", "unsupported for Sparse tensors")
 """torch's autograd keeps one version of what is written into; irtool has them all, and what it gives is compared between its ways. And
 torch's views made in no_grad say that they require gradients, and have none. It differentiates fewer operators than irtool, and fewer of
 complex numbers, and fewer losses of mixed dtypes. A view that was made before its base got a gradient by a write is a leaf to it. Its
-scripts give real operands complex gradients."""
+scripts give real operands complex gradients. Few of its operators take the sparse gradients of others."""
 UNSEEN = re.compile(r"aten::logical_(and|or|xor|not)_\(")
 """Writes that torch's autograd does not see: what was overwritten counts as the result, with slope 1 instead of 0."""
 FEW = 40
