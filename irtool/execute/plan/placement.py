@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
-from irtool.execute.plan.buffers import ALIGNMENT, Shared
-from irtool.execute.plan.program import Variable
+from irtool.execute.plan.buffers import ALIGNMENT, RECYCLED, Shared
+from irtool.execute.plan.program import Call, Variable
 from irtool.ops.symbols.array_layout import Meta
 
 MAX_PLACED = 1500
@@ -51,6 +51,11 @@ class Buffer:
         self.results = 1
         self.is_loose = False       # allocated when needed and freed after use, not kept between runs
         self.piece: Piece | None = None     # of a buffer that leaves: the memory that it shares with others
+
+    def is_handed_to(self, call: Call) -> bool:
+        """Does a run hand the memory of a result that leaves to the call? A small result is an array that NumPy allocates, if that lays it
+        out as the plan says."""
+        return self.meta.nbytes >= RECYCLED or not call.lies_by_itself
 
     @property
     def until(self) -> int:

@@ -272,7 +272,7 @@ class Source:
         buffer, over = self.memory.place[out], self.memory.over.get(out)
         place = self.local[out] = f"b{buffer.number}" if over is None else self.name(over)
         if over is None and buffer.leaves and buffer.number not in self.begun:
-            if meta.nbytes < RECYCLED and call.lies_by_itself:
+            if not buffer.is_handed_to(call):
                 self.begun.add(buffer.number)
                 text = self.expression(call, args)
                 self.write(depth, f"{place} = {text if meta.shape else f'asarray({text})'}", call.node)
@@ -355,7 +355,7 @@ class Source:
             if started.way in WRITES_OUT:       # not over an operand: the task reads operands until it is waited for
                 buffer = self.memory.place[out]
                 self.local[out] = f"b{buffer.number}"
-                if not buffer.leaves or buffer.number in self.begun or buffer.meta.nbytes >= RECYCLED or not started.lies_by_itself:
+                if not buffer.leaves or buffer.number in self.begun or buffer.is_handed_to(started):
                     self.begin(buffer, depth, started.node)
                     args.append(self.out(started, self.name(out)))
                 else:

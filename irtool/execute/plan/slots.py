@@ -11,7 +11,7 @@ from threading import get_ident
 from time import perf_counter_ns
 from typing import Any
 
-from irtool.execute.plan.buffers import RECYCLED, Recycler
+from irtool.execute.plan.buffers import Recycler
 from irtool.execute.plan.memory import WRITES_OUT, MemoryPlan
 from irtool.execute.plan.placement import BY_OPERATOR, View
 from irtool.execute.plan.program import Branch, Call, Group, Instruction, Item, Known, Lowered, Program, Repeat, Variable, Visit, Wait
@@ -211,7 +211,7 @@ class SlotProgram:
             place = self.numbers[call.out] = self.places[buffer.number] if over is None else self.slot(over)
             begins = over is None and buffer.leaves and buffer.number not in self.begun
             self.begun.add(buffer.number)
-            take = Recycler(buffer.meta).take if begins and (buffer.meta.nbytes >= RECYCLED or not call.lies_by_itself) else None
+            take = Recycler(buffer.meta).take if begins and buffer.is_handed_to(call) else None
 
             work = self.work_of(call)
 
