@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from irtool.accepted_values import accept, copied, delivered
 from irtool.ir.builder import NOTHING
 from irtool.ir.defaults import completed
-from irtool.ir.effects import IF_KINDS, LOOP_KINDS, changes_list, node_may_write
+from irtool.ir.effects import IF_KINDS, LOOP_KINDS, changes_list, may_write_or_is_python
 from irtool.ir.errors import Error, OutputError, RunError, UnsupportedError
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.module import Module
@@ -411,7 +411,7 @@ def all_nodes(graph: Graph) -> list[Node]:
 
 def writers_of(graph: Graph) -> list[Node]:
     """The nodes, of inner graphs too, that may write into memory that existed before; Python operators may."""
-    return [node for node in all_nodes(graph) if node_may_write(node) or node.kind[:1] == "^"]
+    return list(filter(may_write_or_is_python, all_nodes(graph)))
 
 
 def _signature(graph: Graph) -> str:

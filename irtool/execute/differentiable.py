@@ -10,7 +10,7 @@ from irtool.dispatch.recipes import conjugated, filled, fitted
 from irtool.dispatch.stack import Boxed, is_floating
 from irtool.execute.recording import Recording, as_arrays, as_handles
 from irtool.interpret import all_nodes
-from irtool.ir.effects import facts_of, node_may_write
+from irtool.ir.effects import facts_of, may_write_or_is_python
 from irtool.ir.errors import RunError
 from irtool.ops.nested_tensors import map_tensors
 from irtool.ops.tensor import Tensor
@@ -49,7 +49,7 @@ class Differentiable:
 def does_more(node: Node) -> bool:
     """Has a node side effects, or random results?"""
     facts = facts_of(node.kind)
-    return facts.side_effects or facts.is_random or node_may_write(node) or node.kind[:1] == "^"
+    return facts.side_effects or facts.is_random or may_write_or_is_python(node)
 
 
 class GraphEntry(Entry):

@@ -199,6 +199,11 @@ def node_may_write(node: Node) -> bool:
     return False
 
 
+def may_write_or_is_python(node: Node) -> bool:
+    """May the node itself write into memory that existed before, if a Python operator may, whatever is declared of it?"""
+    return node_may_write(node) or node.kind[:1] == "^"
+
+
 def changes_list(node: Node) -> bool:
     """Does a node change a list or a dict, and no tensor?"""
     return node.kind in MUTATORS and bool(node.inputs) and not isinstance(node.inputs[0].type, TensorType)

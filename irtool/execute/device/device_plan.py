@@ -14,7 +14,7 @@ from irtool.execute.device.cupy_kernels import KernelGroup
 from irtool.interpret import Plan as BlockPlan
 from irtool.interpret import Walk, all_nodes, plan_block
 from irtool.ir.edits import clone_graph
-from irtool.ir.effects import node_may_write
+from irtool.ir.effects import may_write_or_is_python
 from irtool.ir.errors import RunError
 from irtool.ir.graph import Block, Graph, Node
 from irtool.ops.array_library import np
@@ -35,7 +35,7 @@ class DevicePlan:
         with using(np):
             BY_NAME["fuse"].function(graph)
         nodes = all_nodes(graph)
-        self.writes = any(node_may_write(node) or node.kind[:1] == "^" for node in nodes)
+        self.writes = any(map(may_write_or_is_python, nodes))
         self.kernels = {node: KernelGroup(node.graphs["Subgraph"], self.namespace.cupy) for node in nodes if node.kind == FUSION_GROUP}
         self.blocks: dict[Block, BlockPlan] = {}
         plan_block(graph.block, self.blocks, self.kernels)

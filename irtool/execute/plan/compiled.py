@@ -32,7 +32,7 @@ from irtool.execute.plan.slots import Interval, SlotProgram
 from irtool.execute.thread_pool import Failed
 from irtool.interpret import all_nodes, located, run
 from irtool.ir.collector import Paused
-from irtool.ir.effects import facts_of, node_may_write
+from irtool.ir.effects import facts_of, may_write_or_is_python
 from irtool.ir.errors import RunError
 from irtool.ir.graph import Graph, Node
 from irtool.ir.verify import explanation
@@ -221,7 +221,7 @@ class Plan:
         self.latest: Variant | None = None
         self.said: str | None = None            # why the interpreter runs the graph, as a message
         nodes = all_nodes(graph)
-        self.writes = any(node_may_write(node) or node.kind[:1] == "^" for node in nodes)
+        self.writes = any(map(may_write_or_is_python, nodes))
         self.written = written_inputs(graph) if self.writes else ()
         self.delivers = [place for place, value in enumerate(graph.outputs) if memory_class(value.type) not in PLAIN]
         self.by_number = True                   # is there a variant per value of an int input?

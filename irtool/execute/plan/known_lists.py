@@ -10,7 +10,7 @@ fused group like any other value.
 from __future__ import annotations
 
 from irtool.execute.plan.filled_lists import APPEND, GET
-from irtool.ir.effects import node_may_write
+from irtool.ir.effects import may_write_or_is_python
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.types import ListType, TensorType
 
@@ -35,6 +35,6 @@ def only_reads(user: Node, graph: Graph) -> bool:
         return True
     if user.kind == GET:
         return not isinstance(user.output.type, ListType)
-    if user.blocks or user.subgraph is not None or user.kind[:1] == "^" or node_may_write(user):
+    if user.blocks or user.subgraph is not None or may_write_or_is_python(user):
         return False
     return all(isinstance(each.type, TensorType) or each.type.text in NUMBERS for each in user.outputs)
