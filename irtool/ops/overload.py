@@ -278,8 +278,7 @@ def in_common_order(result: Any, operands: Sequence[Any]) -> Any:
         return result
     if hasattr(result, "lie_as") and result.lie_as(tuple([step * result.itemsize for step in strides])):     # no elements yet
         return result
-    order = sorted(range(result.ndim), key=lambda place: -strides[place])
-    return result.transpose(order).copy().transpose([order.index(place) for place in range(result.ndim)])
+    return in_memory_order(current_namespace(), result, sorted(range(result.ndim), key=lambda place: -strides[place]))
 
 
 def first_dtype(values: Sequence[Any]) -> np.dtype[Any] | None:
