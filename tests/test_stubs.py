@@ -41,7 +41,7 @@ def loss(w: irtool.Tensor) -> irtool.Tensor:
 print(irtool.grad(loss)(np.ones((3, 2))), x.shape[0] + x.size(0), x.tolist())
 with torch.no_grad():
     a, b = x.split(1)
-torch.stack([a, b]); torch.cat([a, b], dim=0); x.T.contiguous(); x.add_(1); torch.mm(x, np.ones((3, 3)), out=x)
+torch.stack([a, b]); torch.cat([a, b], dim=0); x.T.contiguous(); x.add_(1); torch.mm(x, np.ones((3, 3)), out=x + 1)
 """
 WRONG = ("torch.sinn(x)", "x.summ()", "torch.nn.functional.sofmax(x, dim=1)", "torch.linalg.sovle(x, x)", "torch.sin(x, 3)",
          "torch.softmax(x, dmi=1)", "torch.sin(x).shap", "torch.nn.Linear(2, 3)", "x.reshape('2')")

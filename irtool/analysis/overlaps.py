@@ -10,7 +10,7 @@ from collections.abc import Callable
 from irtool.ir.constants import constant, is_constant
 from irtool.ir.graph import Node, Value
 from irtool.ir.types import ListType, TensorType
-from irtool.ops.size_facts import BY_INDEX, READS_FIRST
+from irtool.ops.size_facts import BY_INDEX, NUMBER_FIRST, READS_FIRST
 
 
 def may_overlap(node: Node, may_alias: Callable[[Value, Value], bool]) -> bool:
@@ -18,7 +18,7 @@ def may_overlap(node: Node, may_alias: Callable[[Value, Value], bool]) -> bool:
 
     may_alias: a function: may two values share memory?
     """
-    target, *others = node.inputs
+    target, *others = node.inputs[:-1] if node.kind in NUMBER_FIRST else node.inputs
     if node.kind in READS_FIRST:
         return False
     or_whole = node.kind in BY_INDEX

@@ -22,10 +22,10 @@ from irtool.ops import OPS
 from irtool.ops.array_library import np
 from irtool.ops.arrays import CODES, dtype_of
 from irtool.ops.call import overload
-from irtool.ops.checks import OVERLAP, PARTIAL
+from irtool.ops.checks import OVERLAP, PARTIAL, refuse_partial_overlap
 from irtool.ops.nested_tensors import map_tensors, tensors_in
-from irtool.ops.overload import THROUGH, refuse_dtype, refuse_parts
-from irtool.ops.size_facts import BY_INDEX, CERTAIN_VIEWS, CONJUGATES, HIDDEN_VIEWS, VIEWS_AS
+from irtool.ops.overload import THROUGH, refuse_dtype
+from irtool.ops.size_facts import BY_INDEX, CERTAIN_VIEWS, CONJUGATES, HIDDEN_VIEWS, NUMBER_FIRST, READS_FIRST, VIEWS_AS
 from irtool.ops.tensor import Tensor, next_birth
 
 SILENT = ("aten::detach", "aten::data")
@@ -312,7 +312,7 @@ def do_write(layer: Layer, name: str, plain: str | None, args: list[Any]) -> Any
         return reshaped(layer, plain, target, args[1:])
     if plain is not None:
         if not fills_where(name, args):
-            refuse_shared_parts(name, target, args[1:])
+            refuse_shared_parts(name, target, args[1:-1] if name.partition(".")[0] in NUMBER_FIRST else args[1:])
         return write(layer, name, target, layer.apply(plain, arguments_of_plain(name, plain, args)))
     kind = name.partition(".")[0]
     if layer.owns(target) and not facts_of(kind).is_random or any(layer.owns(each) for each in tensors_in(args[1:])):
@@ -340,7 +340,9 @@ def refuse_shared_parts(name: str, target: Tensor, operands: list[Any]) -> None:
     if others and (target is not root or any(each is not root for each in others)):
         places = all_places(root)
         parts = [viewed(places, chain_of(each), name) for each in others]
-        refuse_parts(name.partition(".")[0], viewed(places, chain_of(target), name), parts)
+        kind = name.partition(".")[0]
+        if kind not in READS_FIRST:
+            refuse_partial_overlap(viewed(places, chain_of(target), name), parts, kind in BY_INDEX)
 
 
 def chain_of(tensor: Tensor) -> list[View]:

@@ -46,9 +46,10 @@ from irtool.ops.facts import facts_of_overload
 from irtool.ops.kinds_of_values import tag
 from irtool.ops.op import Kernel, Op
 from irtool.ops.out_dtypes import ADDED_IN_OUT, check_out, converts
+from irtool.ops.out_overlaps import refuse_shared_out
 from irtool.ops.promotion import Rule, can_cast, compute_dtype, result_type
 from irtool.ops.quantized import HELD
-from irtool.ops.size_facts import BY_INDEX, LISTS_IN_FULL, READS_FIRST
+from irtool.ops.size_facts import BY_INDEX, LISTS_IN_FULL, NUMBER_FIRST, READS_FIRST
 
 NO_PROMOTION_BY_NAME = frozenset({"condition", "mask", "alpha", "beta", "out"})
 """Arguments with a dtype of their own, even in operators with a promotion rule."""
@@ -71,8 +72,7 @@ class Overload:
     """A kernel as one schema calls it: plain, derived in-place, or derived out=."""
 
     __slots__ = ("schema", "op", "kernel", "promote", "promoted", "mode", "outs", "converters", "fitting", "takes", "result", "fresh",
-                 "is_factory", "written", "of_quantized", "is_converted",
-                 "lengths", "ordering")
+                 "is_factory", "written", "of_quantized", "is_converted", "is_pointwise", "lengths", "ordering")
 
     def __init__(self, schema: Schema, op: Op, mode: str = "plain", outs: int = 0) -> None:
         self.schema = schema
@@ -87,9 +87,9 @@ class Overload:
         self.promoted = [place for place, argument in enumerate(arguments) if _takes_part(argument)] if op.promote else []
         promoted = set(self.promoted)
         tensors = [place for place, argument in enumerate(arguments) if argument.type.text in ("Tensor", "Tensor?")]
-        is_pointwise = op.promote is not None or schema.kind in ORDERED or (
-            schema.kind != "aten::masked_fill" and facts_of_overload(schema.name).is_pointwise)
-        self.ordering = (tensors[::-1] if schema.kind in SWAPPED else tensors) if mode == "plain" and is_pointwise else []
+        self.is_pointwise = op.promote is not None or schema.kind in ORDERED or (
+            schema.kind != "aten::masked_fill" and facts_of_overload(schema.name if mode == "plain" else op.names[0]).is_pointwise)
+        self.ordering = (tensors[::-1] if schema.kind in SWAPPED else tensors) if mode == "plain" and self.is_pointwise else []
         self.written = [place for place, argument in enumerate(schema.arguments) if argument.alias is not None and argument.alias.is_write]
         self.of_quantized = op.family.startswith("quantized")
         converters = CONVERTERS_OF_QUANTIZED if self.of_quantized else CONVERTERS
@@ -139,8 +139,8 @@ class Overload:
         if self.mode == "inplace":
             result = write_into(target, result, self.schema)
         elif self.mode == "out":
-            if self.is_converted and self.promote is not None:
-                refuse_partial_overlap(outs[0], operands)
+            if self.outs == 1:
+                refuse_shared_out(self.schema.name, self.is_pointwise, outs[0], operands)
             result = write_outs(outs, result, self.schema.kind, self.is_converted or self.is_factory)
         for place in self.written:
             spread(args[place])
@@ -230,7 +230,7 @@ class Overload:
 def refuse_parts(kind: str, target: Any, operands: Sequence[Any]) -> None:
     """Raises torch's error for operands that share memory with the target of a write, as far as torch refuses them for the kind."""
     if kind not in READS_FIRST:
-        refuse_partial_overlap(target, operands, kind in BY_INDEX)
+        refuse_partial_overlap(target, operands[:-1] if kind in NUMBER_FIRST else operands, kind in BY_INDEX)
 
 
 def laid_out(kernel: Kernel, letters: str) -> Kernel:

@@ -99,8 +99,10 @@ FACTORIES = frozenset("arange empty empty_like eye full full_like linspace logsp
 SIZED_BY_OPERAND = frozenset(("aten::sum_to_size", "aten::_grad_sum_to_size", "aten::expand", "aten::reshape", "aten::view", "aten::zeros"))
 """Kinds whose result has the shape in an operand."""
 
-READS_FIRST = frozenset(f"aten::{name}_" for name in "addmm addmv addbmm baddbmm masked_scatter index_fill masked_fill".split())
+READS_FIRST = frozenset(f"aten::{name}_" for name in "addmm addmv addbmm baddbmm masked_scatter".split())
 """Kinds that read all operands before they write, so that these may overlap the target."""
 BY_INDEX = frozenset(f"aten::{name}_" for name in
-                     "index_add index_copy index_reduce index_put scatter scatter_add scatter_reduce put".split())
+                     "index_add index_copy index_fill index_reduce index_put scatter scatter_add scatter_reduce put".split())
 """Kinds that write elements by index: no operand may share memory with the target, not even all of it."""
+NUMBER_FIRST = frozenset(("aten::index_fill_", "aten::masked_fill_"))
+"""Kinds that read their last operand, one number, before they write."""
