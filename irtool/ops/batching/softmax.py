@@ -18,8 +18,8 @@ def masked_softmax(batch: Batch, self: Any, mask: Any, dim: Any, mask_type: Any)
 @table.batch("_masked_softmax_backward")
 def masked_softmax_backward(batch: Batch, grad_output: Any, output: Any, mask: Any, dim: Any) -> Any:
     """The gradient of softmax with 0 where mask is true."""
-    of_x = batch.again("aten::_softmax_backward_data", grad_output, output, output.ndim - 1 if dim is None else dim, output.dtype)
-    return batch.again("aten::masked_fill", of_x, mask, 0)
+    shown = batch.again("aten::masked_fill", output, mask, 0)
+    return batch.again("aten::_softmax_backward_data", grad_output, shown, output.ndim - 1 if dim is None else dim, output.dtype)
 
 
 table.batch("softmax special_softmax _softmax log_softmax special_log_softmax _log_softmax _safe_softmax _softmax_backward_data "

@@ -1,7 +1,7 @@
 """Functions that formulas share: TorchScript, compiled with the formulas that call them."""
 from __future__ import annotations
 
-from irtool.ops.tensor import Tensor
+from irtool.ops.tensor import Tensor, torch
 
 
 def with_ones(reduced: Tensor, dims: list[int] | None, keepdim: bool, sizes: list[int]) -> Tensor:
@@ -15,6 +15,12 @@ def with_ones(reduced: Tensor, dims: list[int] | None, keepdim: bool, sizes: lis
             for dim in dims:
                 shape[dim] = 1
     return reduced.reshape(shape)
+
+
+def ratio_or_zero(part: Tensor, whole: Tensor) -> Tensor:
+    """part / whole, and 0 where `whole` is 0; its own derivatives are 0 there, too, which those of a chosen 0 / 0 are not."""
+    is_zero = whole == 0
+    return torch.where(is_zero, torch.zeros_like(part), part / whole.masked_fill(is_zero, 1))
 
 
 def along(reduced: Tensor, dim: int, keepdim: bool, sizes: list[int]) -> Tensor:

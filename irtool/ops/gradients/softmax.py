@@ -31,7 +31,8 @@ def log_softmax_backward_gradient(grad, grad_output, output, dim):
 @table.derivative("_masked_softmax_backward")
 def masked_softmax_backward_gradient(grad, grad_output, output, mask, dim):
     over = dim if dim is not None else -1
-    shown = torch.where(mask, torch.zeros_like(grad), grad)
-    weighted = (shown * output).sum([over], True)
-    second_output = shown * (grad_output - (grad_output * output).sum([over], True)) - grad_output * weighted
-    return output * (shown - weighted), second_output, None
+    nothing = torch.zeros_like(output)
+    shown = torch.where(mask, nothing, output)
+    weighted = (grad * shown).sum([over], True)
+    second_output = grad * (grad_output - (grad_output * shown).sum([over], True)) - grad_output * weighted
+    return shown * (grad - weighted), torch.where(mask, nothing, second_output), None

@@ -1,7 +1,7 @@
 """Gradients of variances and norms. Where a standard deviation or a norm is 0, its gradient is 0."""
 from __future__ import annotations
 
-from irtool.ops.gradients.parts import with_ones
+from irtool.ops.gradients.parts import ratio_or_zero, with_ones
 from irtool.ops.kernels.statistics import table
 from irtool.ops.tensor import Tensor, number, torch
 
@@ -16,8 +16,7 @@ def var_slope(self: Tensor, grad: Tensor, dim: list[int] | None, correction: num
 
 def std_slope(self: Tensor, grad: Tensor, result: Tensor, dim: list[int] | None, correction: number, keepdim: bool) -> Tensor:
     """The gradient of a standard deviation."""
-    scaled = torch.where(result == 0, torch.zeros_like(result), torch.real(grad) / (result * 2))
-    return var_slope(self, scaled, dim, correction, keepdim)
+    return var_slope(self, ratio_or_zero(torch.real(grad), result * 2), dim, correction, keepdim)
 
 
 def known(correction: number | None) -> number:
@@ -141,18 +140,16 @@ def norm_slope(self: Tensor, grad: Tensor, norm: Tensor, p: float, dim: list[int
     elif p == 1.0:
         slope = self.sgn() * spread
     elif p == 2.0:
-        slope = torch.where(length == 0, nothing, self / length) * spread
+        slope = ratio_or_zero(self, length) * spread
     elif p == float("inf") or p == float("-inf"):
         mask = self.abs() == length
         slope = self.sgn() * (mask * (spread / mask.sum(dim, True)))
     elif p < 1.0:
         slope = torch.where(self == 0, nothing, self.sgn() * self.abs().pow(p - 1.0)) * spread * length.pow(1.0 - p)
     elif p < 2.0:
-        scaled = torch.where(length == 0, torch.zeros_like(length), spread / length.pow(p - 1.0))
-        slope = self.sgn() * self.abs().pow(p - 1.0) * scaled
+        slope = self.sgn() * self.abs().pow(p - 1.0) * ratio_or_zero(spread, length.pow(p - 1.0))
     else:
-        scaled = torch.where(length == 0, torch.zeros_like(length), spread / length.pow(p - 1.0))
-        slope = self * self.abs().pow(p - 2.0) * scaled
+        slope = self * self.abs().pow(p - 2.0) * ratio_or_zero(spread, length.pow(p - 1.0))
     return slope
 
 

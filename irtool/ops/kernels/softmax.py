@@ -110,9 +110,11 @@ def masked_softmax_backward(xp, grad_output, output, mask, dim):
     axis = wrap_dim(-1 if dim is None else dim, output.ndim)
     if not grad_output.shape == output.shape == mask.shape:
         raise RunError("Mask shape should match grad shape", code="E0407")
+    if mask.dtype.kind != "b":
+        raise RunError("Mask should be a boolean tensor")
+    output = xp.where(mask, output.dtype.type(0), output)
     product = grad_output * output
-    result = product - output * product.sum(axis, keepdims=True)
-    return xp.where(mask, output.dtype.type(0), result)
+    return product - output * product.sum(axis, keepdims=True)
 
 
 # ---- dtypes that torch serves
