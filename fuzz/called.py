@@ -22,7 +22,9 @@ WORDS: dict[str, Choices] = {
 }
 """What is given for an argument of a type."""
 FEW = {"dim": ("0", "-1", "1", "{n}"), "dims": ("0", "-1", "1"), "index": ("0", "-1", "1", "{n}"), "reduction": ("0", "1", "2"),
+       "reduce": ("\"sum\"", "\"prod\"", "\"mean\"", "\"amax\"", "\"min\"", "\"add\""),
        "running_mean": ("None",), "running_var": ("None",), "pin_memory": (), "compute_mode": ("0", "1", "2"), "mode": ("0", "1"),
+       "interpolation_mode": ("0", "1", "2"), "padding_mode": ("0", "1", "2"),
        "half_to_float": ("False",), "assume_unique": ("False",), "sparse": ("False",)}
 """What is given for arguments of some names."""
 INDEXES = ("torch.zeros_like({a}, dtype=torch.int64)", "torch.tensor([0, 0])", "torch.ones_like({b}, dtype=torch.int64)", "torch.tensor(0)")
@@ -41,7 +43,7 @@ BLENDED = re.compile(r"::(addm|addbmm|addr|baddbmm|detach)")
 """Operators that torch lets write into what they multiply, with any result; and one that it refuses for views."""
 KINKED = re.compile(r"max|min|sort|median|mode|kthvalue|topk|clamp|clip|relu|hard|shrink|round|floor|ceil|trunc|frac|sign|heaviside|abs"
                     r"|quantile|margin|remainder|fmod|div|threshold|unique|huber|l1|hinge|triplet|norm|dist|pool|renorm|sgn|angle|elu"
-                    r"|bessel|index_copy|::put|::scatter|_cast|log_sigmoid_forward|nll_loss")
+                    r"|bessel|index_copy|::put|::scatter|_cast|log_sigmoid_forward|nll_loss|::logit")
 """Operators that are not smooth everywhere, or that torch takes no gradients of."""
 
 
@@ -73,7 +75,7 @@ def choices(argument: Argument) -> Choices:
         return ("list",)
     if base == "Scalar" and argument.has_default:       # eager torch and TorchScript differ about True
         return WORDS["number"]
-    return FEW[argument.name] if argument.name in FEW and base in ("int", "bool", "Tensor") else WORDS.get(base, ())
+    return FEW[argument.name] if argument.name in FEW and base in ("int", "bool", "str", "Tensor") else WORDS.get(base, ())
 
 
 def drawn(rng: random.Random, argument: Argument) -> str | None:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 import subprocess
 import sys
@@ -16,9 +17,10 @@ from irtool.dispatch import current, vmap
 from irtool.dispatch.batch_rules import rule_of, why_no_rule
 from irtool.dispatch.batched import draws
 from irtool.dispatch.graph_functions import function_of
-from irtool.ir.schema import parse_schema
+from irtool.ir.schema import parse_schema, schema_named
 from irtool.ops import FAMILIES, OPS
 from irtool.ops.call import overload
+from irtool.ops.facts import facts_of_overload
 from irtool.ops.kernels import softmax
 from irtool.ops.tensor import Tensor, unwrapped
 from tests.laws import family, kind, over, overload_samples
@@ -327,3 +329,21 @@ def test_one_sample_of_nll_loss_may_have_a_target_with_a_dimension(reduction):
     assert overload("aten::nll_loss_forward")([np.ones(3), np.array([1]), None, 0, -100])[1] == 1
     np.testing.assert_array_equal(vmap(loss)(np.arange(6.0).reshape(2, 3)), [-1, -4])
     np.testing.assert_array_equal(vmap(irtool.grad(loss))(np.ones((2, 3))), [[0, -1, 0]] * 2)
+
+
+@pytest.mark.parametrize("name", sorted(name for name in OPS if name.startswith("aten::") and facts_of_overload(name).is_pointwise and
+                                        sum(each.type.text == "Tensor" for each in schema_named(name).arguments) > 1))
+def test_batched_numbers_have_the_dtype_of_one_call(name: str) -> None:
+    """A 0-d tensor of another dtype counts less in promotion, under vmap too, where it is one with a dimension on the layer below."""
+    places = [place for place, each in enumerate(schema_named(name).arguments) if each.type.text == "Tensor"]
+    function = getattr(irtool.torch.ops.aten, name.removeprefix("aten::").partition(".")[0])
+    for small, large in itertools.product(("float16", "float32", "int32", "bool"), ("float64", "int64", "float32", "complex64")):
+        for at in places:
+            tensors = [Tensor(np.array(1).astype(large) if at == each else np.ones((3, 2), small)) for each in places]
+            try:
+                want = function(*tensors)
+            except (irtool.Error, TypeError):
+                continue
+            if isinstance(want, Tensor):
+                got = vmap(function)(*[Tensor(np.stack([each.array] * 2)) for each in tensors])
+                assert got.dtype == want.dtype, (small, large, at)

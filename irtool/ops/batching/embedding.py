@@ -34,7 +34,7 @@ def embedding_bag(batch: Batch, weight: Any, indices: Any, offsets: Any, scale: 
     if has_tables and any(each is not None and (each >= 0 or "padding" in batch.name) for each in padding):
         raise UnsupportedError(f"{batch.kind} under vmap is not supported where the table is batched and has padding", code="E0504")
     rows, width = weight.shape
-    one_table = batch.do("aten::reshape", batch.whole(weight), [-1, width]) if has_tables else weight
+    one_table = batch.do("aten::flatten", batch.whole(weight), 0, 1) if has_tables else weight
     flat = into_one_table(batch, indices, rows) if has_tables else batch.whole(indices)
     starts, count = offsets, indices.shape[0]
     if indices.ndim == 1:
@@ -91,7 +91,7 @@ def embedding(batch: Batch, weight: Any, indices: Any, padding_idx: int, scale: 
     """One table: indices (B, ...). A table per place in the batch: one of (B * rows, width)."""
     if not batch.has(weight):
         return batch.box(batch.same(weight, batch.front(indices), padding_idx, scale, sparse))
-    one_table = batch.do("aten::reshape", batch.whole(weight), [-1, weight.shape[1]])
+    one_table = batch.do("aten::flatten", batch.whole(weight), 0, 1)
     rows = batch.box(batch.do("aten::embedding", one_table, into_one_table(batch, indices, weight.shape[0]), -1, scale))
     if padding_idx < 0:
         return rows

@@ -108,6 +108,8 @@ def sampled(xp, input, grid, mode, padding_mode, align_corners):
     if not all(input.shape[2:]):
         raise RunError("grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes "
                        f"{list(input.shape)} with dimension {input.shape.index(0, 2)} being empty")
+    if mode not in (BILINEAR, NEAREST, BICUBIC) or padding_mode not in (ZEROS, BORDER, REFLECTION):      # torch reads memory nobody filled
+        raise RunError(f"grid_sampler(): no interpolation mode {mode} or padding mode {padding_mode}")
     if rank == 3 and mode == BICUBIC:
         raise RunError("grid_sampler(): bicubic interpolation only supports 4D input")
     only("grid_sampler", "f", input)

@@ -369,7 +369,7 @@ def tile(xp, self, dims):
 
 
 def _counts(xp, repeats):
-    if repeats.dtype.kind != "i":
+    if repeats.dtype not in ("int32", "int64"):
         raise RunError("repeats has to be Long or Int tensor")
     if repeats.size and repeats.min() < 0:
         raise RunError("repeats can not be negative")

@@ -1,7 +1,7 @@
 """Quantiles, distinct values, and search in sorted sequences."""
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import as_array, astype, title, wrap_dim
-from irtool.ops.checks import refuse
+from irtool.ops.checks import only, refuse
 from irtool.ops.kernels.sort import order
 from irtool.ops.op import OpTable
 from irtool.ops.promotion import result_type
@@ -205,10 +205,9 @@ def _search_sorted(xp, edges, values, out_int32, right, side, sorter):
         edges = xp.take_along_axis(edges, sorter, -1)
     if values.size == 0:
         return xp.zeros(values.shape, xp.int32 if out_int32 else xp.int64)
-    if edges.dtype.kind in "bc" or values.dtype.kind in "bc":
-        refuse("searchsorted_out_cpu", edges if edges.dtype.kind in "bc" else values)
     dtype = result_type([edges, values])
     edges, values = astype(edges, dtype), astype(values, dtype)
+    only("searchsorted_out_cpu", "iuf", edges)
     places = _search(xp, edges, values, right or side == "right")
     return places.astype(xp.int32) if out_int32 else places
 

@@ -438,18 +438,22 @@ def addcmul(xp, self, tensor1, tensor2, value):
     return widen(xp, self) + factor * widen(xp, tensor1) * widen(xp, tensor2)
 
 
-@table.op("aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", fits="value+")
-def addcdiv(xp, self, tensor1, tensor2, value):
-    """self + value * tensor1 / tensor2; whole tensor1 and tensor2 are refused."""
+def _refuse_whole_quotient(operands):
+    _, tensor1, tensor2 = operands
     if tensor1.dtype.kind in "biu" and tensor2.dtype.kind in "biu":
         raise RunError("Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true "
                        "division of tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * "
                        "torch.trunc(tensor1 / tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) "
                        "for float inputs. The future addcdiv behavior is just the latter implementation: "
                        "(input + value * tensor1 / tensor2), for all dtypes.")
-    dtype = result_type([self, tensor1, tensor2])
-    start, over, under = (widen(xp, astype(x, dtype)) for x in (self, tensor1, tensor2))
-    return (start + start.dtype.type(value) * over / under).astype(dtype)
+
+
+@table.op("aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+          promote=Rule("ADDCDIV", "common", "compute", _refuse_whole_quotient), fits="value+")
+def addcdiv(xp, self, tensor1, tensor2, value):
+    """self + value * tensor1 / tensor2; whole tensor1 and tensor2 are refused."""
+    start, over, under = (widen(xp, x) for x in (self, tensor1, tensor2))
+    return start + start.dtype.type(value) * over / under
 
 
 def complex_of_parts(xp, real, imag):

@@ -81,6 +81,7 @@ def scatter_add(xp, self, dim, index, src):
 
 
 REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
+ALIASES = {"max": "amax", "min": "amin"}
 
 
 def _neutral(xp, dtype, reduce):
@@ -121,6 +122,7 @@ def reduced_at(xp, self, place, src, reduce, include_self, scatter_into):
 @table.op("aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor")
 def scatter_reduce(xp, self, dim, index, src, reduce, include_self):
     """A copy with `src` reduced along `dim` into the places of `index`: sum, prod, mean, amax or amin."""
+    reduce = ALIASES.get(reduce, reduce)
     if reduce not in REDUCTIONS:
         raise RunError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     dim = _prepare("scatter", self, dim, index, src)
