@@ -187,12 +187,14 @@ class Sweep:
     def expanded(self, node: Node, facts: Facts) -> Facts:
         """Insert `expand` nodes that bring the operands to one shape; returns the new facts.
 
-        A tensor without dimensions that has another dtype stays: its dtype counts less in the promotion, and would count in full.
+        Of two dtypes, a tensor without dimensions stays: its dtype counts less in the promotion, and would count in full. So do operands
+        that do not lie row by row: an operand that is expanded before it is converted may give the result other strides.
         """
         shapes = [type.shape for type in facts.types[:2]]
         sizes = broadcast([shape for shape in shapes if shape is not None])
-        is_mixed = () in shapes and facts.types[0].dtype != facts.types[1].dtype
-        if sizes is None or is_mixed or all(shape == sizes for shape in shapes):
+        is_plain = facts.types[0].dtype == facts.types[1].dtype or () not in shapes and all(
+            type.shape is not None and type.strides == contiguous_strides(type.shape) for type in facts.types[:2])
+        if sizes is None or not is_plain or all(shape == sizes for shape in shapes):
             return facts
         build = Builder(self.graph).before(node)
         for slot, type in enumerate(facts.types[:2]):

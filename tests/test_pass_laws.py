@@ -2,19 +2,22 @@
 verifier finds nothing; a second run changes nothing; what types say afterwards is so."""
 from __future__ import annotations
 
+import itertools
 import random
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 import irtool
+from irtool.analysis.shape_sizes import EXPANDED
 from irtool.execute.pairs import Forward
 from irtool.interop.constant_archives import attach
 from irtool.interop.npz import Archive
 from irtool.interpret import Observer
 from irtool.interpret import run as interpret
 from irtool.ir.pair import pairs
-from irtool.ir.types import TensorType
+from irtool.ir.types import TensorType, tensor_type
 from irtool.passes import PASSES
 from irtool.passmanager import Observer as PassObserver
 from irtool.pipelines import PRESETS
@@ -270,3 +273,26 @@ def test_a_write_into_what_a_list_of_one_tensor_gives_is_seen_in_the_tensor(name
         want = irtool.run(module, [np.ones(4, np.float32), go])[0]
         got = irtool.run(irtool.PassManager(name).run(irtool.parse(str(module))), [np.ones(4, np.float32), go])[0]
         assert np.array_equal(got, want)
+
+
+def layouts(array: np.ndarray) -> Iterator[np.ndarray]:
+    """An array in rows, in columns, with gaps, and its transpose as a view."""
+    yield array
+    yield np.asfortranarray(array)
+    yield np.repeat(array, 2, -1)[..., ::2]
+
+
+@pytest.mark.parametrize("kind", sorted(EXPANDED))
+def test_expanded_operands_give_results_that_lie_alike(kind: str) -> None:
+    """propagate-shapes inserts `expand` where sizes differ; who reads the memory of the result must not notice."""
+    name = kind.partition(".")[0]
+    for first, second in itertools.product(("float32", "int32", "uint8"), repeat=2):
+        for sizes in ((3, 4), (4,)), ((4,), (3, 4)), ((3, 4), (3, 1)), ((3, 4), ()):
+            arrays = [np.ones(size, dtype) for size, dtype in zip(sizes, (first, second), strict=True)]
+            for x, y in itertools.product(*map(layouts, arrays)):
+                types = [tensor_type(str(each.dtype), each.shape, [step // each.itemsize for step in each.strides], False, "cpu")
+                         for each in (x, y)]
+                text = f"graph(%x : {types[0]}, %y : {types[1]}):\n  %z : Tensor = {name}(%x, %y)\n  return (%z)\n"
+                want = interpret(irtool.parse(text).graph(), [x, y])[0]
+                got = interpret(irtool.PassManager("propagate-shapes").run(irtool.parse(text)).graph(), [x, y])[0]
+                assert got.strides == want.strides and np.array_equal(got, want), (first, second, x.strides, y.strides)
