@@ -7,7 +7,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 
-from fuzz import called, gradients, laws, programs
+from fuzz import called, gradients, laws, layouts, programs
 from fuzz.case import Case
 from fuzz.expressions import Facts, Shape
 from fuzz.values import draw_literal, format_number
@@ -58,6 +58,8 @@ def options(rng: random.Random, how: str, is_smooth: bool) -> dict[str, str]:
 def check(case: Case, tally: Counter[str]) -> None:
     """What the case's kind asks for. Raises Wrong, Skip."""
     CHECKS[case.kind](case, tally)
+    if case.kind == "calls":
+        layouts.check(case, tally)
 
 
 def smaller(case: Case) -> Iterator[Case]:

@@ -61,7 +61,7 @@ EXACT_IN_PLACE = {
     "aten::float_power_": "the base given to float_power_ has dtype {} but the operation's result requires dtype {}",
 }
 """Kinds whose result is only written into a tensor of its dtype -> torch's message about another dtype."""
-ORDERED = frozenset(("aten::mse_loss", "aten::smooth_l1_loss"))
+ORDERED = frozenset(f"aten::{name}" for name in "binary_cross_entropy complex huber_loss l1_loss mse_loss polar smooth_l1_loss".split())
 """Kinds that are pointwise if they are asked to."""
 SWAPPED = frozenset(("aten::rsub",))
 """Kinds whose second operand says first how the result lies in memory."""

@@ -164,4 +164,4 @@ def renorm(xp, self, p, dim, maxnorm):
 
 table.takes("hf+", "cosine_similarity")
 table.takes("f=", "cdist _cdist_forward pdist _pdist_forward")
-table.laid_out("C", "renorm")
+table.laid_out("C", "renorm pairwise_distance cosine_similarity")

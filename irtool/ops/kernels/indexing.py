@@ -496,4 +496,4 @@ def nonzero_static(xp, self, size, fill_value):
 
 
 table.laid_out("K", "index_put _unsafe_index_put _index_put_impl _unsafe_masked_index_put_accumulate index_fill put")
-table.laid_out("C", "masked_fill")
+table.laid_out("C", "masked_fill take")

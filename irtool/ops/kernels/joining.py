@@ -608,5 +608,5 @@ def weight_norm_interface(xp, v, g, dim):
 table.takes("hf=", "_weight_norm _weight_norm_interface")
 table.takes("hfc", "norm_except_dim")
 table.laid_out("K", "flip fliplr flipud")
-table.laid_out("C", "_weight_norm")
+table.laid_out("C", "_weight_norm repeat tile")
 table.laid_out("C-", "_weight_norm_interface")

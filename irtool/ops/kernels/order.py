@@ -1,7 +1,7 @@
 """Quantiles, distinct values, and search in sorted sequences."""
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import as_array, astype, title, wrap_dim
-from irtool.ops.checks import only, refuse
+from irtool.ops.checks import only, refuse, row_major
 from irtool.ops.kernels.sort import order
 from irtool.ops.op import OpTable
 from irtool.ops.promotion import result_type
@@ -152,7 +152,7 @@ def _unique_slices(xp, self, dim, sorting):
     first, which, counts = _runs(xp, (ordered[1:] != ordered[:-1]).any(axis=1))
     inverse = xp.empty(len(rows), xp.int64)
     inverse[ranking] = which
-    values = xp.moveaxis(slices[ranking[first]], 0, axis)
+    values = xp.moveaxis(row_major(xp, slices[ranking[first]]), 0, axis)
     return values, inverse, counts.astype(xp.int64)
 
 
@@ -243,4 +243,3 @@ table.define(f"aten::bucketize.Tensor(Tensor self, {BUCKET}",
 table.define(f"aten::bucketize.Scalar(Scalar self, {BUCKET}",
              lambda xp, self, boundaries, out_int32, right: _bucketize(xp, self, boundaries, out_int32, right),
              doc="Which bucket between sorted 1-D boundaries a number falls into.")
-

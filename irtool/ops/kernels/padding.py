@@ -1,6 +1,6 @@
 """Tensors with a border: constant, mirrored, repeated or circular; and the gradients of these."""
 from irtool.ir.errors import RunError
-from irtool.ops.arrays import add_at, as_array, to_number
+from irtool.ops.arrays import add_at, as_array, memory_order, to_number
 from irtool.ops.checks import channels_last, in_memory_order, only
 from irtool.ops.op import OpTable
 
@@ -36,7 +36,7 @@ def padded_constant(xp, self, pad, value=0):
     source = tuple(slice(max(-b, 0), n - max(-a, 0)) for n, (b, a) in zip(self.shape, borders, strict=True))
     if self.ndim:
         result[target] = self[source]
-        return in_memory_order(xp, result, channels_last(self))
+        return in_memory_order(xp, result, channels_last(self) if any(each > 0 for each in pad) else memory_order(self[source]))
     return self.copy()
 
 

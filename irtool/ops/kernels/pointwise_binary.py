@@ -486,4 +486,4 @@ def polar(xp, abs, angle):
     if abs.dtype == xp.float16:
         refuse("polar_cpu", abs)
     return complex_of_parts(xp, abs * xp.cos(angle), abs * xp.sin(angle))
-table.laid_out("K", "addcmul addcdiv complex polar")
+table.laid_out("K", "addcmul addcdiv")

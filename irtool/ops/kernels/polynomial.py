@@ -4,7 +4,8 @@ Closed forms are used where torch has them (Chebyshev at |x| = 1, and cosines fo
 degrees torch computes the recurrence itself, including its overflow.
 """
 from irtool.ir.errors import UnsupportedError
-from irtool.ops.checks import only, refuse
+from irtool.ops.arrays import memory_order
+from irtool.ops.checks import in_memory_order, only, refuse
 from irtool.ops.op import OpTable
 from irtool.ops.promotion import TO_FLOAT
 
@@ -101,9 +102,10 @@ def _define(name, values, doc):
         only(f"{name}_cpu", "f", x)
         if x.dtype == xp.float16:
             refuse(f"{name}_cpu", x)
+        order = memory_order(x if x.ndim >= n.ndim else n)
         x, n = xp.broadcast_arrays(x, n)
         degrees = xp.where(xp.isfinite(n), n, -1).astype(xp.int64)
-        return values(xp, x, degrees)
+        return in_memory_order(xp, values(xp, x, degrees), order)
     table.define([f"aten::special_{name}{overload}({first} x, {second} n) -> Tensor" for overload, first, second in
                   (("", "Tensor", "Tensor"), (".x_scalar", "Scalar", "Tensor"), (".n_scalar", "Tensor", "Scalar"))], kernel, TO_FLOAT,
                  doc=doc)

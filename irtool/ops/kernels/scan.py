@@ -270,6 +270,6 @@ table.define(("aten::gradient.tensorarrayint(Tensor self, *, Tensor[] spacing, i
              doc="Numerical gradient along dimensions, samples at the given coordinates.")
 
 
-table.laid_out("C", "cumsum cumprod logcumsumexp cumulative_trapezoid")
+table.laid_out("C", "cumsum cumprod logcumsumexp cumulative_trapezoid trapezoid trapz")
 table.laid_out("CC", "cummax cummin")
 table.laid_out("C", "gradient")

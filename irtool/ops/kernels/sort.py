@@ -136,7 +136,7 @@ def mode(xp, self, dim, keepdim):
 # ---- dtypes that torch serves
 
 table.takes("uilhf", "topk kthvalue")
-table.laid_out("K", "msort")
+table.laid_out("K", "msort argsort")
 table.laid_out("KK", "sort")
 
 # whatever the memory order of the operand, as in torch

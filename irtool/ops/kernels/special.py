@@ -269,3 +269,4 @@ table.define(("aten::igammac(Tensor self, Tensor other) -> Tensor", "aten::speci
 # ---- dtypes that torch serves
 
 table.takes("uilhf", "mvlgamma special_multigammaln")
+table.laid_out("C", "mvlgamma special_multigammaln")
