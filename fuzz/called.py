@@ -24,18 +24,19 @@ WORDS: dict[str, Choices] = {
 FEW = {"dim": ("0", "-1", "1", "{n}"), "dims": ("0", "-1", "1"), "index": ("0", "-1", "1", "{n}"), "reduction": ("0", "1", "2"),
        "reduce": ("\"sum\"", "\"prod\"", "\"mean\"", "\"amax\"", "\"min\"", "\"add\""),
        "running_mean": ("None",), "running_var": ("None",), "pin_memory": (), "compute_mode": ("0", "1", "2"), "mode": ("0", "1"),
+       "dropout_p": ("0.0",), "check_errors": ("True",),
        "interpolation_mode": ("0", "1", "2"), "padding_mode": ("0", "1", "2"),
        "half_to_float": ("False",), "assume_unique": ("False",), "sparse": ("False",)}
 """What is given for arguments of some names."""
 INDEXES = ("torch.zeros_like({a}, dtype=torch.int64)", "torch.tensor([0, 0])", "torch.ones_like({b}, dtype=torch.int64)", "torch.tensor(0)")
-LEFT_OUT = ("random", "decomposition", "recurrent", "dict", "linalg", "fake_quantize", "attention")
-"""Families whose results are drawn, are not unique, or hang on whether a matrix is just singular; and those that take what none gives."""
+LEFT_OUT = ("random", "decomposition", "recurrent", "dict", "fake_quantize", "attention")
+"""Families whose results are drawn or are not unique; and those that take what none gives."""
 ODD = re.compile(
     r"empty|resize|dropout|rrelu|_backward|set_|quantize|_lazy|_pack|lift|coalesced|_tensor_to|_unique|histogramdd|as_strided|unfold|frexp"
     r"|_neg_view|chalf|_weight_norm|segment|hash_tensor|to_dense|pin_memory|fill_diagonal|matrix_rank|cond|::_.*norm|_ctc|fractional|_mm$"
     r"|_autocast|polygamma|nuclear|_masked_scale|_slow|norm_except|::data$|::_add_relu|::sorted|::as_tensor|::_conj|::to$|::to\.|airy"
     r"|::_chunk|::_unsafe|::expand|::_trilinear|_euclidean|_pdist|embedding_renorm|_fft_|special_zeta|_masked_softmax|view_copy"
-    r"|_reshape_alias|_reshape_from|native_\w+_norm|multilabel|_grad_sum")
+    r"|_reshape_alias|_reshape_from|native_\w+_norm|multilabel|_grad_sum|lstsq|cholesky_inverse|_linalg_|linalg_inv_ex")
 """Operators that are not drawn: of memory that nobody filled, of random numbers, of layouts, of values that programs do not have."""
 TIED = re.compile(r"::(topk|sort|argsort|mode|median|nanmedian|kthvalue|max_pool|adaptive_max|max_unpool)")
 """Operators whose second result says which of equal elements it is."""
@@ -43,7 +44,7 @@ BLENDED = re.compile(r"::(addm|addbmm|addr|baddbmm|detach)")
 """Operators that torch lets write into what they multiply, with any result; and one that it refuses for views."""
 KINKED = re.compile(r"max|min|sort|median|mode|kthvalue|topk|clamp|clip|relu|hard|shrink|round|floor|ceil|trunc|frac|sign|heaviside|abs"
                     r"|quantile|margin|remainder|fmod|div|threshold|unique|huber|l1|hinge|triplet|norm|dist|pool|renorm|sgn|angle|elu"
-                    r"|bessel|index_copy|::put|::scatter|_cast|log_sigmoid_forward|nll_loss|::logit")
+                    r"|bessel|index_copy|::put|::scatter|_cast|log_sigmoid_forward|nll_loss|::logit|lstsq|pinv|logdet|cholesky_solve|cholesky_inverse")
 """Operators that are not smooth everywhere, or that torch takes no gradients of."""
 
 

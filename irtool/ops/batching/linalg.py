@@ -5,6 +5,7 @@ import math
 from typing import Any
 
 from irtool.ir.errors import RunError
+from irtool.ops.arrays import code_of, dtype_of
 from irtool.ops.batch import Batch
 from irtool.ops.batching.batch_dim import lined_up, matrices, wrapped_dim
 from irtool.ops.kernels.linalg import table
@@ -25,15 +26,27 @@ def solve(batch: Batch, *args: Any) -> Any:
     leading = {place: value.ndim - (1 if "pivots" in argument.name.lower() else 2)
            for place, (argument, value) in enumerate(zip(batch.schema.arguments, args, strict=True)) if isinstance(value, Tensor)}
     rank = max(leading.values())
-    return batch.box(batch.same(*[lined_up(batch, each, rank - leading[place]) if place in leading else each
-                                  for place, each in enumerate(args)]))
+    results = batch.same(*[lined_up(batch, each, rank - leading[place]) if place in leading else each for place, each in enumerate(args)])
+    if batch.kind == "aten::linalg_lstsq":      # what its driver does not compute has no elements, and no dimension for the batch
+        return tuple([each if each.shape == (0,) else batch.box(each) for each in results])
+    return batch.box(results)
+
+
+@table.batch("linalg_pinv.atol_rtol_tensor linalg_pinv.rcond_tensor linalg_matrix_rank.atol_rtol_tensor linalg_matrix_rank.tol_tensor")
+def with_tolerances(batch: Batch, self: Any, *rest: Any) -> Any:
+    """Matrices (..., n, m) and tolerances (...), all (B, 1, ..., ...) with the same number of dimensions before the matrices."""
+    rank = max(self.ndim - 2, *[each.ndim for each in rest if isinstance(each, Tensor)])
+    return batch.box(batch.same(lined_up(batch, self, rank - self.ndim + 2),
+                                *[lined_up(batch, each, rank - each.ndim) if isinstance(each, Tensor) else each for each in rest]))
 
 
 @table.batch("vander")
 def vander(batch: Batch, x: Any, N: Any, increasing: bool) -> Any:
     """By linalg_vander, whose powers increase; flipped if they are to decrease."""
     count = x.shape[-1] if N is None else N
-    powers = batch.again("aten::slice", batch.again("aten::linalg_vander", x, N=max(count, 1)), -1, 0, count)
+    if dtype_of(x.dtype).kind == "b":
+        x = batch.again("aten::to", x, code_of("int64"))
+    powers = batch.again("aten::slice", batch.again("aten::linalg_vander", x, N=max(count, 2)), -1, 0, count)
     return powers if increasing else batch.again("aten::flip", powers, [-1])
 
 
@@ -81,7 +94,6 @@ def check_errors(batch: Batch, info: Any, *rest: Any) -> Any:
 
 
 table.batch("linalg_inv inverse linalg_inv_ex linalg_det det _linalg_det linalg_slogdet slogdet _linalg_slogdet logdet "
-            "linalg_pinv.atol_rtol_float linalg_pinv.atol_rtol_tensor linalg_pinv linalg_pinv.rcond_tensor pinverse "
-            "linalg_matrix_rank.atol_rtol_float linalg_matrix_rank.atol_rtol_tensor linalg_matrix_rank linalg_matrix_rank.tol_tensor "
+            "linalg_pinv.atol_rtol_float linalg_pinv pinverse linalg_matrix_rank.atol_rtol_float linalg_matrix_rank "
             "linalg_matrix_power matrix_power linalg_matrix_exp matrix_exp linalg_vander linalg_cholesky cholesky linalg_cholesky_ex "
             "cholesky_inverse")(matrices)

@@ -166,8 +166,10 @@ def pinv_back(grad: Tensor, result: Tensor, A: Tensor) -> Tensor:
 
 
 table.derivative("linalg_pinv.atol_rtol_float aten::linalg_pinv pinverse", lambda grad, self, result: pinv_back(grad, result, self))
-table.derivative("linalg_pinv.atol_rtol_tensor", lambda grad, self, result: (pinv_back(grad, result, self), None, None))
-table.derivative("linalg_pinv.rcond_tensor", lambda grad, self, result: (pinv_back(grad, result, self), None))
+table.derivative("linalg_pinv.atol_rtol_tensor", lambda grad, self, self_size, result: (
+    pinv_back(grad, result, self).sum_to_size(self_size), None, None))
+table.derivative("linalg_pinv.rcond_tensor", lambda grad, self, self_size, result: (
+    pinv_back(grad, result, self).sum_to_size(self_size), None))
 
 
 # ---- powers, products, tensors as matrices
@@ -211,7 +213,8 @@ def vander_gradient(grad, x, increasing, result):
 @table.derivative("linalg_vecdot")
 def vecdot_gradient(grad, x, y, dim):
     each = grad.unsqueeze(dim)
-    return (each.conj() * y).sum_to_size(x.size()), (each * x).sum_to_size(y.size())
+    wide_x, wide_y = torch.broadcast_tensors([x, y])
+    return (each.conj() * wide_y).sum_to_size(x.size()), (each * wide_x).sum_to_size(y.size())
 
 
 @table.derivative("linalg_cross")

@@ -9,7 +9,7 @@ table.derivative("bmm", lambda grad, self, mat2: (grad.bmm(mat2.transpose(1, 2))
 table.derivative("mv", lambda grad, self, vec: (torch.outer(grad, vec), self.t().mv(grad)))
 table.derivative("dot", lambda grad, self, tensor: (grad * tensor, grad * self))
 table.derivative("vdot", lambda grad, self, other: ((grad * other).conj(), grad * self.conj()))
-table.derivative("outer ger", lambda grad, self, vec2: (grad.mv(vec2), grad.t().mv(self)))
+table.derivative("outer ger", lambda grad, self, vec2: (grad.mv(vec2.to(grad.dtype)), grad.t().mv(self.to(grad.dtype))))
 
 
 @table.derivative("inner")

@@ -105,11 +105,21 @@ def linalg_solve_with_lu(xp, A, B, left, check_errors):
     return X, LU, pivots, info
 
 
+def solvable(name, A, B):
+    """Raises torch's error unless matrices A are square, with as many rows as B."""
+    if A.shape[-2] != A.shape[-1]:
+        raise RunError(f"A must be batches of square matrices, but they are {A.shape[-2]} by {A.shape[-1]} matrices")
+    if A.shape[-2] != B.shape[-2]:
+        raise RunError(f"Incompatible matrix sizes for {name}: each A matrix is {A.shape[-2]} by {A.shape[-1]} but each b matrix is "
+                       f"{B.shape[-2]} by {B.shape[-1]}")
+
+
 @table.op("aten::linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor")
 def linalg_solve_triangular(xp, self, B, upper, left, unitriangular):
     """X with A @ X = B (X @ A = B) for a triangular A."""
     square("linalg.solve_triangular", self)
     B = astype(B, self.dtype)       # torch converts without a word, also from complex numbers
+    solvable("linalg.solve_triangular", self, B if left else B.swapaxes(-1, -2))
     if left:
         return substitute(xp, self, B, upper, unitriangular)
     return row_major(xp, substitute(xp, self.swapaxes(-1, -2), B.swapaxes(-1, -2), not upper, unitriangular).swapaxes(-1, -2))
@@ -119,6 +129,7 @@ def linalg_solve_triangular(xp, self, B, upper, left, unitriangular):
           "(Tensor solution, Tensor cloned_coefficient)")
 def triangular_solve(xp, self, A, upper, transpose, unitriangular):
     """X with A @ X = self for a triangular A (or its transpose), and a copy of A."""
+    solvable("triangular_solve", A, self)
     lead = xp.broadcast_shapes(A.shape[:-2], self.shape[:-2])
     matrix = A.swapaxes(-1, -2) if transpose else A
     return substitute(xp, matrix, self, upper != transpose, unitriangular), xp.broadcast_to(A, lead + A.shape[-2:]).copy()
@@ -127,6 +138,7 @@ def triangular_solve(xp, self, A, upper, transpose, unitriangular):
 @table.op("aten::cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor")
 def cholesky_solve(xp, self, input2, upper):
     """X with A @ X = self, A given by its Cholesky factor."""
+    solvable("cholesky_solve", input2, self)
     if upper:
         return substitute(xp, input2, substitute(xp, adjoint(xp, input2), self, False), True)
     return substitute(xp, adjoint(xp, input2), substitute(xp, input2, self, False), True)
@@ -341,7 +353,11 @@ def linalg_lstsq(xp, self, b, rcond, driver):
     driver = driver or "gelsy"
     if driver not in ("gels", "gelsy", "gelsd", "gelss"):
         raise RunError("torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
-    vector = _is_vector(self, b)
+    if not 0 <= self.ndim - b.ndim <= 1:
+        raise RunError("torch.linalg.lstsq: input.dim() must be greater or equal to other.dim() and (input.dim() - other.dim()) <= 1")
+    vector = self.ndim > b.ndim
+    if vector and self.shape[:-1] != b.shape:
+        raise RunError(f"torch.linalg.lstsq: one right-hand side per matrix of shape {list(self.shape)} has not the shape {list(b.shape)}")
     B = b[..., None] if vector else b
     rows, columns = self.shape[-2:]
     lead = xp.broadcast_shapes(self.shape[:-2], B.shape[:-2])
@@ -387,6 +403,8 @@ table.define(("aten::linalg_matrix_power(Tensor self, int n) -> Tensor", "aten::
 
 
 def _matrix_exp(xp, self):
+    if self.dtype == xp.float16:
+        raise UnsupportedError("aten::linalg_matrix_exp of float16 is not supported: torch's own overflows")
     float_or_complex("linalg.matrix_exp", self)
     square("linalg.matrix_exp", self)
     return exponential(xp, self) if self.size else self.copy()
@@ -399,16 +417,21 @@ table.define(("aten::linalg_matrix_exp(Tensor self) -> Tensor", "aten::matrix_ex
 @table.op("aten::linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor")
 def linalg_vander(xp, x, N):
     """Powers 0 to N - 1 of each element as rows."""
-    if x.dtype.kind in "biu":
-        x = x.astype(xp.int64)
-    x = x if x.ndim else x.reshape(1)
-    count = x.shape[-1] if N is None else N
-    if count <= 1 and N is not None and N < 1:
-        raise RunError(f"N must be greater than 1, got {N}")
+    if x.dtype.kind == "b" or x.dtype == xp.float16:
+        raise RunError(f"linalg.vander supports floating point, complex, and integer tensors, but got {title(x.dtype)}", code="E0409")
+    count = (x.shape[-1] if x.ndim else 1) if N is None else N
+    if count <= 1:
+        raise RunError("N must be greater than 1.")
+    return _powers(xp, x, count)
+
+
+def _powers(xp, x, count):
+    """Powers 0 to count - 1 of each element as rows."""
+    x = x.astype(xp.int64) if x.dtype.kind in "biu" else x
     columns = [xp.ones(x.shape, x.dtype)]
     for _ in range(count - 1):
         columns.append(columns[-1] * x)
-    return xp.stack(columns[:max(count, 0)], -1)
+    return xp.stack(columns[:count], -1)
 
 
 @table.op("aten::vander(Tensor x, int? N=None, bool increasing=False) -> Tensor")
@@ -419,7 +442,7 @@ def vander(xp, x, N, increasing):
     count = x.shape[0] if N is None else N
     if count < 0:
         raise RunError("N must be non-negative.")
-    result = linalg_vander.kernel(xp, x, max(count, 1))[:, :count]
+    result = _powers(xp, x, max(count, 1))[:, :count]
     return result if increasing and count else row_major(xp, result[..., ::-1])
 
 
@@ -440,6 +463,8 @@ def linalg_tensorinv(xp, self, ind):
     """Inverse of a tensor seen as a matrix of its first `ind` dimensions by the others."""
     if ind <= 0:
         raise RunError("Expected a strictly positive integer for 'ind'.")
+    if ind > self.ndim:
+        raise RunError(f"ArrayRef: invalid slice, N = {ind}; size = {self.ndim}")
     rows, columns = math.prod(self.shape[:ind]), math.prod(self.shape[ind:])
     if rows != columns:
         raise RunError(f"Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got {columns} != "
@@ -451,7 +476,7 @@ def linalg_tensorinv(xp, self, ind):
 @table.op("aten::linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor")
 def linalg_tensorsolve(xp, self, other, dims):
     """X with tensordot(self, X, X.ndim) = other."""
-    if dims is not None:
+    if dims is not None and self.ndim:
         moved = [wrap_dim(d, self.ndim) for d in dims]
         self = self.transpose([p for p in range(self.ndim) if p not in moved] + moved)
     shape = self.shape[other.ndim:]
@@ -500,6 +525,8 @@ def cholesky(xp, A, upper, name):
 
 def _cholesky(name):
     def kernel(xp, self, upper):
+        if name == "cholesky" and not self.size:
+            return self.copy()
         factor, info = cholesky(xp, self, upper, name)
         if info.any():
             first = int(info.reshape(-1)[int((info.reshape(-1) != 0).argmax())])
