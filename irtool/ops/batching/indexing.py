@@ -106,6 +106,7 @@ def gather(batch: Batch, self: Any, *args: Any) -> Any:
         shapes = [list(self.shape), list(index.shape)]
         place = wrapped_dim(dim, self.ndim)
         common = list(np.broadcast_shapes(*[tuple(1 if i == place else n for i, n in enumerate(shape)) for shape in shapes]))
+        index = batch.again("aten::remainder", index, max(shapes[0][place], 1))
         self = batch.again("aten::expand", self, [shapes[0][place] if i == place else n for i, n in enumerate(common)])
         index = batch.again("aten::expand", index, [shapes[1][place] if i == place else n for i, n in enumerate(common)])
         return batch.again("aten::gather", self, dim, index)

@@ -121,14 +121,19 @@ def sampled(xp, input, grid, mode, padding_mode, align_corners):
     return result
 
 
-def _grid_sampler(xp, input, grid, interpolation_mode, padding_mode, align_corners):
-    return sampled(xp, input, grid, interpolation_mode, padding_mode, align_corners)
+def _grid_sampler(rank):
+    def kernel(xp, input, grid, interpolation_mode, padding_mode, align_corners):
+        if rank and (input.ndim != rank or grid.ndim != rank):
+            raise RunError(f"grid_sampler(): expected {rank}D input and grid with same number of dimensions, but got input with sizes "
+                           f"{list(input.shape)} and grid with sizes {list(grid.shape)}")
+        return sampled(xp, input, grid, interpolation_mode, padding_mode, align_corners)
+    return kernel
 
 
 _ARGUMENTS = "(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor"
-table.define([f"aten::{name}{_ARGUMENTS}" for name in ("grid_sampler", "grid_sampler_2d", "grid_sampler_3d",
-                                                       "_grid_sampler_2d_cpu_fallback")],
-             _grid_sampler, doc="An image read at the points of a grid; bilinear, nearest or bicubic; zeros, border or reflection outside.")
+for _names, _rank in (("grid_sampler",), 0), (("grid_sampler_2d", "_grid_sampler_2d_cpu_fallback"), 4), (("grid_sampler_3d",), 5):
+    table.define([f"aten::{name}{_ARGUMENTS}" for name in _names], _grid_sampler(_rank),
+                 doc="An image read at the points of a grid; bilinear, nearest or bicubic; zeros, border or reflection outside.")
 
 
 @table.op("aten::affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor")

@@ -344,17 +344,19 @@ def take_along_dim(xp, self, indices, dim):
     if indices.dtype.kind not in "iu" or indices.dtype != xp.int64:
         raise RunError("torch.take_along_dim(): dtype of indices should be Long but got " + title(indices.dtype))
     if dim is None:
-        self, indices, dim = view_as_shape(xp, self, (self.size,)), view_as_shape(xp, indices, (indices.size,)), 0
+        return gather.kernel(xp, view_as_shape(xp, self, (self.size,)), 0, view_as_shape(xp, indices, (indices.size,)), False)
     if self.ndim != indices.ndim:
         raise RunError("torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
                        f"{self.ndim} dimensions for input, and {indices.ndim} dimensions for indices")
     dim = wrap_dim(dim, self.ndim)
+    if not self.ndim:
+        raise RunError("Dimension specified as 0 but tensor has no dimensions")
+    if indices.size and not self.shape[dim]:
+        raise RunError("ZeroDivisionError")
     a = [1 if p == dim else n for p, n in enumerate(self.shape)]
     b = [1 if p == dim else n for p, n in enumerate(indices.shape)]
     both = list(xp.broadcast_shapes(a, b))
-    indices = xp.where(indices < 0, indices + (self.shape[dim] if self.ndim else 1), indices)
-    if not self.ndim:
-        return gather.kernel(xp, self, 0, indices, False)
+    indices = xp.remainder(indices, self.shape[dim] or 1)       # any number goes round
     shape, other = list(both), list(both)
     shape[dim], other[dim] = self.shape[dim], indices.shape[dim]
     return gather.kernel(xp, xp.broadcast_to(self, shape), dim, row_major(xp, xp.broadcast_to(indices, other)), False)

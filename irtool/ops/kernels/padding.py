@@ -1,5 +1,5 @@
 """Tensors with a border: constant, mirrored, repeated or circular; and the gradients of these."""
-from irtool.ir.errors import RunError
+from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import add_at, as_array, memory_order, to_number
 from irtool.ops.checks import channels_last, in_memory_order, only
 from irtool.ops.op import OpTable
@@ -70,6 +70,8 @@ def _check(self, pad, mode, rank=None):
         if mode == "reflect" and max(before, after) >= extent:
             raise RunError("Argument #4: Padding size should be less than the corresponding input dimension, but got: padding "
                            f"({before}, {after}) at dimension {self.ndim - 1 - place} of input {list(self.shape)}")
+        if mode == "circular" and max(before, after) > extent + min(before, 0) + min(after, 0) and max(before, after) <= extent:
+            raise UnsupportedError("circular padding by elements that negative padding cuts off is not supported: torch does not fill it")
         if mode == "circular" and max(before, after) > extent:
             raise RunError("Padding value causes wrapping around more than once.")
         if extent + before + after < 1 and mode != "circular":
