@@ -40,6 +40,12 @@ def with_tolerances(batch: Batch, self: Any, *rest: Any) -> Any:
                                 *[lined_up(batch, each, rank - each.ndim) if isinstance(each, Tensor) else each for each in rest]))
 
 
+@table.batch("linalg_vander")
+def linalg_vander(batch: Batch, x: Any, N: Any) -> Any:
+    """(..., n) -> (..., n, N); a 0-d tensor is one of a single element."""
+    return batch.again("aten::linalg_vander", batch.again("aten::reshape", x, [1]), N=N) if x.ndim == 0 else matrices(batch, x, N)
+
+
 @table.batch("vander")
 def vander(batch: Batch, x: Any, N: Any, increasing: bool) -> Any:
     """By linalg_vander, whose powers increase; flipped if they are to decrease."""
@@ -95,5 +101,5 @@ def check_errors(batch: Batch, info: Any, *rest: Any) -> Any:
 
 table.batch("linalg_inv inverse linalg_inv_ex linalg_det det _linalg_det linalg_slogdet slogdet _linalg_slogdet logdet "
             "linalg_pinv.atol_rtol_float linalg_pinv pinverse linalg_matrix_rank.atol_rtol_float linalg_matrix_rank "
-            "linalg_matrix_power matrix_power linalg_matrix_exp matrix_exp linalg_vander linalg_cholesky cholesky linalg_cholesky_ex "
+            "linalg_matrix_power matrix_power linalg_matrix_exp matrix_exp linalg_cholesky cholesky linalg_cholesky_ex "
             "cholesky_inverse")(matrices)

@@ -422,7 +422,7 @@ def linalg_vander(xp, x, N):
     count = (x.shape[-1] if x.ndim else 1) if N is None else N
     if count <= 1:
         raise RunError("N must be greater than 1.")
-    return _powers(xp, x, count)
+    return _powers(xp, x if x.ndim else x.reshape(1), count)
 
 
 def _powers(xp, x, count):
