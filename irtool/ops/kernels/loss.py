@@ -83,11 +83,11 @@ def smooth_l1_loss(xp, self, target, reduction, beta):
     """Half the square over beta for differences below beta, |difference| - beta / 2 above."""
     if beta < 0:
         raise RunError("smooth_l1_loss does not support negative values for beta.")
-    if beta == 0:
-        return l1_loss.kernel(xp, self, target, reduction)
     self, target = _both(xp, self, target)
     only("smooth_l1_cpu", "f", self)
     z, kind = xp.abs(self - target), self.dtype.type
+    if beta == 0:
+        return reduced(xp, z, reduction)
     return reduced(xp, xp.where(z < kind(beta), kind(0.5) * z * z / kind(beta), z - kind(0.5 * beta)), reduction)
 
 
