@@ -12,7 +12,6 @@ from irtool.ops.folding import array_of, tensor_constant
 
 FACTORS = {"aten::mm": "mat2", "aten::matmul": "other", "aten::addmm": "mat2"}
 """Products -> the name of their right factor."""
-RECURRENT = frozenset(("aten::lstm", "aten::gru", "aten::rnn_tanh", "aten::rnn_relu"))
 
 
 def relayout_weights(graph: Graph, columns: int = 64) -> bool:
@@ -70,13 +69,13 @@ def is_transposed(user: Node, value: Value) -> bool | None:
     if user.kind in FACTORS:
         others = [each for each in user.inputs if each is value]
         return False if len(others) == 1 and value is node_argument(user, FACTORS[user.kind]) else None
-    if user.kind == "prim::ListConstruct" and all(use.user.kind in RECURRENT for use in user.output.uses):
-        return True if all(multiplies_input(use.user, user, value) for use in user.output.uses) else None
+    if user.kind == "prim::ListConstruct" and all(multiplies_input(use.user, user, value) for use in user.output.uses):
+        return True
     return None
 
 
 def multiplies_input(node: Node, weights: Node, value: Value) -> bool:
-    """Is a value, among the weights of a recurrent operator, only one that its input is multiplied with? Each layer's first one is."""
+    """Is a node a recurrent operator with these weights, and a value only one that multiplies its input? Each layer's first one is."""
     layers, both = (constant(each) if isinstance(each, Value) else None
                     for each in (node_argument(node, "num_layers"), node_argument(node, "bidirectional")))
     if weights.output is not node_argument(node, "params") or not isinstance(layers, int) or both is None or layers < 1:
