@@ -120,6 +120,39 @@ def test_any_number_of_threads_gives_the_same_bits(use: str, groups: int, monkey
     near(results[0], kernel())
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_samples_of_a_transposed_convolution_are_what_each_is_alone(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several small images are multiplied together; the sums of each are added in the order in which they would be alone."""
+    monkeypatch.setattr(convolution_calls, "WORTH_TURNING", 1 << 60)
+    monkeypatch.setattr(convolution_calls, "WORTH_THREADS", 0)
+    draw = random.Random(seed)
+    kernel, stride, extents = ((1, *[draw.randint(1, most) for _ in range(2)]) for most in (4, 3, 7))
+    padding = (0, *[draw.randint(0, each - 1) for each in kernel[1:]])
+    counts = tuple([(n - 1) * s - 2 * p + k for n, s, p, k in zip(extents, stride, padding, kernel, strict=True)])
+    groups, channels, outs, samples = draw.choice([1, 1, 3]), draw.randint(1, 20), draw.randint(1, 9), draw.randint(2, 19)
+    if min(counts) < 1 or extents[1] * extents[2] < convolution_calls.FEWEST:
+        return
+    dtype = draw.choice(["float32", "float64"])
+    generator = np.random.default_rng(seed)
+    x, w = (generator.standard_normal(size).astype(dtype)
+            for size in ((samples, groups * channels, *extents), (groups * channels, outs, *kernel)))
+    at = Geometry(samples, groups, outs, channels, counts, extents, kernel, stride, (1, 1, 1), padding)
+    together, *others = [Convolution("transposed", at._replace(samples=count), (count, groups * outs, *counts), dtype, False, threads)
+                         for count, threads in ((samples, 1), (samples, 3), (1, 1))]
+    result = together(x, w)
+    assert np.array_equal(others[0](x, w), result)
+    assert np.array_equal(np.concatenate([others[1](each[None], w) for each in x]), result)
+    apart = [w[g * channels:(g + 1) * channels] for g in range(groups)]
+    wanted = np.zeros((samples, groups * outs, *[c + 2 * p for c, p in zip(counts, padding, strict=True)]), "float64")
+    for place in np.ndindex(*extents):
+        for g, some in enumerate(apart):
+            piece = np.einsum("nc,cohij->nohij", x[:, g * channels:(g + 1) * channels][(..., *place)], some)
+            window = tuple([slice(i * s, i * s + k) for i, s, k in zip(place, stride, kernel, strict=True)])
+            wanted[(slice(None), slice(g * outs, (g + 1) * outs), *window)] += piece
+    inner = tuple([slice(p, p + c) for p, c in zip(padding, counts, strict=True)])
+    near(result, wanted[(slice(None), slice(None), *inner)].astype(dtype))
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_drawn_convolutions_by_winograds_algorithm(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Geometry, "is_worth_transforming", lambda self, is_frozen: True)

@@ -144,7 +144,9 @@ class Convolution:
             raise NotNative("it has too few positions")
         self.use = use
         crew = threads if at.products >= WORTH_THREADS else 1
-        together = at.together if use == "winograd" and at.groups * (at.samples // at.together) >= crew else 1
+        together = max(at.together if use == "winograd" else at.samples // crew if use == "transposed" else 1, 1)
+        if at.groups * (at.samples // together) < crew:
+            together = 1
         units = at.groups * (1 if "weight" in use else -(-at.samples // together))
         parts = 1 if units >= crew or "depthwise" in use or use == "maximum" else crew
         numbers = [*at[:4], *at.extents, *at.counts, *at.kernel, *at.stride, *at.dilation, *at.padding, *up, int(has_bias), parts, together]

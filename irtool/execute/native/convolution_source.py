@@ -35,7 +35,7 @@ typedef REAL_32 vector;
 typedef REAL_16 vector;
 #endif
 enum { LANES = WIDEST / sizeof(REAL), WIDE = 4 * LANES, DEPTH = 1536 / sizeof(REAL), PIECES = WIDE };
-struct piece { long i0, i1, i2, count, at; };
+struct piece { long i0, i1, i2, count, at, sample; };
 typedef void loop(const long long *n, char *const *base, const long long *stride);
 
 /* Positions `first` to `first + count` of an array of these extents, row by row: where each row begins, and how many there are in it. */
@@ -45,7 +45,7 @@ static int pieces_of(long first, long count, long n1, long n2, struct piece *to)
     for (long at = 0; at < count; number++) {
         const long row = (first + at) / n2, column = (first + at) % n2;
         const long rest = n2 - column < count - at ? n2 - column : count - at;
-        to[number] = (struct piece){row / n1, row % n1, column, rest, at};
+        to[number] = (struct piece){row / n1, row % n1, column, rest, at, 0};
         at += rest;
     }
     return number;
@@ -271,65 +271,98 @@ _FORWARD = """        const long all = taps * g->channels, group = unit % g->gro
         }
 """
 
-_TRANSPOSED = """        const long all = taps * g->outs, group = unit % g->groups;
-        const REAL *xs = x + unit * g->channels * inside, *ws = w + group * g->channels * all;
-        REAL *os = out + unit * g->outs * positions, c[ROWS * WIDE];
+_TRANSPOSED = """        const long all = taps * g->outs, group = unit % g->groups, most = (ROWS == 8 ? 4 : 3) * LANES;
+        const long begin = unit / g->groups * g->together;
+        const long end = begin + g->together < g->samples ? begin + g->together : g->samples;
+        const REAL *ws = w + group * g->channels * all;
+        REAL c[ROWS * WIDE];
         struct piece pieces[PIECES];
-        for (long i = from; i < from + outs; i++)
-            for (long j = 0; j < positions; j++)
-                os[i * positions + j] = bias ? bias[group * g->outs + i] : 0;
-        for (long first = 0; first < inside; ) {
-            const int vectors = vectors_of(inside - first);
-            const long width = inside - first < vectors * LANES ? inside - first : vectors * LANES;
-            const int number = pieces_of(first, width, g->i1, g->i2, pieces);
-            copy(b, xs + first, width, g->channels, WIDE, inside);
-            for (long k = 0; k < g->channels; k++)
-                for (long j = width; j < vectors * LANES; j++)
-                    b[k * WIDE + j] = 0;
-            for (long i = from * taps; i < (from + outs) * taps; ) {
-                const int rows = rows_at((from + outs) * taps - i, vectors);
-                rows_of(ws + i, 1, all, b, WIDE, c, WIDE, g->channels, 0, 0, rows, vectors, vectors * LANES);
-                for (int r = 0; r < rows; r++) {
-                    const long tap = (i + r) % taps, t0 = tap / (g->k1 * g->k2), t1 = tap / g->k2 % g->k1, t2 = tap % g->k2;
-                    REAL *plane = os + (i + r) / taps * positions;
-                    for (int at = 0; at < number; at++) {
-                        const struct piece p = pieces[at];
-                        const long o0 = p.i0 * g->s0 - g->p0 + t0 * g->d0, o1 = p.i1 * g->s1 - g->p1 + t1 * g->d1;
-                        const long o2 = p.i2 * g->s2 - g->p2 + t2 * g->d2;
-                        if (o0 < 0 || o0 >= g->o0 || o1 < 0 || o1 >= g->o1)
-                            continue;
-                        REAL *row = plane + (o0 * g->o1 + o1) * g->o2;
-                        const REAL *some = c + r * WIDE + p.at;
-                        long low = o2 < 0 ? (g->s2 - 1 - o2) / g->s2 : 0, high = p.count;
-                        if (o2 + (high - 1) * g->s2 >= g->o2)
-                            high = o2 >= g->o2 ? 0 : (g->o2 - o2 + g->s2 - 1) / g->s2;
-                        if (g->s2 == 1)
-                            for (long j = low; j < high; j++)
-                                row[o2 + j] += some[j];
-                        else
-                            for (long j = low; j < high; j++)
-                                row[o2 + j * g->s2] += some[j];
-                    }
+        /* A tile is a part of a sample, or several samples as a whole, so that the order of sums does not depend on their number. */
+        for (long sample = begin, count; sample < end; sample += count) {
+            count = 2 * inside > most ? 1 : most / inside < end - sample ? most / inside : end - sample;
+            const REAL *xs = x + (sample * g->groups + group) * g->channels * inside;
+            REAL *os = out + (sample * g->groups + group) * g->outs * positions;
+            const long next_x = g->groups * g->channels * inside, next_o = g->groups * g->outs * positions;
+            for (long each = 0; each < count; each++)
+                for (long i = from; i < from + outs; i++)
+                    for (long j = 0; j < positions; j++)
+                        os[each * next_o + i * positions + j] = bias ? bias[group * g->outs + i] : 0;
+            for (long first = 0; first < inside; ) {
+                const int vectors = count > 1 ? (count * inside + LANES - 1) / LANES : vectors_of(inside - first);
+                const long width = inside - first < vectors * LANES ? inside - first : vectors * LANES;
+                int number = 0;
+                for (long each = 0; each < count; each++) {
+                    const int more = pieces_of(first, width, g->i1, g->i2, pieces + number);
+                    for (int k = 0; k < more; k++, number++)
+                        pieces[number].at += each * width, pieces[number].sample = each;
+                    copy(b + each * width, xs + each * next_x + first, width, g->channels, WIDE, inside);
                 }
-                i += rows;
+                for (long k = 0; k < g->channels; k++)
+                    for (long j = count * width; j < vectors * LANES; j++)
+                        b[k * WIDE + j] = 0;
+                places_of(g, pieces, number, next_o, places);
+                for (long i = from * taps; i < (from + outs) * taps; ) {
+                    const int rows = rows_at((from + outs) * taps - i, vectors);
+                    rows_of(ws + i, 1, all, b, WIDE, c, WIDE, g->channels, 0, 0, rows, vectors, vectors * LANES);
+                    for (int r = 0; r < rows; r++) {
+                        const struct place *each = places + (i + r) % taps * number;
+                        REAL *plane = os + (i + r) / taps * positions;
+                        for (int at = 0; at < number; at++, each++) {
+                            REAL *to = plane + each->at;
+                            const REAL *some = c + r * WIDE + pieces[at].at;
+                            if (g->s2 == 1)
+                                for (int j = each->low; j < each->high; j++)
+                                    to[j] += some[j];
+                            else
+                                for (int j = each->low; j < each->high; j++)
+                                    to[j * g->s2] += some[j];
+                        }
+                    }
+                    i += rows;
+                }
+                first += width;
             }
-            first += width;
+            for (long each = 0; each < count; each++)
+                finish(g, base, stride, sample + each, group * g->outs + from, outs, 0, positions);
         }
-        finish(g, base, stride, unit / g->groups, group * g->outs + from, outs, 0, positions);
 """
 
 _SOME = """    /* A tile of results, for what follows: where they lie at the end, they are not in the cache yet. */
     const size_t room = g->outs * WIDE * sizeof(REAL);
     REAL *const some = g->epilogue && room <= 1 << 18 ? aligned_alloc(64, room) : 0;
 """
-_COLUMNS = "    REAL *const b = aligned_alloc(64, g->channels * WIDE * sizeof(REAL));\n"
+_PLACES = """
+/* Where the products of a piece with an element of the kernel are added: the place of the first one in the results of an out, some samples
+   of which lie `next` elements apart, and those in the piece that are inside of the result. */
+struct place { long at; int low, high; };
+static void places_of(const struct sizes *g, const struct piece *pieces, int number, long next, struct place *to)
+{
+    for (long tap = 0; tap < g->k0 * g->k1 * g->k2; tap++)
+        for (int each = 0; each < number; each++) {
+            const struct piece p = pieces[each];
+            const long o0 = p.i0 * g->s0 - g->p0 + tap / (g->k1 * g->k2) * g->d0;
+            const long o1 = p.i1 * g->s1 - g->p1 + tap / g->k2 % g->k1 * g->d1;
+            const long o2 = p.i2 * g->s2 - g->p2 + tap % g->k2 * g->d2;
+            long low = o2 < 0 ? (g->s2 - 1 - o2) / g->s2 : 0, high = p.count;
+            if (o2 + (high - 1) * g->s2 >= g->o2)
+                high = o2 >= g->o2 ? 0 : (g->o2 - o2 + g->s2 - 1) / g->s2;
+            if (o0 < 0 || o0 >= g->o0 || o1 < 0 || o1 >= g->o1)
+                high = 0;
+            *to++ = (struct place){p.sample * next + (o0 * g->o1 + o1) * g->o2 + o2, (int)low, (int)high};
+        }
+}
+"""
+
+_COLUMNS = """    REAL *const b = aligned_alloc(64, g->channels * WIDE * sizeof(REAL));
+    struct place *const places = malloc(taps * PIECES * sizeof(struct place));
+"""
 
 MOST_TAPS = 512
 """Elements of the largest kernel of a depthwise convolution."""
 MOST_OPERANDS = 6
 """Operands of an epilogue."""
 USES = {
-    "forward": ("", _SOME, _FORWARD, "    free(some);\n"), "transposed": ("", _COLUMNS, _TRANSPOSED, "    free(b);\n"),
+    "forward": ("", _SOME, _FORWARD, "    free(some);\n"), "transposed": (_PLACES, _COLUMNS, _TRANSPOSED, "    free(b), free(places);\n"),
     "weight": (weight.FUNCTIONS, "", weight.BODY, ""),
     "winograd": (winograd.TILES, winograd.BEFORE, winograd.BODY, winograd.AFTER),
     **depthwise.USES,
