@@ -55,11 +55,14 @@ def reductions(schema: Schema) -> Iterator[list[Any]]:
 
 
 def variants(name: str) -> Iterator[list[Any]]:
-    """Calls of an operator: its samples, the first one in other dtypes, and if it may keep dimensions, calls that do and do not."""
+    """Calls of an operator: its samples, the first one in other dtypes, or part of it, and calls that keep dimensions and do not."""
     samples = [each.values[1].arguments(OPS[name].schemas[OPS[name].names.index(name)]) for each in overload_samples(name)]
     yield from samples
     for dtype in ("float16", "int64", "uint8", "bool", "complex64"):
-        yield from [[of_dtype(each, dtype) for each in sample] for sample in samples[:1]]
+        for sample in samples[:1]:
+            yield [of_dtype(each, dtype) for each in sample]
+            yield [of_dtype(sample[0], dtype), *sample[1:]]
+            yield [sample[0], *[of_dtype(each, dtype) for each in sample[1:]]]
     if "keepdim" in overload(name).schema.positions:
         yield from reductions(overload(name).schema)
 

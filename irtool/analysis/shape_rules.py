@@ -230,6 +230,15 @@ def _long(name: str | None) -> str | None:
     return "int64"
 
 
+def _if_alike(rule: Rule) -> Rule:
+    """A rule whose dtypes hold if all operands have the same."""
+    def checked(facts: Facts) -> list[TensorType] | None:
+        types = rule(facts)
+        is_alike = len({type.dtype for type in facts.types}) == 1
+        return types if is_alike or types is None else [with_dtype(type, None) for type in types]
+    return checked
+
+
 def own_pointwise(facts: Facts) -> list[TensorType] | None:
     """Of a pointwise operator that a user added: as its facts say; all operands are floating-point, or nothing is known of the dtype."""
     stated, dtypes = OWN_POINTWISE[facts.schema.name], {type.dtype for type in facts.types}
@@ -258,7 +267,8 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(_names("expand_as reshape_as view_as"), lambda facts: one(with_dims(dimensioned(facts.types[0]), facts.types[1].rank))),
     **dict.fromkeys(_names("det logdet"), _more(-2)),
     "aten::dot": _dims(0), "aten::trace": _dims(0, summed), "aten::mvlgamma": _first_float,
-    **dict.fromkeys(_names("dist norm.Scalar std var"), _dims(0, to_real)),
+    **dict.fromkeys(_names("norm.Scalar std var"), _dims(0, to_real)),
+    "aten::dist": _if_alike(_dims(0, to_real)),
     **dict.fromkeys(_names("max min median nanmedian"), _dims(0)),
     **dict.fromkeys(_names("all any"), _dims(0, _truth)), "aten::abs": _first_real,
     **dict.fromkeys(_names("sum prod"), _total(summed)), "aten::mean": _total(_same),
@@ -270,7 +280,8 @@ RULES: dict[str, Rule] = {
     "aten::polygamma": lambda facts: one(with_dtype(facts.types[0], to_float(facts.types[0].dtype))),
     "aten::normal.Tensor_Tensor": lambda facts: one(facts.types[0]) if facts.types[0].shape == facts.types[1].shape else _spread(facts),
     "aten::mm": _any_of(2), "aten::bmm": _any_of(3), "aten::matmul": _matmul, "aten::mv": _any_of(1),
-    "aten::addmm": _any_of(2), "aten::addmv": _any_of(1), "aten::addr": _any_of(2), "aten::addbmm": _any_of(2), "aten::baddbmm": _any_of(3),
+    "aten::addmm": _any_of(2), "aten::addmv": _any_of(1), "aten::addr": _if_alike(_any_of(2)), "aten::addbmm": _any_of(2),
+    "aten::baddbmm": _any_of(3),
     "aten::masked_select": lambda facts: one(with_dims(facts.types[0], 1)),
     "aten::nonzero": lambda facts: one(with_dtype(with_dims(facts.types[0], 2 if facts.types[0].rank is not None else None), "int64")),
     "aten::select.int": _more(-1), "aten::diagonal": _more(-1), "aten::unsqueeze": _unsqueeze, "aten::unfold": _more(1),
