@@ -7,7 +7,8 @@ An operator
     own_operators       `@irtool.operator`; python_op: `^Name`; structure: prim:: nodes; torch_lists: torch's lists of operators
 Calling one
     call, node_calls    by name, and for a node; overload: converts arguments and runs the kernel; quick: caches this
-    promotion           dtypes of operands; result_dtypes: of results; out_dtypes: of out=; checks: torch's errors about operands
+    promotion           dtypes of operands; result_dtypes: of results; checks: torch's errors about operands
+    out_dtypes, out_overlaps   of out=: its dtypes, and operands that share its memory
     arrays, array_library, device   NumPy or CuPy; symbols: kernels on arrays without elements
     select, powers, contraction   shared by kernels; conjugates: conjugated views; quantized, on_quantized: quantized tensors
     folding             operators on constants, without arrays
