@@ -44,7 +44,8 @@ BLENDED = re.compile(r"::(addm|addbmm|addr|baddbmm|detach)")
 """Operators that torch lets write into what they multiply, with any result; and one that it refuses for views."""
 KINKED = re.compile(r"max|min|sort|median|mode|kthvalue|topk|clamp|clip|relu|hard|shrink|round|floor|ceil|trunc|frac|sign|heaviside|abs"
                     r"|quantile|margin|remainder|fmod|div|threshold|unique|huber|l1|hinge|triplet|norm|dist|pool|renorm|sgn|angle|elu"
-                    r"|bessel|index_copy|::put|::scatter|_cast|log_sigmoid_forward|nll_loss|::logit|igamma|gammainc|lstsq|pinv|logdet|cholesky_solve|cholesky_inverse")
+                    r"|bessel|index_copy|::put|::scatter|_cast|log_sigmoid_forward|nll_loss|::logit|igamma|gammainc|lstsq|pinv|logdet|cholesky_solve|cholesky_inverse"
+                    r"|xlog")
 """Operators that are not smooth everywhere, or that torch takes no gradients of."""
 
 

@@ -78,6 +78,7 @@ FLOW = [
     ("prim::If(%c)", "    block0():\n      -> ()\n    block1():\n      -> (%x)\n", "block0 of prim::If gives 0 values, expected 1"),
     ("prim::Loop(%n, %c, %x)", "    block0(%i : int, %y : Tensor):\n      -> (%c)\n", "block0 of prim::Loop gives 0 values, expected 1"),
     ("prim::Loop(%n, %c, %x)", "    block0(%i : int):\n      -> (%c, %x)\n", "prim::Loop carries 1 values, expected 0"),
+    ("Loop(%n, %c)", "    block0(%i : int):\n      -> (%c)\n", "Loop carries 0 values, but its block takes 0 and gives 0, and it gives 1"),
     ("prim::Loop(%s, %c, %x)", "    block0(%i : int, %y : Tensor):\n      -> (%c, %y)\n", "the trip count of prim::Loop is an int"),
     ("prim::Loop(%n, %c, %x)", "    block0(%i : int, %y : Tensor):\n      -> (%s, %y)\n", "block0 of prim::Loop gives a bool first"),
     ("prim::Loop(%n)", "    block0(%i : int, %y : Tensor):\n      -> (%c, %y)\n", "prim::Loop takes a trip count and a condition"),

@@ -213,7 +213,13 @@ def _check_loop(graph: Graph) -> Iterator[Found]:
     """`prim::Loop`: trip count, condition, carried values; one block, whose inputs are the number of the round and carried values, and
     whose results are the condition and carried values."""
     for node in graph.walk():
-        if node.kind != "prim::Loop":       # a `Loop` of 2018-02 has no trip count
+        if node.kind == "Loop" and len(node.blocks) == 1:       # in 2018 without a trip count, and later with types that say nothing
+            body = node.blocks[0]
+            counts = {len(node.inputs) - 2, len(body.inputs) - 1, len(body.outputs) - 1, len(node.outputs)}
+            if len(body.inputs) != len(node.inputs) and len(counts) > 1:
+                yield node, (f"Loop carries {len(node.inputs) - 2} values, but its block takes {len(body.inputs) - 1} and gives "
+                             f"{len(body.outputs) - 1}, and it gives {len(node.outputs)}")
+        if node.kind != "prim::Loop":
             continue
         if len(node.blocks) != 1:
             yield node, f"{node.kind} has one block, found {len(node.blocks)}"
