@@ -18,8 +18,9 @@ from irtool.ir.constants import constant
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Node, Value
 from irtool.ir.handlers import Handlers
+from irtool.ir.schema import schema_of
 from irtool.ir.structure_kinds import SHARING_KINDS
-from irtool.ir.types import ListType, TupleType, Type
+from irtool.ir.types import ListType, TensorType, TupleType, Type
 from irtool.partial.items import NONE, Item, Items, Known, elements, item_of, place_of
 from irtool.partial.target import guard_around
 
@@ -250,6 +251,10 @@ def reverse_list(grads: Gradients, node: Node) -> Sequence[Node]:
     all elements of the gradient must be defined."""
     source = node.inputs[0]
     if not is_list(source):
+        schema = schema_of(node)
+        if schema is not None and isinstance(schema.arguments[0].type, ListType) and isinstance(source.type, TensorType):
+            raise UnsupportedError(f"the gradient of {node.kind} for %{source.name} : {source.type}, which is no list, is not supported",
+                                   code="E0501")
         return reverse_operator(grads, node)
     rule = READ.get(node.kind)
     if not any(value in grads.needs for value in node.inputs):
