@@ -10,7 +10,7 @@ from collections.abc import Callable
 from irtool.ir.constants import constant, is_constant
 from irtool.ir.graph import Node, Value
 from irtool.ir.types import ListType, TensorType
-from irtool.ops.size_facts import BY_INDEX, NUMBER_FIRST, READS_FIRST
+from irtool.ops.size_facts import BY_INDEX, read_late
 
 
 def may_overlap(node: Node, may_alias: Callable[[Value, Value], bool]) -> bool:
@@ -18,12 +18,10 @@ def may_overlap(node: Node, may_alias: Callable[[Value, Value], bool]) -> bool:
 
     may_alias: a function: may two values share memory?
     """
-    target, *others = node.inputs[:-1] if node.kind in NUMBER_FIRST else node.inputs
-    if node.kind in READS_FIRST:
-        return False
+    target, *others = node.inputs
     or_whole = node.kind in BY_INDEX
     return any(isinstance(value.type, TensorType | ListType) and (value is not target or or_whole) and may_alias(target, value)
-               and (or_whole or not are_apart(target.node, value.node)) for value in others)
+               and (or_whole or not are_apart(target.node, value.node)) for value in read_late(node.kind, others))
 
 
 def are_apart(a: Node, b: Node) -> bool:

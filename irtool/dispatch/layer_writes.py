@@ -25,7 +25,7 @@ from irtool.ops.call import overload
 from irtool.ops.checks import OVERLAP, PARTIAL, refuse_partial_overlap
 from irtool.ops.nested_tensors import map_tensors, tensors_in
 from irtool.ops.overload import THROUGH, refuse_dtype
-from irtool.ops.size_facts import BY_INDEX, CERTAIN_VIEWS, CONJUGATES, HIDDEN_VIEWS, NUMBER_FIRST, READS_FIRST, VIEWS_AS
+from irtool.ops.size_facts import BY_INDEX, CERTAIN_VIEWS, CONJUGATES, HIDDEN_VIEWS, VIEWS_AS, read_late
 from irtool.ops.tensor import Tensor, next_birth
 
 SILENT = ("aten::detach", "aten::data")
@@ -312,7 +312,7 @@ def do_write(layer: Layer, name: str, plain: str | None, args: list[Any]) -> Any
         return reshaped(layer, plain, target, args[1:])
     if plain is not None:
         if not fills_where(name, args):
-            refuse_shared_parts(name, target, args[1:-1] if name.partition(".")[0] in NUMBER_FIRST else args[1:])
+            refuse_shared_parts(name, target, args[1:])
         return write(layer, name, target, layer.apply(plain, arguments_of_plain(name, plain, args)))
     kind = name.partition(".")[0]
     if layer.owns(target) and not facts_of(kind).is_random or any(layer.owns(each) for each in tensors_in(args[1:])):
@@ -333,16 +333,15 @@ def fills_where(name: str, args: list[Any]) -> bool:
 def refuse_shared_parts(name: str, target: Tensor, operands: list[Any]) -> None:
     """Raises, as a write into arrays does, if an operand is another part of the tensor that is written into, or, of writes by index, that
     tensor itself."""
-    root = root_of(target)
-    if name.partition(".")[0] in BY_INDEX and any(each is target for each in tensors_in(operands)):
+    root, kind = root_of(target), name.partition(".")[0]
+    operands = list(read_late(kind, operands))
+    if kind in BY_INDEX and any(each is target for each in tensors_in(operands)):
         raise RunError(PARTIAL)
     others = [each for each in tensors_in(operands) if each is not target and root_of(each) is root]
     if others and (target is not root or any(each is not root for each in others)):
         places = all_places(root)
         parts = [viewed(places, chain_of(each), name) for each in others]
-        kind = name.partition(".")[0]
-        if kind not in READS_FIRST:
-            refuse_partial_overlap(viewed(places, chain_of(target), name), parts, kind in BY_INDEX)
+        refuse_partial_overlap(viewed(places, chain_of(target), name), parts, kind in BY_INDEX)
 
 
 def chain_of(tensor: Tensor) -> list[View]:

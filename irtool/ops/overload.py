@@ -49,7 +49,7 @@ from irtool.ops.out_dtypes import ADDED_IN_OUT, check_out, converts
 from irtool.ops.out_overlaps import refuse_shared_out
 from irtool.ops.promotion import Rule, can_cast, compute_dtype, result_type
 from irtool.ops.quantized import HELD
-from irtool.ops.size_facts import BY_INDEX, LISTS_IN_FULL, NUMBER_FIRST, READS_FIRST
+from irtool.ops.size_facts import BY_INDEX, LISTS_IN_FULL, read_late
 
 NO_PROMOTION_BY_NAME = frozenset({"condition", "mask", "alpha", "beta", "out"})
 """Arguments with a dtype of their own, even in operators with a promotion rule."""
@@ -229,8 +229,7 @@ class Overload:
 
 def refuse_parts(kind: str, target: Any, operands: Sequence[Any]) -> None:
     """Raises torch's error for operands that share memory with the target of a write, as far as torch refuses them for the kind."""
-    if kind not in READS_FIRST:
-        refuse_partial_overlap(target, operands[:-1] if kind in NUMBER_FIRST else operands, kind in BY_INDEX)
+    refuse_partial_overlap(target, read_late(kind, operands), kind in BY_INDEX)
 
 
 def laid_out(kernel: Kernel, letters: str) -> Kernel:

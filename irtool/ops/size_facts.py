@@ -1,6 +1,9 @@
 """Facts about operators, for passes and layers: on what the sizes, the rank, the number and the elements of their results depend."""
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from irtool.ir.effects import RESHAPES
 from irtool.ir.structure_kinds import kinds
 
@@ -106,3 +109,8 @@ BY_INDEX = frozenset(f"aten::{name}_" for name in
 """Kinds that write elements by index: no operand may share memory with the target, not even all of it."""
 NUMBER_FIRST = frozenset(("aten::index_fill_", "aten::masked_fill_"))
 """Kinds that read their last operand, one number, before they write."""
+
+
+def read_late(kind: str, operands: Sequence[Any]) -> Sequence[Any]:
+    """The operands, behind the target, that a kind may still read when it has begun to write: those that may not share memory with it."""
+    return () if kind in READS_FIRST else operands[:-1] if kind in NUMBER_FIRST else operands
