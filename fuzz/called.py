@@ -16,7 +16,7 @@ WORDS: dict[str, Choices] = {
                "torch.zeros_like({a}, dtype=torch.int64)", "{a} * 0.1 + 0.5", "{a} + 0.111"),
     "Tensor[]": ("[{a}, {b}]", "[{a}]", "[{a}, {a} * 2]", "[{b}, {a}, {b}]"),
     "Tensor?[]": ("[torch.tensor([0, -1])]", "[None, torch.tensor([0])]", "[{b} > 0]"),
-    "Scalar": ("{n}", "{r}", "2", "-1", "0.5", "True"), "number": ("{n}", "{r}", "2", "-1", "0.5"),
+    "number": ("{n}", "{r}", "2", "-1", "0.5"),
     "int": ("0", "1", "-1", "2", "{n}", "-2", "3"), "float": ("{r}", "0.5", "2.0", "0.0", "1e-3"),
     "bool": ("True", "False"), "ScalarType": ("torch.float64", "torch.int64", "torch.float32"), "complex": ("0.5j", "1 - 2j"),
 }
@@ -44,8 +44,8 @@ BLENDED = re.compile(r"::(addm|addbmm|addr|baddbmm|detach)")
 """Operators that torch lets write into what they multiply, with any result; and one that it refuses for views."""
 KINKED = re.compile(r"max|min|sort|median|mode|kthvalue|topk|clamp|clip|relu|hard|shrink|round|floor|ceil|trunc|frac|sign|heaviside|abs"
                     r"|quantile|margin|remainder|fmod|div|threshold|unique|huber|l1|hinge|triplet|norm|dist|pool|renorm|sgn|angle|elu"
-                    r"|bessel|index_copy|::put|::scatter|_cast|log_sigmoid_forward|nll_loss|::logit|igamma|gammainc|lstsq|pinv|logdet|cholesky_solve|cholesky_inverse"
-                    r"|xlog")
+                    r"|bessel|index_copy|::put|::scatter|_cast|log_sigmoid_forward|nll_loss|::logit|lstsq|pinv|logdet|cholesky_solve"
+                    r"|cholesky_inverse|xlog")
 """Operators that are not smooth everywhere, or that torch takes no gradients of."""
 
 
@@ -75,7 +75,7 @@ def choices(argument: Argument) -> Choices:
         return INDEXES
     if re.fullmatch(r"(int|Int|SymInt)(\[\d*\])", base):
         return ("list",)
-    if base == "Scalar" and argument.has_default:       # eager torch and TorchScript differ about True
+    if base == "Scalar":        # TorchScript makes an int of True, eager torch does not
         return WORDS["number"]
     return FEW[argument.name] if argument.name in FEW and base in ("int", "bool", "str", "Tensor") else WORDS.get(base, ())
 

@@ -29,9 +29,11 @@ def differentiate(module: Module, requires_grad: tuple[str, ...] = ("types",), w
     `requires-grad=1,0` says per input whether it needs a gradient; `all`: every tensor does; `types` (the default): those whose type does
     not say `requires_grad=0`. `wrt=0,2` names these inputs by position instead. `form=2018` or `modern`, by default that of the file's
     dialect. `save=least` captures as few bytes as possible: df recomputes elementwise results. An operator without a gradient is an error
-    at its line. Where types state several floating-point dtypes, those of inputs perhaps, df converts gradients back to the dtype of an
-    operand that was promoted. Values that df needs of each round of a loop are saved in lists, which are outputs of f. Nodes of df have
-    scope and source comment of the node of f that they come from; with `origins` the comment also names that node.
+    at its line; so is one that has none for an argument that needs it, such as the weight of nll_loss, except for an input of the graph of
+    which neither options nor types say that it needs one: that input has no gradient then. Where types state several floating-point
+    dtypes, those of inputs perhaps, df converts gradients back to the dtype of an operand that was promoted. Values that df needs of each
+    round of a loop are saved in lists, which are outputs of f. Nodes of df have scope and source comment of the node of f that they come
+    from; with `origins` the comment also names that node.
 
     before:
         graph(%x : Tensor, %y : Tensor):
@@ -74,7 +76,8 @@ def differentiate(module: Module, requires_grad: tuple[str, ...] = ("types",), w
         is_modern = form == "modern" or not form and not graph.dialect.attribute_arguments
         graph = _without_views_written(module, graph)
         graph.metadata = {key: value for key, value in graph.metadata.items() if key != DEFINED}
-        gradient = differentiate_graph(graph, flags, is_modern, by_types, mixed_dtypes(graph), save == "least", origins)
+        gradient = differentiate_graph(graph, flags, is_modern, by_types, mixed_dtypes(graph), save == "least", origins,
+                                       by_types)
         graph.name, gradient.df.name = names
         graph.layout = None
         GradientPair.link(graph, gradient.df, gradient.real_outputs, gradient.lists)

@@ -32,7 +32,7 @@ class Step:
 
     def __init__(self, tape: Tape, graph: Graph, args: Sequence[Taped]) -> None:
         self.args = args
-        self.pair = tape.pair(graph, tuple(is_float(arg.value) for arg in args))
+        self.pair = tape.pair(graph, tuple(takes_gradient(arg) for arg in args))
         self.outputs = [Taped(value, self, i) for i, value in enumerate(irtool.run(self.pair.f, [arg.value for arg in args]))]
 
 
@@ -81,6 +81,11 @@ class Tape:
 def is_float(value: Any) -> bool:
     """May it have a gradient? A gradient that is not there may not."""
     return isinstance(value, np.ndarray) and value.dtype.kind in "fc"
+
+
+def takes_gradient(value: Taped) -> bool:
+    """Does a gradient of it go on to what it was computed from? Not that of the mean that `native_layer_norm` saves."""
+    return is_float(value.value) and (value.step is None or value.index in value.step.pair.input_vjps)
 
 
 def orders(graph: Graph, inputs: Sequence[Any], seeds: Sequence[np.ndarray], modern: bool = True) -> list[list[np.ndarray]]:

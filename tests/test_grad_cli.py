@@ -242,3 +242,29 @@ class TestGrad:
         (tmp_path / "damaged.npz").write_text("no")
         assert irt("grad", "-", "--cotangents", tmp_path / "absent.npz", text=MUL_ADD).code == 2
         assert irt("grad", "-", "--cotangents", tmp_path / "damaged.npz", text=MUL_ADD).code == 1
+
+
+STATISTICS = """graph(%x : Double(4, 3), %m : Double(3), %v : Double(3)):
+  %n : NoneType = prim::Constant()
+  %t : bool = prim::Constant[value=0]()
+  %b : float = prim::Constant[value=0.1]()
+  %o : Tensor = aten::batch_norm(%x, %n, %n, %m, %v, %t, %b, %b, %t)
+  return (%o)
+"""
+
+
+@pytest.mark.parametrize("command", ["grad", "run", "gradcheck"])
+def test_inputs_that_have_no_gradient_are_left_out_aloud_unless_asked_for(command: str, tmp_path: Path,
+                                                                          capsys: pytest.CaptureFixture[str]) -> None:
+    graph = tmp_path / "norm.ir"
+    graph.write_text(STATISTICS, encoding="utf-8")
+    inputs = ["-i", "x=4x3xf64=1", "-i", "m=3xf64=0.5", "-i", "v=3xf64=2"]
+    if command != "gradcheck":
+        np.savez(tmp_path / "ones.npz", vjp0=np.ones((4, 3)))
+        inputs += ["--cotangents", str(tmp_path / "ones.npz")]
+    assert main([command, str(graph), *inputs]) == 0
+    said = capsys.readouterr().err
+    assert "note: %m is left without a gradient" in said and "note: %v is left without a gradient" in said
+    assert main([command, str(graph), *inputs, "--requires-grad" if command == "run" else "--wrt", "m"]) == 1
+    told = capsys.readouterr()
+    assert "its argument 'running_mean' is not supported" in told.err + told.out

@@ -45,6 +45,19 @@ def test_sources(name: str) -> None:
             agree(call, torch, f"{name} of {source} into {shape} at {index}, dim {dim}, {dtype}")
 
 
+@pytest.mark.oracle
+@pytest.mark.parametrize("dtype", ["bool", "complex64", "uint8", "float16"])
+def test_index_reduce_of_dtypes(dtype: str) -> None:
+    torch = pytest.importorskip("torch")
+    for shape, count, include_self in itertools.product([(), (0,), (1,), (3,), (0, 2), (3, 0), (3, 2)], (0, 1, 2), (True, False)):
+        def call(xp: Any, shape: Any = shape, count: int = count, include_self: bool = include_self) -> Any:
+            target, index = xp.ones(shape, dtype=getattr(xp, dtype)), xp.zeros([count], dtype=xp.int64)
+            source = xp.ones([count, *shape[1:]] if shape else [], dtype=getattr(xp, dtype))
+            return target.index_reduce(0, index, source, "prod", include_self=include_self)
+
+        agree(call, torch, f"index_reduce of {dtype}{list(shape)} at {count} places, include_self={include_self}")
+
+
 FORMS = {
     "fill": lambda xp, x, dim, index: x.index_fill(dim, index, 1.5),
     "select": lambda xp, x, dim, index: xp.index_select(x, dim, index),

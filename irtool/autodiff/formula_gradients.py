@@ -14,11 +14,12 @@ from irtool.ir import types
 from irtool.ir.attribute import Attribute
 from irtool.ir.builder import Builder
 from irtool.ir.dtypes import dtype_code
-from irtool.ir.errors import Error
+from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.graph import Node, Value, counted
 from irtool.ir.kinds import not_supported
 from irtool.ir.schema import Literal, Schema, node_arguments, schema_of, schemas
 from irtool.ir.types import INT, OptionalType, TensorType, TupleType, Type
+from irtool.ops.formula import refused_arguments
 from irtool.partial.items import NONE, Item, Items, Known, elements, item_of
 
 
@@ -31,6 +32,7 @@ def reverse_operator(grads: Gradients, node: Node) -> Sequence[Node]:
     formula = formula_of(schema)
     if formula is None:
         return ()
+    refuse_arguments(grads, schema.name, arguments)
     if formula.is_composed():
         return take_apart(grads, node, formula, arguments)
     if len(arguments) != len(formula.graph.inputs):
@@ -60,6 +62,14 @@ def reverse_operator(grads: Gradients, node: Node) -> Sequence[Node]:
         raise Error(f"the formula of {schema.name} does not give a gradient for each of {len(arguments)} arguments", code="E0509")
     collect(grads, region, arguments, [conjugate(grads, slot, True) for slot in slots] if is_conjugated else slots)
     return ()
+
+
+def refuse_arguments(grads: Gradients, name: str, arguments: Sequence[Item]) -> None:
+    """Raises UnsupportedError for an argument that needs a gradient if the operator's formula has none for it and declares that."""
+    for place, message in refused_arguments(name).items():
+        for value in _values(arguments[place]) if place < len(arguments) else ():
+            if value in grads.needs and value not in grads.excused:
+                raise UnsupportedError(message, code="E0501")
 
 
 def run_backward(grads: Gradients, formula: Formula, operands: Sequence[Item]) -> Item:

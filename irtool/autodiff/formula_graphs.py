@@ -147,6 +147,13 @@ def is_unsteady(node: Node) -> bool:
     return schema is not None and schema.is_mutable and not changes_list(node)
 
 
+def hands_on_gradients(value: Value) -> bool:
+    """Can a gradient go on from a result of an operator to its operands? Not from `save_mean` of `native_batch_norm`, whose formula takes
+    the gradient of the first result alone. Raises nothing: what has no formula is refused where it is differentiated."""
+    schema = schema_of(value.node) if len(value.node.outputs) > 1 else None
+    return schema is None or len(schema.returns) != len(value.node.outputs) or has_gradient(schema) is not True or _has_gradient(value)
+
+
 def _has_gradient(value: Value) -> bool:
     """Does the formula of a result's node take the gradient of this result?"""
     schema = schema_of(value.node)

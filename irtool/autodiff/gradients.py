@@ -12,7 +12,7 @@ The handlers of nodes (`irtool.autodiff.reverse` lists them) use this interface:
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from irtool.analysis.list_changes import Changes
@@ -42,6 +42,8 @@ class Gradients:
         floating = (*FLOATING, ANY_DTYPE)
         self.needs = {value for value in requiring(graph, flags, trust_types) if dtypes.get(value, ANY_DTYPE) in floating}
         """The values of f that a gradient can reach."""
+        self.excused: Collection[Value] = ()
+        """Values that operators may leave without a gradient though they have none for them: inputs that nobody said need one."""
         self.captures = captures = Captures(graph, modern, dtypes)
         self.modern = modern
         self.f = graph

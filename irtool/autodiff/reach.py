@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from irtool.autodiff.formula_graphs import has_gradient
+from irtool.autodiff.formula_graphs import hands_on_gradients, has_gradient
 from irtool.ir import types
 from irtool.ir.custom import CUSTOM_VJP, results_of_custom
 from irtool.ir.effects import CHOICE_KINDS, LOOP_KINDS, MUTATORS
@@ -64,7 +64,8 @@ def reach(block: Iterable[Node], needs: set[Value], trust_types: bool) -> None:
         elif owns_gradient(node):
             reached = results_of_packed(node) if not needs.isdisjoint(operands_of_packed(node)) else ()
         elif not needs.isdisjoint(_read_by(node)) and (node.kind in MUTATORS or _passes_gradients(node, needs)):
-            reached = [*node.outputs, *changed_lists(node)]
+            results = node.outputs if len(node.outputs) == 1 else filter(hands_on_gradients, node.outputs)
+            reached = [*results, *changed_lists(node)]
         for value in reached:
             if trust_types and isinstance(value.type, TensorType) and value.type.requires_grad is False:
                 continue

@@ -9,6 +9,8 @@ from irtool.autodiff.in_place import live_nodes, writes_for_good
 from irtool.autodiff.reach import is_untyped
 from irtool.ir.errors import Error, PassError, UnsupportedError
 from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.schema import node_arguments, schema_of
+from irtool.ops.formula import refused_arguments
 
 
 def at_node(graph: Graph, error: Error, node: Node) -> Error:
@@ -52,3 +54,18 @@ def refuse_writes(graph: Graph, needs: set[Value]) -> None:
     for node in hidden_writes(graph, needs):
         raise at_node(graph, UnsupportedError(f"the gradient of {node.kind}, which writes into memory that has another name, "
                                               "is not supported yet", code="E0501"), node)
+
+
+def refused_inputs(graph: Graph) -> dict[int, str]:
+    """Position of each input of the graph that an operator reads as an argument for which it has no gradient (the running mean of
+    batch_norm, say) -> the words in which its gradient is refused."""
+    places = {value: place for place, value in enumerate(graph.inputs)}
+    found: dict[int, str] = {}
+    for node in graph.walk():
+        schema = schema_of(node)
+        refused = refused_arguments(schema.name) if schema is not None else {}
+        if schema is not None and refused:
+            for place, operand in enumerate(node_arguments(node, schema)):
+                if place in refused and isinstance(operand, Value) and operand in places:
+                    found.setdefault(places[operand], refused[place])
+    return found

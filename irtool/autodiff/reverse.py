@@ -31,6 +31,7 @@ from irtool.ir.effects import CHOICE_KINDS, LOOP_KINDS, MUTATORS
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.pair import REVERSE
 from irtool.ir.structure_kinds import LIST_RESHAPING_KINDS, TYPE_CASTS
+from irtool.ir.types import TensorType
 
 
 class Reverse:
@@ -51,7 +52,8 @@ class Reverse:
 
 
 def differentiate_graph(graph: Graph, flags: Sequence[bool], modern: bool, trust_types: bool = False,
-                        dtypes: Mapping[Value, str] | None = None, least: bool = False, origins: bool = False) -> Reverse:
+                        dtypes: Mapping[Value, str] | None = None, least: bool = False, origins: bool = False,
+                        by_types: bool = False) -> Reverse:
     """Differentiate `graph` with respect to the inputs whose flag is set. The graph is changed: it becomes f.
 
     modern: make today's form of a pair; else that of 2018 (`GradOf` has an output per operand, df also lists inputs without gradient).
@@ -59,6 +61,8 @@ def differentiate_graph(graph: Graph, flags: Sequence[bool], modern: bool, trust
     dtypes: dtypes of values that their types do not say; if an operator promoted an operand, df converts the gradient back.
     least: df recomputes elementwise results where that saves bytes between f and df.
     origins: comments in df name the node of f that each node comes from.
+    by_types: nobody but the types says which inputs need gradients. An input whose type does not say is left without one where an operator
+    has none for it (the running mean of batch_norm, say), which otherwise is an error.
     Raises UnsupportedError, at the node's line, for an operator without a gradient.
     """
     refuse_omitted(graph, "differentiate")
@@ -71,7 +75,10 @@ def differentiate_graph(graph: Graph, flags: Sequence[bool], modern: bool, trust
             inputs = set(graph.inputs)
             without_writes(graph, [node for node in writers if node.output in needs or node.inputs[0] not in inputs])
         read_saved(graph)
-        return reverse_of(Gradients(graph, flags, modern, trust_types, dtypes or {}), least, origins)
+        grads = Gradients(graph, flags, modern, trust_types, dtypes or {})
+        if by_types:
+            grads.excused = {value for value in graph.inputs if not isinstance(value.type, TensorType) or value.type.requires_grad is None}
+        return reverse_of(grads, least, origins)
 
 
 def reverse_of(grads: Gradients, least: bool, origins: bool) -> Reverse:

@@ -27,10 +27,12 @@ def options_of(arguments: Arguments, on_pass: Callable[[str, Graph], None] | Non
                    profiling=bool(arguments.profiling))
 
 
-def requiring(graph: Graph, arguments: Arguments, values: Sequence[Any], by_default: bool) -> list[int]:
+def requiring(graph: Graph, arguments: Arguments, values: Sequence[Any], by_default: bool,
+              note: Callable[[str], None] | None = None) -> list[int]:
     """The positions of inputs that need gradients. Raises UsageError for a name of no input.
 
-    by_default: all floating-point tensors need gradients, if neither an option nor a type says otherwise.
+    by_default: all floating-point tensors need gradients, if neither an option nor a type says otherwise; `note` takes a line about each
+    that is left out all the same.
     """
     from irtool.ir.types import TensorType
 
@@ -42,13 +44,25 @@ def requiring(graph: Graph, arguments: Arguments, values: Sequence[Any], by_defa
         return floating
     if said is None:
         typed = [i for i, value in enumerate(graph.inputs) if isinstance(value.type, TensorType) and value.type.requires_grad is True]
-        return typed or (floating if by_default else [])
+        return typed or (default_wrt(graph, floating, note) if by_default else [])
     chosen = graph_inputs.inputs_called(said, graph, "--requires-grad")
     for place in chosen:
         if place not in floating:
             raise Error(f"--requires-grad: input %{graph.inputs[place].name} is no floating-point tensor, only those have gradients",
                         code="E0506")
     return sorted(chosen)
+
+
+def default_wrt(graph: Graph, floating: Sequence[int], note: Callable[[str], None] | None = None) -> list[int]:
+    """Of the positions of floating-point inputs, those whose gradients nobody asks for by name: all, but for inputs that an operator has no
+    gradient for, such as running statistics."""
+    from irtool.autodiff.refusals import refused_inputs
+
+    refused = refused_inputs(graph)
+    for place in floating:
+        if place in refused and note is not None:
+            note(f"note: %{graph.inputs[place].name} is left without a gradient, since nothing asks for one by name: {refused[place]}")
+    return [place for place in floating if place not in refused]
 
 
 def is_floating(value: Any) -> bool:
@@ -96,7 +110,7 @@ class Execution:
         self.say_what_is_in_vain(cotangents)
         wanted = bool(self.arguments.backward or self.arguments.create_graph or cotangents is not None and cotangents.parts)
         is_said = self.arguments.requires_grad is not None      # then its names are checked even if no gradients are computed
-        wrt = requiring(self.graph, self.arguments, values, True) if wanted or is_said else []
+        wrt = requiring(self.graph, self.arguments, values, True, self.console.err) if wanted or is_said else []
         results: tuple[list[Any], dict[int, Any] | None] = [], None
         repeat = self.arguments.repeat
         progress = Progress(self.console, "running", repeat if repeat > 1 else None)

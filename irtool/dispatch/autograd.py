@@ -58,6 +58,10 @@ class Entry:
         """The gradients of the operands, from those of the results; `apply` runs the operations."""
         tape = self.tape
         args, results = self.args, self.results
+        if tape.rules.is_library:
+            for place, message in tape.rules.refused(self.name).items():
+                if any(map(tape.owns, tensors_in([args[place]]))):
+                    raise UnsupportedError(message, code="E0501")
         is_again = apply == tape.apply
         inner = [tape.opened(arg) for arg in args]
         needed = tuple([bool(tape.post_hooks or self.post_hooks) or one is not other for one, other in zip(args, inner, strict=True)])
@@ -162,22 +166,23 @@ class Autograd(Layer):
             return args[0]
         saved = None if saved is None else map_tensors(self.snapshot, saved)       # operands among them may be written into
         entry = Entry(self, name, [map_tensors(self.snapshot, arg) for arg in args], [], saved)
-        boxed = self.note(entry, result)
+        boxed = self.note(entry, result, rules.taken(name) if rules.is_library and isinstance(result, tuple) else None)
         if facts.is_view:
             boxed = remember(self, name, args, boxed)
         if self.write is not None:
             self.write(line(self, boxed, rules.spelled(name, args, label, is_tape=True)))
         return boxed
 
-    def note(self, entry: Entry, result: Any) -> Any:
-        """Append an entry to the tape; returns the results in boxes."""
+    def note(self, entry: Entry, result: Any, taken: int | None = None) -> Any:
+        """Append an entry to the tape; returns the results in boxes. taken: only so many first ones of a tuple have a gradient (None: all
+        do)."""
         place = len(self.tape)
         self.tape.append(entry)
 
         def box(value: Any) -> Any:
             return Boxed(self, value, Variable(place)) if dtype_of(value.dtype).kind in "fc" else value
 
-        boxed = map_tensors(box, result)
+        boxed = map_tensors(box, result) if taken is None else (*map_tensors(box, result[:taken]), *result[taken:])
         entry.results[:] = [map_tensors(self.snapshot, each) for each in (boxed if isinstance(boxed, tuple) else (boxed,))]
         return boxed
 

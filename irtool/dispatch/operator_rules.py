@@ -14,6 +14,7 @@ from irtool.dispatch.stack import choose_overload
 from irtool.ir.python_operators import ARITHMETIC
 from irtool.ops.array_library import np
 from irtool.ops.call import overload
+from irtool.ops.formula import refused_arguments
 from irtool.ops.size_facts import NOT_LOGGED
 from irtool.ops.tensor import run_overload
 
@@ -57,6 +58,17 @@ class Library:
         if again:
             saved = recipe.saved(args, results, saved, apply)
         return recipe.backward(args, results, saved, grads, apply, needed)
+
+    def refused(self, name: str) -> Mapping[int, str]:
+        """Position of each operand for which an operator has no gradient though one exists -> the words of the refusal."""
+        return refused_arguments(name)
+
+    def taken(self, name: str) -> int:
+        """The number of results, the first ones, of which an operator's gradient takes gradients: of native_batch_norm one, since save_mean
+        has none."""
+        recipe = recipes.recipe_of(name)
+        assert recipe is not None
+        return recipe.count
 
     def add(self, a: Any, b: Any, apply: Apply) -> Any:
         """The sum of two gradients."""

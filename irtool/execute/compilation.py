@@ -227,7 +227,7 @@ def make_plan(owner: Executor, spec: ArgumentSpec, values: Sequence[Any], flags:
         without_writes(graph)
         graph = phases.retyped(in_versions(graph))       # what is overwritten may be needed for gradients
         plan = as_one(owner, phases, graph, spec, flags, values) if options.whole else None
-        return plan or ExecutionPlan(owner, graph, spec, as_groups(owner, phases, graph))
+        return plan or ExecutionPlan(owner, graph, spec, as_groups(owner, phases, graph, flags))
 
 
 def differentiable(owner: Executor, pair: Reverse, phases: Phases | None, is_piece: bool = False) -> Differentiable:
@@ -310,16 +310,17 @@ def trailing(graph: Graph) -> list[Node]:
     return list(constructs)
 
 
-def as_groups(owner: Executor, phases: Phases, graph: Graph) -> dict[Node, Differentiable]:
-    """Groups of operators as nodes with gradients."""
+def as_groups(owner: Executor, phases: Phases, graph: Graph, required: Sequence[bool]) -> dict[Node, Differentiable]:
+    """Groups of operators as nodes with gradients. required: for each input of the graph whether it needs a gradient."""
     options = owner.options
     BY_NAME["create-autodiff-subgraphs"].function(graph, threshold=options.autodiff_threshold)
     phases.report("create-autodiff-subgraphs", graph)
     pieces = with_own_gradients(owner, graph, phases)
+    idle = {value for value, flag in zip(graph.inputs, required, strict=True) if not flag}
     for node in [each for each in graph.walk() if each.kind in GROUP_KINDS and not owns_gradient(each)]:
         group = node.graphs["Subgraph"]
         flags = [holds_tensors(value.type) and not (isinstance(value.type, TensorType) and value.type.requires_grad is False)
-                 for value in node.inputs]
+                 and value not in idle for value in node.inputs]
         inner = clone_graph(group)
         try:
             pair = differentiate_graph(inner, flags, True, trust_types=True, dtypes=mixed_dtypes(inner))

@@ -28,6 +28,7 @@ from irtool.ir.types import Type, TypeVar
 from irtool.ops.array_library import np
 from irtool.ops.arrays import current_namespace, is_array, on_host, share_memory
 from irtool.ops.checks import OVERLAP, overlaps, repeats
+from irtool.ops.formula import refused_arguments
 from irtool.ops.nested_tensors import map_tensors, tensors_in
 from irtool.ops.node_calls import call_node
 from irtool.ops.structure import Object, handler_of
@@ -200,7 +201,14 @@ class NodeCalls:
         copies = list(values)
         for place in places:
             copies[place] = Tensor(elements_of(values[place]).copy())
-        if not writes_out(node):
+        schema = schema_of(node)
+        refusals = refused_arguments(schema.name) if schema is not None else {}
+        refused = [refusals[place] for place in places if place in refusals and self.tape.reaches([values[place]])]
+        if refused:
+            outputs = as_handles(list(call_node(node, [as_arrays(each) for each in copies])))
+            entry = Refusal(self.tape, node.kind, list(values), [], UnsupportedError(refused[0], code="E0501"))
+            results: Sequence[Any] = self.tape.note(entry, tuple(outputs))
+        elif not writes_out(node):
             results = self.run(node, copies)
         else:
             if self.tape.reaches(values):

@@ -6,7 +6,7 @@ from inspect import signature
 from typing import Any
 
 from irtool.ir.errors import UnsupportedError
-from irtool.ir.schema import parse_schema
+from irtool.ir.schema import forgets_kinds, parse_schema
 from irtool.ops import OPS
 from irtool.ops.arrays import astype, is_array
 from irtool.ops.op import Formula, Op
@@ -58,6 +58,23 @@ def why_unsupported(name: str) -> str | None:
     """The declared reason why an overload with a gradient lacks a formula; None if nothing is declared."""
     stanza = _stanza(name)
     return stanza[0].unsupported.get(stanza[1]) if stanza else None
+
+
+_refused: dict[str, dict[int, str]] = forgets_kinds({})
+
+
+def refused_arguments(name: str) -> dict[int, str]:
+    """Position of each argument of an overload whose gradient is refused -> the words of the refusal."""
+    known = _refused.get(name)
+    if known is None:
+        stanza = _stanza(name)
+        reasons = stanza[0].refused.get(stanza[1], {}) if stanza else {}
+        arguments = [each for text in stanza[0].schemas if text.partition("(")[0] == stanza[1] for each in parse_schema(text).arguments] \
+            if stanza and reasons else []
+        known = _refused[name] = {
+            place: f"the gradient of {name} for its argument '{argument.name}' is not supported: {reasons[argument.name]}"
+            for place, argument in enumerate(arguments) if argument.name in reasons}
+    return known
 
 
 def run_formula(name: str, args: Sequence[Any]) -> tuple[list[Any], Any]:

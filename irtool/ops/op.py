@@ -62,6 +62,7 @@ results the derivative may read. A whole formula is needed to save other values:
 
     table.no_gradient("indices are whole numbers", "argmax argmin")     # kinds, or overloads
     table.unsupported("tensors are not followed into dicts", "dict.str")
+    table.no_gradient_for("weight", "torch has none either", "nll_loss nll_loss2d")     # refused if `weight` needs a gradient
 
 A formula is TorchScript source, and Python can run it on `irtool.Tensor`. Its parameters are the schema's arguments in order. It returns
 the results and, last, `backward`, which takes one gradient for each of the first results (those that can have one), and returns one
@@ -94,6 +95,7 @@ from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from irtool.ir.schema import parse_schema
 from irtool.ops.derivative import Derivative, calling
 
 if TYPE_CHECKING:
@@ -107,8 +109,8 @@ Rule = Callable[..., Any]
 class Op:
     """One kernel with the schemas (overloads) it serves, and its facets. A facet that is None has not been stated."""
 
-    __slots__ = ("schemas", "kernel", "promote", "fits", "takes", "layout", "_formulas", "_no_gradient", "_unsupported", "_samples",
-                 "_batch_rules", "_not_batched", "family", "doc")
+    __slots__ = ("schemas", "kernel", "promote", "fits", "takes", "layout", "_formulas", "_no_gradient", "_unsupported",
+                 "_refused", "_samples", "_batch_rules", "_not_batched", "family", "doc")
 
     def __init__(self, schemas: tuple[str, ...], kernel: Kernel, promote: Any, family: str, fits: str = "") -> None:
         self.schemas = schemas
@@ -120,6 +122,7 @@ class Op:
         self._formulas: dict[str, Formula | Derivative] = {}
         self._no_gradient: dict[str, str] = {}
         self._unsupported: dict[str, str] = {}
+        self._refused: dict[str, dict[str, str]] = {}
         self._samples: dict[str, list[Call]] = {}
         self._batch_rules: dict[str, Rule] = {}
         self._not_batched: dict[str, str] = {}
@@ -160,6 +163,13 @@ class Op:
         """The declared reason why the gradient of an overload is not stated, by qualified name of the overload."""
         import_module("irtool.ops.gradients")
         return self._unsupported
+
+    @property
+    def refused(self) -> dict[str, dict[str, str]]:
+        """The arguments for which a formula has no gradient though one exists, and the declared reason, by qualified name of the
+        overload."""
+        import_module("irtool.ops.gradients")
+        return self._refused
 
     @property
     def batch_rules(self) -> dict[str, Rule]:
@@ -308,6 +318,16 @@ class OpTable:
             for name, op in self._named(word, whole_kind=True):
                 if name not in op._formulas and name not in op._no_gradient:
                     op._unsupported.setdefault(name, reason)
+
+    def no_gradient_for(self, arguments: str, reason: str, names: str) -> None:
+        """State why the formulas of overloads, named without `aten::`, give no gradient for these arguments; it is an error if one of them
+        needs a gradient. Raises KeyError for an argument that an overload does not have."""
+        for name, op in self._named(names):
+            known = [argument.name for argument in parse_schema(op.schemas[op.names.index(name)]).arguments]
+            for argument in arguments.split():
+                if argument not in known:
+                    raise KeyError(f"{name} has no argument {argument}")
+                op._refused.setdefault(name, {})[argument] = reason
 
     def sample(self, names: str, *calls: Call) -> None:
         """State sample calls of overloads, named without `aten::`. Raises KeyError for a name that is not in the table."""

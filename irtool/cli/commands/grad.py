@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from irtool.cli import inputs as graph_inputs
 from irtool.cli.command import Arguments, Choice, command, option
-from irtool.cli.execution import is_floating, leaves
+from irtool.cli.execution import default_wrt, is_floating, leaves
 from irtool.cli.options import EXECUTION, graph_argument, input_options, inputs_argument, pair_options, result_options, wrt_option
 from irtool.cli.show import results
 from irtool.ir.errors import Error
@@ -49,7 +49,7 @@ def grad(arguments: Arguments, console: Console) -> int:
         count = len(f.outputs) if isinstance(target, Graph) else target.real_outputs
         values, cotangents = graph_inputs.read_with_cotangents(f, arguments, console, count)
         if isinstance(target, Graph):
-            gradients = of_graph(target, values, cotangents, arguments, wrt)
+            gradients = of_graph(target, values, cotangents, arguments, wrt, console)
         else:
             gradients, notes = of_pair(target, values, cotangents, arguments, wrt)
             for note in notes:
@@ -58,13 +58,13 @@ def grad(arguments: Arguments, console: Console) -> int:
 
 
 def of_graph(graph: Graph, values: list[Any], cotangents: Cotangents, arguments: Arguments,
-             wanted_ones: Sequence[int] | None) -> dict[int, Any]:
-    """Input index -> gradient, for the inputs wanted, by default all floating-point tensors."""
+             wanted_ones: Sequence[int] | None, console: Console) -> dict[int, Any]:
+    """Input index -> gradient, for the inputs wanted, by default all floating-point tensors that operators have gradients for."""
     from irtool.dispatch.graph_functions import tape_gradients
     from irtool.execute.graph_gradients import Differentiated, wanted
     from irtool.interpret import run as run_graph
 
-    wrt = tuple(i for i, value in enumerate(values) if is_floating(value)) if wanted_ones is None \
+    wrt = tuple(default_wrt(graph, [i for i, value in enumerate(values) if is_floating(value)], console.err)) if wanted_ones is None \
         else wanted("--wrt", wanted_ones, graph, values)
     differentiated = Differentiated(graph, wrt) if arguments.via == "differentiate" else None
     outputs = run_graph(graph, values, seed=arguments.seed)

@@ -202,5 +202,7 @@ def explained(op: Op) -> str:
     out += [f"{heading}: {'stated' if is_stated(op, attribute) else 'not stated'}" for heading, attribute in FACETS[1:]]
     out += [f"no gradient of {name}: {reason}" for name, reason in op.no_gradient.items()]
     out += [f"gradient of {name} not supported: {reason}" for name, reason in op.unsupported.items()]
+    out += [f"gradient of {name} for its argument '{argument}' not supported: {reason}" for name, reasons in op.refused.items()
+            for argument, reason in reasons.items()]
     out += [f"no batching rule of {name}: {reason}" for name in op.names if (reason := why_no_rule(name)) and rule_of(name) is None]
     return "\n".join(out) + "\n"

@@ -175,3 +175,7 @@ def prelu_kernel_backward_gradient(self_grad, weight_grad, grad_output, self, we
         output_grad = output_grad + torch.where(self > 0, nothing, weight_grad * self)
         to_self = torch.where(self > 0, nothing, weight_grad * grad_output)
     return output_grad, to_self, to_weight
+
+
+table.no_gradient_for("noise", "torch has none either", "rrelu_with_noise rrelu_with_noise_backward")
+table.no_gradient_for("buffer", "torch has none either", "log_sigmoid_backward")

@@ -34,15 +34,27 @@ def cross_entropy_loss_gradient(grad, self, target, weight, reduction, ignore_in
         for_target = -logs * weights * share * (1 - label_smoothing)
         if weight is not None:
             for_weight = (-logs * smooth * share).transpose(0, dim).reshape([classes, -1]).sum([1])
-    else:
+    elif weight is None:
         _, total = torch.nll_loss_forward(logs, target, weight, 1, ignore_index)
         slope = torch.nll_loss_backward(grad, logs, target, weight, reduction, ignore_index, total)
         if label_smoothing > 0:
             share = grad.unsqueeze(dim) if reduction == 0 else grad
             if reduction == 1:
                 share = share / total
-            spread = -weights * share * (target != ignore_index).unsqueeze(dim)
+            spread = -share * (target != ignore_index).unsqueeze(dim) * torch.ones_like(self)
             slope = slope * (1 - label_smoothing) + spread * (label_smoothing / classes)
+    else:       # by operators that have gradients for the weights, which nll_loss_backward has not
+        counted = (target != ignore_index).unsqueeze(dim)
+        chosen = torch.zeros_like(self).scatter(dim, torch.where(counted, target.unsqueeze(dim), 0), 1.0) * counted
+        smooth = chosen * (1 - label_smoothing) + counted * (label_smoothing / classes)
+        share = grad.unsqueeze(dim) if reduction == 0 else grad
+        parts = -logs * smooth
+        if reduction == 1:
+            total = (chosen * weights).sum()
+            share = share / total
+            parts = parts - chosen * ((parts * weights).sum() / total)
+        slope = torch.where(smooth != 0, -smooth * weights * share, 0.0)        # 0 where all targets are ignored, and share is infinite
+        for_weight = (parts * share).transpose(0, dim).reshape([classes, -1]).sum([1])
     return slope - logs.exp() * slope.sum([dim], True), for_target, for_weight
 
 
@@ -101,3 +113,10 @@ def multilabel_margin_loss_backward_gradient(grad, grad_output, self, target, re
     product = grad * slope
     for_grad = product.sum() if grad_output.dim() == 0 else product.sum([-1])
     return for_grad, torch.zeros_like(self), None, None
+
+
+table.no_gradient_for("weight", "torch has none either",
+                      "nll_loss nll_loss2d nll_loss_nd nll_loss_forward nll_loss2d_forward nll_loss_backward nll_loss2d_backward "
+                      "multi_margin_loss multi_margin_loss_backward")
+table.no_gradient_for("total_weight", "torch has none either", "nll_loss_backward nll_loss2d_backward")
+table.no_gradient_for("is_target", "torch has none either", "multilabel_margin_loss_backward")

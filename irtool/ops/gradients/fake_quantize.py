@@ -18,3 +18,6 @@ def fake_quantize_per_channel_affine_gradient(grad, self, scale, zero_point, axi
 
 
 table.unsupported("a mask is asked for by gradients alone", " ".join(name for op in table.ops for name in op.names if "cachemask" in name))
+
+
+table.no_gradient_for("scale", "torch has none either", "fake_quantize_per_tensor_affine.tensor_qparams fake_quantize_per_channel_affine")

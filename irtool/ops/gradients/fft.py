@@ -36,6 +36,11 @@ def chosen_dims(rank: int, s: list[int] | None, dim: list[int] | None) -> list[i
     return list(range(rank - count, rank))
 
 
+def last_extent(sizes: list[int], s: list[int] | None, dims: list[int]) -> int:
+    """The extent that a transform over several dimensions uses of the last one; -1 in `s` is that of the tensor."""
+    return sizes[dims[-1]] if s is None or s[-1] == -1 else s[-1]
+
+
 def both_halves(spectrum: Tensor, dim: int, whole: int) -> Tensor:
     """Twice the elements that represent two positions of a whole spectrum; the first represents only itself, as does the last of an even
     number."""
@@ -93,13 +98,13 @@ def ifftn_gradient(grad, s, dim, norm, self_size):
 @table.derivative("fft_rfftn")
 def rfftn_gradient(grad, s, dim, norm, self_size):
     dims = chosen_dims(len(self_size), s, dim)
-    return real_back(grad.conj(), self_size, dims, self_size[dims[-1]] if s is None else s[-1], adjoint_norm(norm))
+    return real_back(grad.conj(), self_size, dims, last_extent(self_size, s, dims), adjoint_norm(norm))
 
 
 @table.derivative("fft_ihfftn")
 def ihfftn_gradient(grad, s, dim, norm, self_size):
     dims = chosen_dims(len(self_size), s, dim)
-    whole = self_size[dims[-1]] if s is None else s[-1]
+    whole = last_extent(self_size, s, dims)
     return real_back(grad, self_size, dims, whole, "backward" if norm is None else norm)
 
 
@@ -130,13 +135,13 @@ def ifft2_gradient(grad, dim, norm, self_size):
 @table.derivative("fft_rfft2")
 def rfft2_gradient(grad, s, dim, norm, self_size):
     dims = dim
-    return real_back(grad.conj(), self_size, dims, self_size[dims[-1]] if s is None else s[-1], adjoint_norm(norm))
+    return real_back(grad.conj(), self_size, dims, last_extent(self_size, s, dims), adjoint_norm(norm))
 
 
 @table.derivative("fft_ihfft2")
 def ihfft2_gradient(grad, s, dim, norm, self_size):
     dims = dim
-    whole = self_size[dims[-1]] if s is None else s[-1]
+    whole = last_extent(self_size, s, dims)
     return real_back(grad, self_size, dims, whole, "backward" if norm is None else norm)
 
 

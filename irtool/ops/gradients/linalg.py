@@ -284,3 +284,7 @@ def lstsq_gradient(grad, grad_residuals, self, b, solution, residuals):
 
 table.no_gradient("a rank is a whole number", "linalg_matrix_rank")
 table.no_gradient("it gives nothing", "_linalg_check_errors")
+
+
+table.no_gradient_for("atol rtol", "torch has none either", "linalg_pinv.atol_rtol_tensor")
+table.no_gradient_for("rcond", "torch has none either", "linalg_pinv.rcond_tensor")

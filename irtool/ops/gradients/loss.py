@@ -210,3 +210,6 @@ def triplet_margin_loss_gradient(grad, anchor, positive, negative, margin, p, ep
     return ((for_positive - for_negative).sum_to_size(anchor.size()),
             (-for_positive - for_other).sum_to_size(positive.size()),
             (for_negative + for_other).sum_to_size(negative.size()))
+
+
+table.no_gradient_for("weight", "torch has none either", "binary_cross_entropy binary_cross_entropy_backward")

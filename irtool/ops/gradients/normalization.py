@@ -260,3 +260,14 @@ def instance_norm_gradient(grad, input, weight, bias, running_mean, running_var,
     for_weight = (grads * normalized).sum([0, 2]) if weight is not None else None
     for_bias = grads.sum([0, 2]) if bias is not None else None
     return for_input.reshape(input.size()), for_weight, for_bias, None, None
+
+
+table.no_gradient_for("running_mean running_var", "torch has none for running statistics either",
+                      "batch_norm native_batch_norm _native_batch_norm_legit_no_training _native_batch_norm_legit_functional "
+                      "_native_batch_norm_legit _batch_norm_with_update _batch_norm_with_update_functional _batch_norm_no_update "
+                      "_batch_norm_impl_index instance_norm native_batch_norm_backward batch_norm_backward _batch_norm_impl_index_backward")
+SAVED = "torch has none for what the forward operator saved either"
+table.no_gradient_for("save_mean save_invstd", SAVED, "native_batch_norm_backward")
+table.no_gradient_for("save_mean save_var reserve", SAVED, "batch_norm_backward")
+table.no_gradient_for("save_mean save_var_transform reservedSpace", SAVED, "_batch_norm_impl_index_backward")
+table.no_gradient_for("mean rstd", SAVED, "native_layer_norm_backward")

@@ -73,3 +73,6 @@ def fractional_max_pool2d_gradient(grad, self, kernel_size, output_size, result1
 @table.derivative("fractional_max_pool3d")
 def fractional_max_pool3d_gradient(grad, self, kernel_size, output_size, result1):
     return torch.fractional_max_pool3d_backward(grad, self, kernel_size, output_size, result1), None
+
+
+table.no_gradient_for("random_samples", "torch has none either", "fractional_max_pool2d fractional_max_pool3d")

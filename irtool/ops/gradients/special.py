@@ -91,3 +91,6 @@ table.pointwise("igammac special_gammaincc",
 
 table.no_gradient("torch has none either", "special_airy_ai")
 table.unsupported("torch has none for the exponent either", "special_zeta.other_scalar")
+
+
+table.no_gradient_for("self", "torch has none either", "igamma igammac special_gammainc special_gammaincc special_zeta")

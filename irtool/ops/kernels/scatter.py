@@ -2,7 +2,7 @@
 import math
 
 from irtool.ir.errors import RunError
-from irtool.ops.arrays import add_at, as_array, max_at, min_at, mul_at, wrap_dim
+from irtool.ops.arrays import add_at, as_array, max_at, min_at, mul_at, title, wrap_dim
 from irtool.ops.kernels.index_checks import check_added
 from irtool.ops.kernels.indexing import check_gather, grid_index
 from irtool.ops.op import OpTable
@@ -136,6 +136,9 @@ def index_reduce(xp, self, dim, index, source, reduce, include_self):
     if reduce not in REDUCTIONS[1:]:
         raise RunError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     dim = check_added("index_reduce_", self, dim, index, source)
+    if self.dtype.kind in "bc" and (self.ndim < 2 or not include_self):
+        place = "index_func_" if include_self else "index_reduce_func_exclude_input_init"
+        raise RunError(f"\"{place}\" not implemented for '{title(self.dtype)}'", code="E0409")
 
     def into(target, values, combine):
         place = (slice(None),) * dim + (index.reshape(-1),)
