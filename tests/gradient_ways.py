@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import irtool
+from irtool.autodiff.refusals import refused_inputs
 from irtool.execute.compilation import Options
 from irtool.execute.executor import Executor
 
@@ -16,6 +17,12 @@ OPTIONS = {"a plan": Options(native=False), "profiling": Options(profiling=True,
            "not optimised": Options(optimize=False)}
 RUNS = 2
 """How often each executor is asked: the second time a plan is there."""
+
+
+def with_gradients(graph: irtool.Graph) -> list[bool]:
+    """For each input whether it can have a gradient: running statistics have none."""
+    refused = refused_inputs(graph)
+    return [place not in refused for place in range(len(graph.inputs))]
 
 
 def ways(graph: Any, inputs: Sequence[Any], cotangents: Sequence[Any], wrt: Sequence[int]) -> Iterator[tuple[str, Callable[[], list[Any]]]]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gradient_ways import with_gradients
 
 import irtool
 from irtool.analysis.liveness import remove_dead_nodes
@@ -36,7 +37,7 @@ def test_complete_types(name: str) -> None:
     rng = np.random.default_rng(7)
     inputs = [(rng.random(value.type.shape) * 0.8 + 0.2).astype(np.float32) for value in graph.inputs
               if isinstance(value.type, TensorType) and value.type.shape is not None]
-    pair = differentiate_graph(graph, [True] * len(inputs), True, True)
+    pair = differentiate_graph(graph, with_gradients(graph), True, True)
     figures = {**pair_size(pair.f, pair.df, len(pair.input_vjps)), "bytes": saved_bytes(pair, inputs)}
     theirs = RECORDS[name]["typed"]
     assert {key: count for key, count in figures.items() if key != "vjps" and count > theirs[key]} == {}
@@ -49,7 +50,7 @@ def test_no_types(name: str) -> None:
     for value in graph.values():
         if isinstance(value.type, TensorType):
             value.type = tensor_type()
-    pair = differentiate_graph(graph, [True] * len(graph.inputs), True, True)
+    pair = differentiate_graph(graph, with_gradients(graph), True, True)
     figures, theirs = pair_size(pair.f, pair.df, len(pair.input_vjps)), RECORDS[name]["untyped"]
     for some in (("f", "df"), ("tensors", "others"), ("tensors",)):
         assert sum(figures[key] for key in some) <= sum(theirs[key] for key in some), some
@@ -57,7 +58,7 @@ def test_no_types(name: str) -> None:
 
 @pytest.mark.parametrize("name", RECORDS)
 def test_nothing_dead_nothing_twice(name: str) -> None:
-    pair = differentiate_graph(graph_of(name), [True] * len(graph_of(name).inputs), True, True)
+    pair = differentiate_graph(graph_of(name), with_gradients(graph_of(name)), True, True)
     assert len(set(pair.f.outputs[pair.real_outputs:])) == len(pair.f.outputs) - pair.real_outputs
     assert set(pair.f.outputs[pair.real_outputs:]).isdisjoint((*pair.f.inputs, *pair.f.outputs[:pair.real_outputs]))
     assert all(value.has_uses for value in pair.df.inputs[len(pair.input_vjps):])

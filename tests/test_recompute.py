@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gradient_ways import with_gradients
 
 import irtool
 from irtool import PassManager
@@ -65,7 +66,8 @@ def graph_inputs(text: str) -> list[Any]:
 
 
 def gradients(text: str, save: str) -> dict[int, Any]:
-    module = PassManager(f"differentiate{{requires-grad=all{save}}},lower-grad-of", verify=True).run(irtool.parse(text))
+    flags = ",".join(str(int(flag)) for flag in with_gradients(irtool.parse(text).graph()))
+    module = PassManager(f"differentiate{{requires-grad={flags}{save}}},lower-grad-of", verify=True).run(irtool.parse(text))
     (pair,) = pairs(module)
     forward = Forward(pair, graph_inputs(text))
     rng = np.random.default_rng(4)
@@ -83,8 +85,8 @@ def test_gradients_are_the_same_bit_for_bit(text: str) -> None:
 def test_no_more_bytes_than_the_minimum_cut_of_torch(name: str) -> None:
     text = RECORDS[name]["graph"]
     inputs = graph_inputs(text)
-    kept = [saved_bytes(differentiate_graph(irtool.parse(text).graph(), [True] * len(inputs), True, True, least=least), inputs)
-            for least in (False, True)]
+    flags = with_gradients(irtool.parse(text).graph())
+    kept = [saved_bytes(differentiate_graph(irtool.parse(text).graph(), flags, True, True, least=least), inputs) for least in (False, True)]
     assert kept[1] <= kept[0] and kept[1] <= RECORDS[name]["cut"]
 
 
