@@ -69,10 +69,14 @@ def depthwise_gradient(self: Tensor, weight: Tensor, kernel_size: list[int], bia
 
 @table.derivative("conv_tbc")
 def conv_tbc_gradient(grad, self, weight, pad):
-    for_input, for_weight, for_bias = torch.convolution_backward(
-        grad.permute([1, 2, 0]), self.permute([1, 2, 0]), weight.permute([2, 1, 0]), None, [1], [pad], [1], False, [0], 1,
-        [True, True, True])
-    return for_input.permute([2, 0, 1]), for_weight.permute([2, 1, 0]), for_bias
+    if self.numel() == 0:       # convolutions want positions
+        for_input, for_weight, for_bias = torch.zeros_like(self), torch.zeros_like(weight), grad.sum([0, 1])
+    else:
+        turned_input, turned_weight, for_bias = torch.convolution_backward(
+            grad.permute([1, 2, 0]), self.permute([1, 2, 0]), weight.permute([2, 1, 0]), None, [1], [pad], [1], False, [0], 1,
+            [True, True, True])
+        for_input, for_weight = turned_input.permute([2, 0, 1]), turned_weight.permute([2, 1, 0])
+    return for_input, for_weight, for_bias
 
 
 @table.derivative("convolution_backward")

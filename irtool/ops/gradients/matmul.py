@@ -113,13 +113,14 @@ def tensordot_gradient(grad, self, other, dims_self, dims_other, self_size, othe
             rest.append(dim)
     left = summed.permute(others + mine)
     right = other_summed.permute(theirs + rest)
-    rows, inner = 1, 1
+    rows, inner, columns = 1, 1, 1
     for dim in others:
         rows = rows * self_size[dim]
     for dim in mine:
         inner = inner * summed.size(dim)
-    flat = grad.reshape([rows, grad.numel() // max(rows, 1)])
-    matrix, other_matrix = left.reshape([rows, inner]), right.reshape([inner, flat.size(1)])
+    for dim in rest:
+        columns = columns * other_size[dim]
+    flat, matrix, other_matrix = grad.reshape([rows, columns]), left.reshape([rows, inner]), right.reshape([inner, columns])
     self_grad, other_grad = flat.mm(other_matrix.t()).reshape(left.size()), matrix.t().mm(flat).reshape(right.size())
     back = [0 for dim in self_size]
     for place, dim in enumerate(others + mine):

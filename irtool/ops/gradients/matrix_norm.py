@@ -23,6 +23,8 @@ def frobenius_slope(x: Tensor) -> Tensor:
 
 def norm_slope_of_matrices(x: Tensor, order: float) -> Tensor:
     """Slope of a matrix norm with a numeric order over the last two dimensions."""
+    if x.numel() == 0:
+        return torch.zeros_like(x)
     if abs(order) == 2:
         u, s, vh = torch.linalg_svd(x, False)
         return (u * extreme_shares(s, -1, order > 0).unsqueeze(-2)) @ vh
@@ -157,6 +159,8 @@ def norms_back(grad: Tensor, inverse: Tensor, norm: Tensor, slope: Tensor, norm_
 @table.gradient("aten::linalg_cond")
 def cond_gradient(self: Tensor, p: number | None):
     def backward(grad: Tensor):
+        if self.numel() == 0:
+            return torch.zeros_like(self), None
         order = float(p) if p is not None else 2.0
         if abs(order) == 2:
             return ratio_back(self, grad, order < 0), None

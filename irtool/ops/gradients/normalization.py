@@ -36,7 +36,7 @@ def second_order(along: Tensor, scaled: Tensor, extra: Tensor, normalized: Tenso
 
 # ---- over the batch
 
-@table.derivative("batch_norm", through="native_batch_norm")
+@table.derivative("batch_norm", through="_batch_norm_impl_index")
 @table.derivative("native_batch_norm aten::_native_batch_norm_legit _native_batch_norm_legit_functional _batch_norm_impl_index")
 def native_batch_norm_gradient(grad, input, weight, running_mean, running_var, training, eps, result1, result2, weight_present,
                                bias_present):

@@ -334,7 +334,7 @@ def conv_tbc(xp, self, weight, bias, pad):
     if self.ndim != 3 or weight.ndim != 3 or bias.ndim != 1:
         raise RunError("Input must have 3 dims: time, batch, in_channel" if self.ndim != 3 else "Weight tensor must have 3 dims")
     steps, batch, channels = self.shape
-    if not weight.size:
+    if not weight.size or not self.size and steps + 2 * pad >= weight.shape[0]:
         return xp.broadcast_to(bias, (steps + 2 * pad - weight.shape[0] + 1, batch, weight.shape[2])).copy()
     for place in range(weight.shape[0]):        # torch multiplies a flat view of these steps
         first, last = max(place - pad, 0), min(steps, steps + pad - weight.shape[0] + 1 + place)

@@ -81,10 +81,10 @@ table.define("aten::linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, 
 def linalg_cond(xp, self, p):
     """Condition number: norm of the matrix times norm of its inverse; inf where singular."""
     matrices("linalg.cond", self)
+    if not self.size and not isinstance(p, str):
+        return xp.zeros(self.shape[:-2], real_of(self.dtype))
     if p in (None, 2, -2):
         sizes = xp.linalg.svd(self, compute_uv=False)
-        if not self.size:
-            return xp.zeros(self.shape[:-2], real_of(self.dtype))
         return xp.asarray(sizes[..., -1] / sizes[..., 0] if p == -2 else sizes[..., 0] / sizes[..., -1])
     square("linalg.cond", self)
     _, _, info = lu_packed(xp, self)

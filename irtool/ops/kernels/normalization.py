@@ -185,6 +185,9 @@ def batch_norm_no_update(xp, input, weight, bias, running_mean, running_var, mom
           "bool cudnn_enabled) -> (Tensor, Tensor, Tensor, Tensor, int)")
 def batch_norm_impl_index(xp, input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
     """batch_norm with the values that its gradient needs, and the number of the implementation (0: native)."""
+    if not input.size:      # as batch_norm, which takes this too
+        nothing = xp.zeros(input.shape[1:2], input.dtype)
+        return _nothing_normalized(xp, input, weight, bias), nothing, nothing.copy(), xp.empty(0, xp.uint8), 0
     return (*_native_batch_norm(xp, input, weight, bias, running_mean, running_var, training, momentum, eps), xp.empty(0, xp.uint8), 0)
 
 
