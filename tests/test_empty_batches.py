@@ -13,10 +13,11 @@ from irtool.ops import OPS
 from irtool.ops.formula import formula_of, refused_arguments
 from irtool.testing.formulas import call_graph
 
-CRASHES = re.compile("qkv|pdist|weight_norm|_batch_norm|instance_norm|lu_unpack")
-"""Where torch ends the process, by a division by zero or worse; lu_unpack reads what there is not."""
-OTHERWISE = re.compile("MKL|not implemented|Could not run|does not support automatic|not differentiable|Expected a value|ASSERT|Expected storage"
-                       "|ZeroTensor|setStorage|last dimension with stride|Expected isFloating|to be Float32|unspecified dimension")
+CRASHES = re.compile("qkv|pdist|weight_norm|_batch_norm|instance_norm")
+"""Where torch ends the process, by a division by zero or worse."""
+OTHERWISE = re.compile("MKL|not implemented|Could not run|does not support automatic|not differentiable|Expected a value|ASSERT"
+                       "|Expected storage|ZeroTensor|setStorage|last dimension with stride|Expected isFloating|to be Float32"
+                       "|unspecified dimension")
 """Errors of torch that are not about the sizes, or come from strides that it gives gradients of nothing."""
 
 
@@ -40,9 +41,7 @@ def by_torch(torch, name, schema, args, wrt):
     """Shapes of the results and gradients of their sum, or the words of the error; None where torch lacks the operator."""
     kind, _, overload = name.removeprefix("aten::").partition(".")
     operator = getattr(getattr(torch.ops.aten, kind, None), overload or "default", None)
-    values = [torch.from_numpy(each.copy()) if isinstance(each, np.ndarray) else
-              [torch.from_numpy(one.copy()) for one in each] if isinstance(each, list) and each and isinstance(each[0], np.ndarray) else each
-              for each in args]
+    values = [torch.from_numpy(each.copy()) if isinstance(each, np.ndarray) else each for each in args]
     for place in wrt:
         values[place].requires_grad_()
     named = {each.name: value for each, value in zip(schema.arguments, values, strict=True) if each.keyword_only}

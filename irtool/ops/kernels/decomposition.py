@@ -65,7 +65,8 @@ def lu_unpack(xp, LU_data, LU_pivots, unpack_data, unpack_pivots):
     if unpack_pivots and LU_pivots.dtype != xp.int32:
         raise RunError("torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.")
     nothing = xp.empty(0, LU_data.dtype)
-    P = _permutation_matrix(xp, LU_pivots, LU_data.shape[-2], LU_data.dtype) if unpack_pivots else nothing
+    swaps = LU_pivots[..., :min(LU_data.shape[-2:])]
+    P = _permutation_matrix(xp, swaps, LU_data.shape[-2], LU_data.dtype) if unpack_pivots else nothing
     return (P, *lower_upper(xp, LU_data)) if unpack_data else (P, nothing, nothing)
 
 
