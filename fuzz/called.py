@@ -26,7 +26,7 @@ FEW = {"dim": ("0", "-1", "1", "{n}"), "dims": ("0", "-1", "1"), "index": ("0", 
        "running_mean": ("None",), "running_var": ("None",), "pin_memory": (), "compute_mode": ("0", "1", "2"), "mode": ("0", "1"),
        "dropout_p": ("0.0",), "check_errors": ("True",),
        "interpolation_mode": ("0", "1", "2"), "padding_mode": ("0", "1", "2"),
-       "half_to_float": ("False",), "assume_unique": ("False",), "sparse": ("False",)}
+       "half_to_float": ("False",), "scale_grad_by_freq": ("False",), "assume_unique": ("False",), "sparse": ("False",)}
 """What is given for arguments of some names."""
 INDEXES = ("torch.zeros_like({a}, dtype=torch.int64)", "torch.tensor([0, 0])", "torch.ones_like({b}, dtype=torch.int64)", "torch.tensor(0)")
 LEFT_OUT = ("random", "decomposition", "recurrent", "dict", "fake_quantize", "attention")
@@ -36,7 +36,7 @@ ODD = re.compile(
     r"|_neg_view|chalf|_weight_norm|segment|hash_tensor|to_dense|pin_memory|fill_diagonal|matrix_rank|cond|::_.*norm|_ctc|fractional|_mm$"
     r"|_autocast|polygamma|nuclear|_masked_scale|_slow|norm_except|::data$|::_add_relu|::sorted|::as_tensor|::_conj|::to$|::to\.|airy"
     r"|::_chunk|::_unsafe|::expand|::_trilinear|_euclidean|_pdist|embedding_renorm|_fft_|special_zeta|_masked_softmax|view_copy"
-    r"|_reshape_alias|_reshape_from|native_\w+_norm|multilabel|_grad_sum|lstsq|cholesky_inverse|_linalg_|linalg_inv_ex")
+    r"|_reshape_alias|_reshape_from|native_\w+_norm|multilabel|_grad_sum|lstsq|cholesky_inverse|_linalg_|linalg_inv_ex|cholesky_ex")
 """Operators that are not drawn: of memory that nobody filled, of random numbers, of layouts, of values that programs do not have."""
 TIED = re.compile(r"::(topk|sort|argsort|mode|median|nanmedian|kthvalue|max_pool|adaptive_max|max_unpool)")
 """Operators whose second result says which of equal elements it is."""

@@ -115,6 +115,9 @@ class Sweep:
         """One node."""
         special = SPECIAL.get(node.kind)
         stirred = self.changes.stirred(node)
+        if self.rounds and not node.blocks:     # rules read declared types, not what an earlier round of the loop found
+            for value in node.outputs:
+                self.set(value, self.before.get(value, value.type))
         if stirred:
             for value in stirred:
                 self.set(value, without_shapes(value.type, self.plain))

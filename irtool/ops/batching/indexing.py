@@ -24,9 +24,9 @@ def nonzero_static(batch: Batch, self: Any, size: int, fill: int) -> Any:
     if size > total:
         order = batch.again("aten::constant_pad_nd", order, [0, size - total], total)
     order = batch.again("aten::unsqueeze", batch.again("aten::narrow", order, 0, 0, size), 1)
-    steps = [prod(self.shape[dim + 1:]) for dim in range(self.ndim)]
+    steps = [max(prod(self.shape[dim + 1:]), 1) for dim in range(self.ndim)]
     indices = batch.again("aten::remainder", batch.again("aten::floor_divide", order, Tensor(np.array(steps, np.int64))),
-                        Tensor(np.array(self.shape, np.int64)))
+                        Tensor(np.maximum(self.shape, 1).astype(np.int64)))
     return batch.again("aten::where", batch.again("aten::lt", order, total), indices, Tensor(np.asarray(fill)))
 
 

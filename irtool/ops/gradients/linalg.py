@@ -30,7 +30,8 @@ def det_slope(A: Tensor, det: Tensor) -> Tensor:
         others = others - torch.diag_embed(s) + torch.diag_embed(torch.ones_like(s))
         sign = (torch.linalg_det(u) * torch.linalg_det(vh)).conj()
         return sign.unsqueeze(-1).unsqueeze(-1) * ((u * others.prod(dim=-1).unsqueeze(-2)) @ vh)
-    return torch.linalg_inv(A).mH * det.conj().unsqueeze(-1).unsqueeze(-1)
+    inverse, _ = torch.linalg_inv_ex(A)     # a batch of which some have no inverse computes both, and takes what is right at each place
+    return inverse.mH * det.conj().unsqueeze(-1).unsqueeze(-1)
 
 
 table.derivative("linalg_det det _linalg_det", lambda grad, A, result: grad.unsqueeze(-1).unsqueeze(-1) * det_slope(A, result))

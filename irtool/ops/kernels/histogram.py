@@ -55,6 +55,12 @@ def histc(xp, self, bins, min, max):
     return xp.bincount(places, minlength=bins).astype(self.dtype)
 
 
+def check_bins(count, dimension):
+    """Raises RunError unless there are bins."""
+    if count <= 0:
+        raise RunError(f"torch.histogram(): bins must be > 0, but got {count} for dimension {dimension}")
+
+
 def _bin_edges(xp, x, bins, bounds):
     """bins + 1 equally spaced edges; bounds None: the data's range, [0, 1] without data."""
     if x.dtype == xp.float16 and x.size:
@@ -69,6 +75,7 @@ def _bin_edges(xp, x, bins, bounds):
         raise RunError(f"torch.histogramdd(): min should not exceed max, but got min {low:g} max {high:g} for dimension 0")
     if low == high:
         low, high = low - 0.5, high + 0.5
+    check_bins(bins, 0)
     step = (high - low) / bins
     edges = [low + step * place if place < (bins + 1) // 2 else high - step * (bins - place) for place in range(bins + 1)]
     return xp.asarray(edges, x.dtype)
@@ -124,6 +131,13 @@ def histogram_of_edges(xp, self, bins, weight, density):
     if bins.dtype != self.dtype:
         raise RunError("torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input with dtype "
                        f"{c_name(self.dtype)} and bins for dimension 0 with dtype {c_name(bins.dtype)}", code="E0409")
+    if bins.ndim != 1:
+        raise RunError(f"torch.histogramdd: bins tensor should have one dimension, but got {bins.ndim} dimensions in the bins tensor for "
+                       "dimension 0")
+    if not bins.size:
+        raise RunError("torch.histogramdd: bins tensor should have at least 1 element, but got 0 elements in the bins tensor for "
+                       "dimension 0")
+    check_bins(bins.size - 1, 0)
     return _counted(xp, self.reshape(-1, 1), [bins], weight, density, False), bins.copy()
 
 

@@ -188,13 +188,25 @@ def linear(xp, input, weight, bias):
     if bias is None:
         return result
     same_dtype("linear", input, bias)
-    if bias.ndim == 1 and bias.size not in (1, result.shape[-1]):
-        raise RunError(f"The expanded size of the tensor ({result.shape[-1]}) must match the existing size ({bias.size}) at non-singleton "
-                       f"dimension {result.ndim - 1}.  Target sizes: {list(result.shape)}.  Tensor sizes: {list(bias.shape)}", code="E0407")
-    if result.ndim and bias.size in (1, result.shape[-1]) and bias.ndim <= 1:
-        result += bias
-        return result
-    return result + bias
+    if input.ndim == 2 or bias.ndim == 1 or sum(size != 1 for size in bias.shape) == 1:     # torch adds to the product of two matrices
+        if weight.ndim < 2:
+            raise RunError(f"mat2 must be a matrix, got {weight.ndim}-D tensor")
+        whole = (math.prod(input.shape[:-1]), result.shape[-1])
+        if bias.ndim > 2 or not expands(bias.shape, whole):
+            raise RunError(f"The expanded size of the tensor ({list(whole)}) must match the existing size ({list(bias.shape)})",
+                           code="E0407")
+        if bias.ndim == 2:
+            return (result.reshape(whole) + bias).reshape(result.shape)
+    elif not expands(bias.shape, result.shape):
+        raise RunError(f"output with shape {list(result.shape)} doesn't match the broadcast shape of {list(bias.shape)}", code="E0407")
+    result = xp.asarray(result)
+    result += bias
+    return result
+
+
+def expands(shape, whole):
+    """Can a tensor of `shape` be expanded to the shape `whole`?"""
+    return len(shape) <= len(whole) and all(size in (1, extent) for size, extent in zip(reversed(shape), reversed(whole), strict=False))
 
 
 @table.op("aten::linear_backward(Tensor self, Tensor grad_output, Tensor weight, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")

@@ -126,6 +126,8 @@ def scatter_reduce(xp, self, dim, index, src, reduce, include_self):
     if reduce not in REDUCTIONS:
         raise RunError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     dim = _prepare("scatter", self, dim, index, src)
+    if index.size and (self.dtype.kind == "b" and reduce == "mean" or self.dtype.kind == "c" and reduce in ("amax", "amin")):
+        raise RunError(f"\"scatter_gather_tensor_cpu_reduce_{reduce}\" not implemented for '{title(self.dtype)}'", code="E0409")
     return reduced_at(xp, self, index, src, reduce, include_self,
                       lambda target, values, combine: _scatter(xp, target, dim, index, values, combine))
 
