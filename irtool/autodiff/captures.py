@@ -38,10 +38,11 @@ def dtypes_by_type(graph: Graph) -> dict[Value, str]:
 
 def mixed_dtypes(graph: Graph) -> dict[Value, str]:
     """The dtype of each tensor, ANY_DTYPE where its type does not state it; empty unless types state that several floating-point dtypes
-    occur, or one of a graph that may make another."""
+    occur, or one of a graph that may make another, or numbers are complex."""
     dtypes = dtypes_by_type(graph)
     count = len({dtype for dtype in dtypes.values() if dtype in FLOATING})
-    if count == 0 or count == 1 and not any(node.kind in CASTS for node in graph.walk()):
+    if (count == 0 or count == 1 and not any(node.kind in CASTS for node in graph.walk())) \
+            and not any(value.type.key == "complex" for value in graph.values()):
         return {}
     return {value: dtypes.get(value, ANY_DTYPE) for value in graph.values() if isinstance(value.type, TensorType)}
 

@@ -7,7 +7,7 @@ layer's; not so a tensor from outside, where the layer's values have no meaning.
 """
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from typing import Any
@@ -423,6 +423,15 @@ def keeping(before: Tensor, after: Tensor, tapes: list[Any]) -> Tensor:
 
 def put_back(layer: Layer, name: str, root: Any, chain: list[View], part: Any) -> Any:
     """`root` with the elements that the last view of a chain shows replaced by `part`. Raises RunError if a view shows an element twice."""
+    if not chain:
+        return part
+    for place, view in enumerate(chain):
+        if view.name.partition(".")[0] in INVERSES:
+            inner = through(root, chain[:place], layer)
+            shown = view.of(inner, layer)
+            if shown.dtype != inner.dtype:
+                changed = put_back(layer, name, shown, chain[place + 1:], part)
+                return put_back(layer, name, root, chain[:place], INVERSES[view.name.partition(".")[0]](layer, inner, changed))
     if part.dtype != root.dtype:
         raise unknown_elements(name)
     flat = layer.apply("aten::reshape", [root, [int(np.prod(root.shape, dtype=np.int64))]])
@@ -442,6 +451,15 @@ def put_back(layer: Layer, name: str, root: Any, chain: list[View], part: Any) -
     if any(isinstance(each, Boxed) for view in chain for each in view.args[1:]):      # of an operand that may differ in each run
         where = layer.apply("aten::reshape", [through(all_places(root), chain, layer), [-1]])
     return layer.apply("aten::reshape", [layer.apply("aten::index_put", [flat, [where], part, False]), list(root.shape)])
+
+
+INVERSES: dict[str, Callable[[Layer, Any, Any], Any]] = {
+    "aten::view_as_real": lambda layer, whole, part: layer.apply("aten::view_as_complex", [part]),
+    "aten::view_as_complex": lambda layer, whole, part: layer.apply("aten::view_as_real", [part]),
+    "aten::real": lambda layer, whole, part: layer.apply("aten::complex", [part, layer.apply("aten::imag", [whole])]),
+    "aten::imag": lambda layer, whole, part: layer.apply("aten::complex", [layer.apply("aten::real", [whole]), part]),
+}
+"""Views of another dtype -> what the whole tensor is when such a view of it is `part`."""
 
 
 def places_of(root: Tensor, chain: list[View], name: str) -> Any:

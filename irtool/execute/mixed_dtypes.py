@@ -15,7 +15,8 @@ def may_mix(graph: Graph, inputs: Sequence[Any]) -> bool:
     """May one run have tensors of several floating dtypes?"""
     kinds = {each.dtype.name for value in inputs for each in (value if isinstance(value, list | tuple) else [value])
              if (isinstance(each, np.generic) or is_array(each)) and each.dtype.kind in "fcV"}
-    return len(kinds) > 1 or any(kind.startswith("complex") for kind in kinds) or any(map(may_cast, graph.walk()))
+    return len(kinds) > 1 or any(kind.startswith("complex") for kind in kinds) or any(map(may_cast, graph.walk())) \
+        or any(isinstance(value, complex) for value in inputs) or any(value.type.key == "complex" for value in graph.values())
 
 
 def may_cast(node: Node) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 from irtool.ir.errors import UnsupportedError
 from irtool.ops.array_library import np
 from irtool.ops.batch import Batch
-from irtool.ops.batching.batch_dim import along, numbers_of, of_ranks, shifted, wrapped_dim
+from irtool.ops.batching.batch_dim import along, numbers_of, of_ranks, promoted_dtype, shifted, wrapped_dim
 from irtool.ops.batching.diagonal import gradient_of_part
 from irtool.ops.batching.shape import reshape
 from irtool.ops.kernels.joining import table
@@ -120,10 +120,12 @@ def fronts(batch: Batch, tensors: Any) -> list[Any]:
 
 @table.batch("cat concat concatenate")
 def cat(batch: Batch, tensors: Any, dim: int) -> Any:
-    """dim + 1 of (B, ...). Tensors of shape (0) are left out, as torch does."""
+    """dim + 1 of (B, ...). Tensors of shape (0) are left out, as torch does, but for their dtype; of such alone any `dim` will do."""
     rank = max(each.ndim for each in tensors)
     counted = [each for each in tensors if each.ndim == rank or each.shape != [0]]
-    return batch.box(batch.do("aten::cat", fronts(batch, counted), wrapped_dim(dim, rank) + 1))
+    joined = batch.box(batch.do("aten::cat", fronts(batch, counted), 1 if all(each.shape == [0] for each in tensors)
+                                else wrapped_dim(dim, rank) + 1))
+    return batch.again("aten::to", joined, promoted_dtype(tensors)) if len(counted) < len(tensors) else joined
 
 
 @table.batch("stack")

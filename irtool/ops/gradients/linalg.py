@@ -198,8 +198,11 @@ def matrix_exp_gradient(grad, self):
 
 def vander_slope(x: Tensor, count: int) -> Tensor:
     """Derivatives of the powers 0 to count - 1."""
-    powers = torch.arange(count)
-    return powers * x.unsqueeze(-1).pow((powers - 1).clamp_min(0))
+    zero = torch.zeros_like(x).unsqueeze(-1)
+    if count < 3:
+        return torch.cat([zero, zero + 1], -1).narrow(-1, 0, count)
+    lower = torch.linalg_vander(x, N=count - 1).reshape(x.size() + [count - 1])     # a complex 0 to the power of 0 is nan in `pow`
+    return torch.arange(count) * torch.cat([zero, lower], -1)
 
 
 table.derivative("linalg_vander", lambda grad, x, result: (grad * vander_slope(x, result.size(-1)).conj()).sum([-1]).sum_to_size(x.size()))

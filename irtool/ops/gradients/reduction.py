@@ -36,19 +36,19 @@ def product_of_others(values: Tensor, dim: int) -> Tensor:
 
 
 @table.derivative("prod")
-def prod_gradient(grad, self, self_size):
-    flat = self.reshape([-1])
+def prod_gradient(grad, self, dtype, self_size):
+    flat = (self if dtype is None else self.to(dtype)).reshape([-1])
     return torch.zeros_like(self) if flat.numel() == 0 else (product_of_others(flat, 0) * grad).reshape(self_size)
 
 
 @table.derivative("prod.dim_int")
-def prod_dim_gradient(grad, self, dim, keepdim, self_size):
+def prod_dim_gradient(grad, self, dim, keepdim, dtype, self_size):
     if len(self_size) == 0:
         for_self = grad
     elif self.numel() == 0:
         for_self = torch.zeros_like(self)
     else:
-        for_self = product_of_others(self, dim) * along(grad, dim, keepdim, self_size)
+        for_self = product_of_others(self if dtype is None else self.to(dtype), dim) * along(grad, dim, keepdim, self_size)
     return for_self
 
 

@@ -295,6 +295,9 @@ def _ctc_states(xp, labels, blank):
 
 
 def _check_lengths(targets, input_lengths, target_lengths, steps):
+    for length in target_lengths:
+        if length < 0:
+            raise RunError(f"Expected target_lengths to have value at least 0, but got value {length} {CTC}")
     for length in input_lengths:
         if not 0 <= length <= steps:
             raise RunError(f"Expected input_lengths to have value at {'least 0' if length < 0 else f'most {steps}'}, but got value {length}"
