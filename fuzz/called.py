@@ -26,7 +26,8 @@ FEW = {"dim": ("0", "-1", "1", "{n}"), "dims": ("0", "-1", "1"), "index": ("0", 
        "running_mean": ("None",), "running_var": ("None",), "pin_memory": (), "compute_mode": ("0", "1", "2"), "mode": ("0", "1"),
        "dropout_p": ("0.0",), "check_errors": ("True",),
        "interpolation_mode": ("0", "1", "2"), "padding_mode": ("0", "1", "2"),
-       "half_to_float": ("False",), "rtol": ("0.1", "1e-3"), "rcond": ("0.1", "1e-3"), "scale_grad_by_freq": ("False",), "assume_unique": ("False",), "sparse": ("False",)}
+       "half_to_float": ("False",), "rtol": ("0.1", "1e-3"), "rcond": ("0.1", "1e-3"), "scale_grad_by_freq": ("False",),
+       "assume_unique": ("False",), "sparse": ("False",)}
 """What is given for arguments of some names."""
 INDEXES = ("torch.zeros_like({a}, dtype=torch.int64)", "torch.tensor([0, 0])", "torch.ones_like({b}, dtype=torch.int64)", "torch.tensor(0)")
 LEFT_OUT = ("random", "decomposition", "recurrent", "dict", "fake_quantize", "attention")

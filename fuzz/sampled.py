@@ -45,7 +45,8 @@ ROUNDED = (
     "F.hardswish({a} + 0.111)", "F.mish({a})", "F.selu({a} + 0.111)", "F.celu({a} + 0.111)", "F.softsign({a})", "F.tanhshrink({a})",
     "F.logsigmoid({a})", "F.softmin({a}, -1)", "F.glu({a}, -1)", "F.prelu({a} + 0.111, torch.tensor([0.25], dtype={a}.dtype))",
     "F.gelu({a}, approximate='tanh')", "{a}.sqrt()", "{a} ** 0.5", "({a} * {a} + 1) ** {r}", "{r} ** ({a} * 0.25)", "1 / ({a} * {a} + 1)",
-    "{a}.rsub(1)", "torch.polar({a}, {b})", "torch.complex({a}, {b})", "torch.view_as_real({a} * (1 + 1j))", "torch.abs({a} * (1 + 1j))",
+    "torch.rsub({a}, 1)", "torch.polar({a}, {b})", "torch.complex({a}, {b})", "torch.view_as_real({a} * (1 + 1j))",
+    "torch.abs({a} * (1 + 1j))",
     "torch.angle({a} + 20)", "{a}.exp()",
 )
 """Elementwise, rounded."""

@@ -23,7 +23,7 @@ from irtool.ir.effects import CHOICE_KINDS
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.types import ListType, OptionalType, TensorType, TupleType, Type, same, spell, tensor_type
-from irtool.ops.result_dtypes import CASTS
+from irtool.ops.result_dtypes import CASTS, MAKES_COMPLEX
 
 SOURCE = "prim::Uninitialized"
 """The kind of the nodes that stand for inputs while df is under construction."""
@@ -41,7 +41,8 @@ def mixed_dtypes(graph: Graph) -> dict[Value, str]:
     occur, or one of a graph that may make another, or numbers are complex."""
     dtypes = dtypes_by_type(graph)
     count = len({dtype for dtype in dtypes.values() if dtype in FLOATING})
-    if (count == 0 or count == 1 and not any(node.kind in CASTS for node in graph.walk())) \
+    changing = MAKES_COMPLEX if count == 0 else CASTS
+    if count < 2 and not any(node.kind in changing for node in graph.walk()) \
             and not any(value.type.key == "complex" for value in graph.values()):
         return {}
     return {value: dtypes.get(value, ANY_DTYPE) for value in graph.values() if isinstance(value.type, TensorType)}

@@ -12,10 +12,13 @@ from irtool.ir.schema import schema_of
 
 KEEPS, FLOATS, REAL, UNCERTAIN = "keeps", "floats", "real", "?"
 """That of the operands; the same, but known for real operands only; that of the real part. Any other word is itself a dtype."""
-CASTS = frozenset(f"aten::{name}" for name in """
-to type_as _to_copy float double half bfloat16 complex view_as_complex polar _autocast_to_reduced_precision _autocast_to_full_precision
-stft fft_rfft fft_rfft2 fft_rfftn fft_fft fft_ifft fft_fft2 fft_ifft2 fft_fftn fft_ifftn fft_ihfft fft_ihfft2 fft_ihfftn linalg_eig
-_linalg_eigvals linalg_eigvals
+MAKES_COMPLEX = frozenset(f"aten::{name}" for name in """
+complex view_as_complex polar stft istft fft_rfft fft_rfft2 fft_rfftn fft_irfft fft_irfft2 fft_irfftn fft_fft fft_ifft fft_fft2 fft_ifft2
+fft_fftn fft_ifftn fft_hfft fft_hfft2 fft_hfftn fft_ihfft fft_ihfft2 fft_ihfftn linalg_eig _linalg_eigvals linalg_eigvals
+""".split())
+"""Kinds that give complex numbers, or compute with such, where their operands are real."""
+CASTS = MAKES_COMPLEX | frozenset(f"aten::{name}" for name in """
+to type_as _to_copy float double half bfloat16 _autocast_to_reduced_precision _autocast_to_full_precision
 """.split())
 """Kinds that may make tensors of another floating-point dtype than that of their operands."""
 CASTS_BY_ARGUMENT = frozenset(f"aten::{name}" for name in "softmax log_softmax sum mean prod cumsum cumprod norm logsumexp nansum".split())

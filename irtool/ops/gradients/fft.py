@@ -21,6 +21,13 @@ def fitted(x: Tensor, sizes: list[int]) -> Tensor:
     return torch.constant_pad_nd(x, border, 0)
 
 
+def fitted_like(x: Tensor, sizes: list[int], dtype: int) -> Tensor:
+    """The gradient of an operand of these sizes and this dtype: real where that is."""
+    part = fitted(x, sizes)
+    is_complex = dtype == torch.complex64 or dtype == torch.complex128
+    return part if is_complex else torch.real(part)
+
+
 def along(x: Tensor, dim: int, size: int) -> Tensor:
     """Cut, or continued by zeros, along one dimension."""
     sizes = x.size()
@@ -57,16 +64,20 @@ def real_back(grad: Tensor, sizes: list[int], dims: list[int], whole: int, norm:
     return fitted(torch.real(torch.fft_ifftn(spectrum, None, dims, norm)), sizes)
 
 
-def half_back(grad: Tensor, sizes: list[int], dims: list[int], norm: str) -> Tensor:
-    """Gradient of irfftn for a tensor of `sizes`."""
+def half_back(grad: Tensor, sizes: list[int], dims: list[int], norm: str, dtype: int) -> Tensor:
+    """Gradient of hfftn, and the conjugate of that of irfftn, for a tensor of `sizes` and `dtype`."""
     spectrum = torch.fft_rfftn(torch.real(grad), None, dims, norm)
-    return fitted(both_halves(spectrum, dims[-1], grad.size(dims[-1])), sizes)
+    return fitted_like(both_halves(spectrum, dims[-1], grad.size(dims[-1])), sizes, dtype)
 
 
-table.derivative("fft_fft",
-                 lambda grad, dim, norm, self_size: fitted(torch.fft_ifft(grad.conj(), None, dim, adjoint_norm(norm)).conj(), self_size))
-table.derivative("fft_ifft",
-                 lambda grad, dim, norm, self_size: fitted(torch.fft_fft(grad.conj(), None, dim, adjoint_norm(norm)).conj(), self_size))
+@table.derivative("fft_fft")
+def fft_gradient(grad, dim, norm, self_size, self_dtype):
+    return fitted_like(torch.fft_ifft(grad.conj(), None, dim, adjoint_norm(norm)).conj(), self_size, self_dtype)
+
+
+@table.derivative("fft_ifft")
+def ifft_gradient(grad, dim, norm, self_size, self_dtype):
+    return fitted_like(torch.fft_fft(grad.conj(), None, dim, adjoint_norm(norm)).conj(), self_size, self_dtype)
 
 
 @table.derivative("fft_rfft")
@@ -79,20 +90,22 @@ def ihfft_gradient(grad, n, dim, norm, self_size):
     return real_back(grad, self_size, [dim], self_size[dim] if n is None else n, "backward" if norm is None else norm)
 
 
-table.derivative("fft_irfft", lambda grad, dim, norm, self_size: half_back(grad, self_size, [dim], adjoint_norm(norm)).conj())
-table.derivative("fft_hfft", lambda grad, dim, norm, self_size: half_back(grad, self_size, [dim], "backward" if norm is None else norm))
+table.derivative("fft_irfft", lambda grad, dim, norm, self_size, self_dtype:
+                 half_back(grad, self_size, [dim], adjoint_norm(norm), self_dtype).conj())
+table.derivative("fft_hfft", lambda grad, dim, norm, self_size, self_dtype:
+                 half_back(grad, self_size, [dim], "backward" if norm is None else norm, self_dtype))
 
 
 @table.derivative("fft_fftn")
-def fftn_gradient(grad, s, dim, norm, self_size):
+def fftn_gradient(grad, s, dim, norm, self_size, self_dtype):
     dims = chosen_dims(len(self_size), s, dim)
-    return fitted(torch.fft_ifftn(grad.conj(), None, dims, adjoint_norm(norm)).conj(), self_size)
+    return fitted_like(torch.fft_ifftn(grad.conj(), None, dims, adjoint_norm(norm)).conj(), self_size, self_dtype)
 
 
 @table.derivative("fft_ifftn")
-def ifftn_gradient(grad, s, dim, norm, self_size):
+def ifftn_gradient(grad, s, dim, norm, self_size, self_dtype):
     dims = chosen_dims(len(self_size), s, dim)
-    return fitted(torch.fft_fftn(grad.conj(), None, dims, adjoint_norm(norm)).conj(), self_size)
+    return fitted_like(torch.fft_fftn(grad.conj(), None, dims, adjoint_norm(norm)).conj(), self_size, self_dtype)
 
 
 @table.derivative("fft_rfftn")
@@ -109,27 +122,27 @@ def ihfftn_gradient(grad, s, dim, norm, self_size):
 
 
 @table.derivative("fft_irfftn")
-def irfftn_gradient(grad, s, dim, norm, self_size):
+def irfftn_gradient(grad, s, dim, norm, self_size, self_dtype):
     dims = chosen_dims(len(self_size), s, dim)
-    return half_back(grad, self_size, dims, adjoint_norm(norm)).conj()
+    return half_back(grad, self_size, dims, adjoint_norm(norm), self_dtype).conj()
 
 
 @table.derivative("fft_hfftn")
-def hfftn_gradient(grad, s, dim, norm, self_size):
+def hfftn_gradient(grad, s, dim, norm, self_size, self_dtype):
     dims = chosen_dims(len(self_size), s, dim)
-    return half_back(grad, self_size, dims, "backward" if norm is None else norm)
+    return half_back(grad, self_size, dims, "backward" if norm is None else norm, self_dtype)
 
 
 @table.derivative("fft_fft2")
-def fft2_gradient(grad, dim, norm, self_size):
+def fft2_gradient(grad, dim, norm, self_size, self_dtype):
     dims = dim
-    return fitted(torch.fft_ifftn(grad.conj(), None, dims, adjoint_norm(norm)).conj(), self_size)
+    return fitted_like(torch.fft_ifftn(grad.conj(), None, dims, adjoint_norm(norm)).conj(), self_size, self_dtype)
 
 
 @table.derivative("fft_ifft2")
-def ifft2_gradient(grad, dim, norm, self_size):
+def ifft2_gradient(grad, dim, norm, self_size, self_dtype):
     dims = dim
-    return fitted(torch.fft_fftn(grad.conj(), None, dims, adjoint_norm(norm)).conj(), self_size)
+    return fitted_like(torch.fft_fftn(grad.conj(), None, dims, adjoint_norm(norm)).conj(), self_size, self_dtype)
 
 
 @table.derivative("fft_rfft2")
@@ -146,15 +159,15 @@ def ihfft2_gradient(grad, s, dim, norm, self_size):
 
 
 @table.derivative("fft_irfft2")
-def irfft2_gradient(grad, dim, norm, self_size):
+def irfft2_gradient(grad, dim, norm, self_size, self_dtype):
     dims = dim
-    return half_back(grad, self_size, dims, adjoint_norm(norm)).conj()
+    return half_back(grad, self_size, dims, adjoint_norm(norm), self_dtype).conj()
 
 
 @table.derivative("fft_hfft2")
-def hfft2_gradient(grad, dim, norm, self_size):
+def hfft2_gradient(grad, dim, norm, self_size, self_dtype):
     dims = dim
-    return half_back(grad, self_size, dims, "backward" if norm is None else norm)
+    return half_back(grad, self_size, dims, "backward" if norm is None else norm, self_dtype)
 
 
 table.derivative("fft_fftshift", lambda grad, dim: torch.fft_ifftshift(grad, dim))
