@@ -64,6 +64,13 @@ def test_a_value_between_is_refused_and_an_input_of_unknown_need_is_left_alone()
             irtool.PassManager(f"differentiate{options}").run(irtool.parse(source))
 
 
+def test_a_part_of_a_gradient_is_none():
+    text = "graph(%x : Tensor, %y : Tensor):\n  %1 : Tensor = aten::igamma(%x, %y)\n  %2 : Tensor = aten::mul(%1, %x)\n  return (%2)\n"
+    with pytest.raises(UnsupportedError, match="its argument 'self'") as raised:
+        irtool.PassManager("differentiate").run(irtool.parse(text))
+    assert "aten::igamma(%x, %y)" in str(raised.value)
+
+
 def test_what_an_operator_saved_for_its_gradient_needs_none():
     """Second derivatives go through `native_batch_norm_backward`, which takes `save_mean` and `save_invstd`, results of the operator."""
     torch = irtool.torch

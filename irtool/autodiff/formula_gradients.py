@@ -9,6 +9,7 @@ from irtool.autodiff.formula_graphs import Formula, formula_of
 from irtool.autodiff.gradients import Gradients
 from irtool.autodiff.list_zeros import filled
 from irtool.autodiff.reach import FLOATING, holds_tensors
+from irtool.autodiff.refusals import at_node
 from irtool.autodiff.saved_values import context_of, results_of, take_apart
 from irtool.ir import types
 from irtool.ir.attribute import Attribute
@@ -32,7 +33,7 @@ def reverse_operator(grads: Gradients, node: Node) -> Sequence[Node]:
     formula = formula_of(schema)
     if formula is None:
         return ()
-    refuse_arguments(grads, schema.name, arguments)
+    refuse_arguments(grads, node, schema.name, arguments)
     if formula.is_composed():
         return take_apart(grads, node, formula, arguments)
     if len(arguments) != len(formula.graph.inputs):
@@ -64,11 +65,15 @@ def reverse_operator(grads: Gradients, node: Node) -> Sequence[Node]:
     return ()
 
 
-def refuse_arguments(grads: Gradients, name: str, arguments: Sequence[Item]) -> None:
+def refuse_arguments(grads: Gradients, node: Node, name: str, arguments: Sequence[Item]) -> None:
     """Raises UnsupportedError for an argument that needs a gradient if the operator's formula has none for it and declares that."""
     for place, message in refused_arguments(name).items():
         for value in _values(arguments[place]) if place < len(arguments) else ():
-            if value in grads.needs and value not in grads.excused:
+            if value in grads.excused:
+                error = at_node(grads.f, UnsupportedError(message, code="E0501"), node)
+                assert isinstance(error, UnsupportedError)
+                grads.left_out.setdefault(value, error)
+            elif value in grads.needs:
                 raise UnsupportedError(message, code="E0501")
 
 

@@ -44,6 +44,8 @@ class Gradients:
         """The values of f that a gradient can reach."""
         self.excused: Collection[Value] = ()
         """Values that operators may leave without a gradient though they have none for them: inputs that nobody said need one."""
+        self.left_out: dict[Value, UnsupportedError] = {}
+        """Those that were left without one -> the refusal, for an input that has a gradient all the same, from other readers."""
         self.captures = captures = Captures(graph, modern, dtypes)
         self.modern = modern
         self.f = graph

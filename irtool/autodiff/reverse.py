@@ -96,6 +96,8 @@ def reverse_of(grads: Gradients, least: bool, origins: bool) -> Reverse:
     gradients: list[Value] = []
     grads.build.at_end(df.block)
     for index, value in enumerate(f.inputs):
+        if value in grads.left_out and value in grads.current:      # a part of the gradient is none
+            raise grads.left_out[value]
         if value in grads.needs and (value in grads.current or not grads.modern):
             output_vjps.append(index)
             gradients.append(grads.value_of(value))
