@@ -48,10 +48,7 @@ def linear_gradient(input: Tensor, weight: Tensor, bias: Tensor | None):
         flat = grad.reshape([whole.size(0), matrix.size(0)])
         input_grad = flat.mm(matrix).reshape(input.size())
         weight_grad = flat.t().mm(whole).reshape_as(weight)
-        bias_grad: Tensor | None = None
-        if bias_size is not None:
-            is_row_or_column = len(bias_size) == 2 and (bias_size[0] == 1) != (bias_size[1] == 1)     # added to all rows of the product
-            bias_grad = flat.sum_to_size(bias_size) if is_row_or_column else grad.sum_to_size(bias_size)
+        bias_grad = grad.sum_to_size(bias_size) if bias_size is not None else None
         return input_grad, weight_grad, bias_grad
 
     return torch.linear(input, weight, bias), backward
