@@ -97,6 +97,8 @@ def bags(xp, weight, indices, offsets, mode, per_sample_weights, include_last_of
                        f"{'mean' if mode == MEAN else 'max'}'). Please open a feature request on GitHub.")
     if per_sample_weights is not None:
         same_dtype("embedding_bag", weight, per_sample_weights)
+        if indices.ndim == 1 and per_sample_weights.ndim != 1:
+            raise RunError("Expected per_sample_weights.value().dim() == 1 to be true, but got false.")
     count, width = len(starts), weight.shape[1]
     counted = flat != padding_idx if padding_idx >= 0 else xp.ones(flat.shape, bool)
     bag_of = xp.repeat(xp.arange(count), ends - starts)
