@@ -70,9 +70,7 @@ def refuse_arguments(grads: Gradients, node: Node, name: str, arguments: Sequenc
     for place, message in refused_arguments(name).items():
         for value in _values(arguments[place]) if place < len(arguments) else ():
             if value in grads.excused:
-                error = at_node(grads.f, UnsupportedError(message, code="E0501"), node)
-                assert isinstance(error, UnsupportedError)
-                grads.left_out.setdefault(value, error)
+                grads.left_out.setdefault(value, at_node(grads.f, UnsupportedError(message, code="E0501"), node))
             elif value in grads.needs:
                 raise UnsupportedError(message, code="E0501")
 

@@ -23,7 +23,7 @@ from irtool.ir.attribute import Attribute
 from irtool.ir.builder import Builder
 from irtool.ir.constants import is_constant
 from irtool.ir.edits import put_behind, replace_node
-from irtool.ir.errors import UnsupportedError
+from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.types import ListType, TensorType, TupleType, Type, spell
 from irtool.partial.evaluate import Inliner
@@ -44,7 +44,7 @@ class Gradients:
         """The values of f that a gradient can reach."""
         self.excused: Collection[Value] = ()
         """Values that operators may leave without a gradient though they have none for them: inputs that nobody said need one."""
-        self.left_out: dict[Value, UnsupportedError] = {}
+        self.left_out: dict[Value, Error] = {}
         """Those that were left without one -> the refusal, for an input that has a gradient all the same, from other readers."""
         self.captures = captures = Captures(graph, modern, dtypes)
         self.modern = modern

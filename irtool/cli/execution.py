@@ -44,7 +44,7 @@ def requiring(graph: Graph, arguments: Arguments, values: Sequence[Any], by_defa
         return floating
     if said is None:
         typed = [i for i, value in enumerate(graph.inputs) if isinstance(value.type, TensorType) and value.type.requires_grad is True]
-        return typed or (default_wrt(graph, floating, note) if by_default else [])
+        return typed or (list(default_wrt(graph, values, note)) if by_default else [])
     chosen = graph_inputs.inputs_called(said, graph, "--requires-grad")
     for place in chosen:
         if place not in floating:
@@ -53,16 +53,17 @@ def requiring(graph: Graph, arguments: Arguments, values: Sequence[Any], by_defa
     return sorted(chosen)
 
 
-def default_wrt(graph: Graph, floating: Sequence[int], note: Callable[[str], None] | None = None) -> list[int]:
-    """Of the positions of floating-point inputs, those whose gradients nobody asks for by name: all, but for inputs that an operator has no
-    gradient for, such as running statistics."""
+def default_wrt(graph: Graph, values: Sequence[Any], note: Callable[[str], None] | None = None) -> tuple[int, ...]:
+    """The positions of inputs that have gradients if nobody asks for some by name: all floating-point tensors, but for inputs that an
+    operator has no gradient for, such as running statistics; `note` takes a line about each of these."""
     from irtool.autodiff.refusals import refused_inputs
 
     refused = refused_inputs(graph)
+    floating = [place for place, value in enumerate(values) if is_floating(value)]
     for place in floating:
         if place in refused and note is not None:
             note(f"note: %{graph.inputs[place].name} is left without a gradient, since nothing asks for one by name: {refused[place]}")
-    return [place for place in floating if place not in refused]
+    return tuple([place for place in floating if place not in refused])
 
 
 def is_floating(value: Any) -> bool:

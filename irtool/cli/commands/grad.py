@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from irtool.cli import inputs as graph_inputs
 from irtool.cli.command import Arguments, Choice, command, option
-from irtool.cli.execution import default_wrt, is_floating, leaves
+from irtool.cli.execution import default_wrt, leaves
 from irtool.cli.options import EXECUTION, graph_argument, input_options, inputs_argument, pair_options, result_options, wrt_option
 from irtool.cli.show import results
 from irtool.ir.errors import Error
@@ -64,8 +64,7 @@ def of_graph(graph: Graph, values: list[Any], cotangents: Cotangents, arguments:
     from irtool.execute.graph_gradients import Differentiated, wanted
     from irtool.interpret import run as run_graph
 
-    wrt = tuple(default_wrt(graph, [i for i, value in enumerate(values) if is_floating(value)], console.err)) if wanted_ones is None \
-        else wanted("--wrt", wanted_ones, graph, values)
+    wrt = default_wrt(graph, values, console.err) if wanted_ones is None else wanted("--wrt", wanted_ones, graph, values)
     differentiated = Differentiated(graph, wrt) if arguments.via == "differentiate" else None
     outputs = run_graph(graph, values, seed=arguments.seed)
     fitted = seeds(outputs, cotangents)

@@ -4,7 +4,7 @@ from __future__ import annotations
 from irtool.cli import inputs as graph_inputs
 from irtool.cli.command import Arguments, Converted, command, option
 from irtool.cli.converters import at_least, tolerance
-from irtool.cli.execution import default_wrt, is_floating
+from irtool.cli.execution import default_wrt
 from irtool.cli.many import each_case, is_folder, many_options
 from irtool.cli.options import cases_argument, input_options, inputs_argument, wrt_option
 
@@ -54,7 +54,7 @@ def gradcheck(arguments: Arguments, console: Console) -> int:
         archive, literals = graph_inputs.read_values(arguments, console)
         values = bind(graph, archive, literals, arguments.cast)
     if wrt is None:
-        wrt = tuple(default_wrt(graph, [place for place, value in enumerate(values) if is_floating(value)], console.err))
+        wrt = default_wrt(graph, values, console.err)
     with Progress(console, "comparing gradients with differences"):
         report = check(graph, values, wrt, seed=arguments.seed, order=arguments.order, directions=arguments.directions, rtol=arguments.rtol)
     if arguments.json:

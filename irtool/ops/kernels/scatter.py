@@ -2,7 +2,8 @@
 import math
 
 from irtool.ir.errors import RunError
-from irtool.ops.arrays import add_at, as_array, max_at, min_at, mul_at, title, wrap_dim
+from irtool.ops.arrays import add_at, as_array, max_at, min_at, mul_at, wrap_dim
+from irtool.ops.checks import refuse
 from irtool.ops.kernels.index_checks import check_added
 from irtool.ops.kernels.indexing import check_gather, grid_index
 from irtool.ops.op import OpTable
@@ -127,7 +128,7 @@ def scatter_reduce(xp, self, dim, index, src, reduce, include_self):
         raise RunError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     dim = _prepare("scatter", self, dim, index, src)
     if index.size and (self.dtype.kind == "b" and reduce == "mean" or self.dtype.kind == "c" and reduce in ("amax", "amin")):
-        raise RunError(f"\"scatter_gather_tensor_cpu_reduce_{reduce}\" not implemented for '{title(self.dtype)}'", code="E0409")
+        refuse(f"scatter_gather_tensor_cpu_reduce_{reduce}", self)
     return reduced_at(xp, self, index, src, reduce, include_self,
                       lambda target, values, combine: _scatter(xp, target, dim, index, values, combine))
 
@@ -139,8 +140,7 @@ def index_reduce(xp, self, dim, index, source, reduce, include_self):
         raise RunError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     dim = check_added("index_reduce_", self, dim, index, source)
     if self.dtype.kind in "bc" and (self.ndim < 2 or not include_self):
-        place = "index_func_" if include_self else "index_reduce_func_exclude_input_init"
-        raise RunError(f"\"{place}\" not implemented for '{title(self.dtype)}'", code="E0409")
+        refuse("index_func_" if include_self else "index_reduce_func_exclude_input_init", self)
 
     def into(target, values, combine):
         place = (slice(None),) * dim + (index.reshape(-1),)
