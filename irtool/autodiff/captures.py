@@ -36,16 +36,20 @@ def dtypes_by_type(graph: Graph) -> dict[Value, str]:
     return {value: value.type.dtype for value in graph.values() if isinstance(value.type, TensorType) and value.type.dtype is not None}
 
 
+def dtypes_or_any(graph: Graph) -> dict[Value, str]:
+    """The dtype of each tensor, ANY_DTYPE where its type does not state it."""
+    return {value: value.type.dtype or ANY_DTYPE for value in graph.values() if isinstance(value.type, TensorType)}
+
+
 def mixed_dtypes(graph: Graph) -> dict[Value, str]:
-    """The dtype of each tensor, ANY_DTYPE where its type does not state it; empty unless types state that several floating-point dtypes
-    occur, or one of a graph that may make another, or numbers are complex."""
-    dtypes = dtypes_by_type(graph)
-    count = len({dtype for dtype in dtypes.values() if dtype in FLOATING})
-    changing = MAKES_COMPLEX if count == 0 else CASTS
-    if count < 2 and not any(node.kind in changing for node in graph.walk()) \
-            and not any(value.type.key == "complex" for value in graph.values()):
-        return {}
-    return {value: dtypes.get(value, ANY_DTYPE) for value in graph.values() if isinstance(value.type, TensorType)}
+    """`dtypes_or_any` of a graph whose inputs nobody knows; empty unless types state that several floating-point dtypes occur, or one of
+    a graph that may make another, or numbers are complex, or some tensors are complex and others do not say."""
+    dtypes = dtypes_or_any(graph)
+    stated = {dtype for dtype in dtypes.values() if dtype in FLOATING}
+    changing = CASTS if stated else MAKES_COMPLEX
+    is_mixed = len(stated) > 1 or any(dtype.startswith("complex") for dtype in stated) and ANY_DTYPE in dtypes.values() \
+        or any(node.kind in changing for node in graph.walk()) or any(value.type.key == "complex" for value in graph.values())
+    return dtypes if is_mixed else {}
 
 
 class Captures:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from irtool.autodiff.captures import dtypes_by_type, mixed_dtypes
+from irtool.autodiff.captures import dtypes_by_type, dtypes_or_any
 from irtool.autodiff.reach import holds_tensors
 from irtool.autodiff.reverse import Reverse, differentiate_graph
 from irtool.autodiff.unread_writes import without_writes
@@ -227,7 +227,7 @@ def make_plan(owner: Executor, spec: ArgumentSpec, values: Sequence[Any], flags:
         without_writes(graph)
         graph = phases.retyped(in_versions(graph))       # what is overwritten may be needed for gradients
         plan = as_one(owner, phases, graph, spec, flags, values) if options.whole else None
-        return plan or ExecutionPlan(owner, graph, spec, as_groups(owner, phases, graph, flags))
+        return plan or ExecutionPlan(owner, graph, spec, as_groups(owner, phases, graph, flags, values))
 
 
 def differentiable(owner: Executor, pair: Reverse, phases: Phases | None, is_piece: bool = False) -> Differentiable:
@@ -310,9 +310,11 @@ def trailing(graph: Graph) -> list[Node]:
     return list(constructs)
 
 
-def as_groups(owner: Executor, phases: Phases, graph: Graph, required: Sequence[bool]) -> dict[Node, Differentiable]:
-    """Groups of operators as nodes with gradients. required: for each input of the graph whether it needs a gradient."""
+def as_groups(owner: Executor, phases: Phases, graph: Graph, required: Sequence[bool], values: Sequence[Any]) -> dict[Node, Differentiable]:
+    """Groups of operators as nodes with gradients. required: for each input of the graph whether it needs a gradient; values: the first
+    inputs. A group does not see what the rest of the graph mixes: if dtypes may mix in the graph, they may in each group."""
     options = owner.options
+    mixed = may_mix(graph, values)
     BY_NAME["create-autodiff-subgraphs"].function(graph, threshold=options.autodiff_threshold)
     phases.report("create-autodiff-subgraphs", graph)
     pieces = with_own_gradients(owner, graph, phases)
@@ -323,7 +325,7 @@ def as_groups(owner: Executor, phases: Phases, graph: Graph, required: Sequence[
                  and value not in idle for value in node.inputs]
         inner = clone_graph(group)
         try:
-            pair = differentiate_graph(inner, flags, True, trust_types=True, dtypes=mixed_dtypes(inner))
+            pair = differentiate_graph(inner, flags, True, trust_types=True, dtypes=dtypes_or_any(inner) if mixed else {})
         except UnsupportedError:
             pair = None
         if pair is None or sum(1 for each in pair.f.walk() if each.kind not in CONSTANT_KINDS) < options.inline_threshold:

@@ -1,7 +1,7 @@
 """Graphs with several floating dtypes: differentiation needs the dtypes of their tensors, since it converts gradients back."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from irtool.ir.graph import Graph, Node
@@ -13,10 +13,18 @@ from irtool.ops.result_dtypes import CASTS, CASTS_BY_ARGUMENT
 
 def may_mix(graph: Graph, inputs: Sequence[Any]) -> bool:
     """May one run have tensors of several floating dtypes?"""
-    kinds = {each.dtype.name for value in inputs for each in (value if isinstance(value, list | tuple) else [value])
-             if (isinstance(each, np.generic) or is_array(each)) and each.dtype.kind in "fcV"}
+    kinds = {each.dtype.name for each in items(inputs) if (isinstance(each, np.generic) or is_array(each)) and each.dtype.kind in "fcV"}
     return len(kinds) > 1 or any(kind.startswith("complex") for kind in kinds) or any(map(may_cast, graph.walk())) \
-        or any(isinstance(value, complex) for value in inputs) or any(value.type.key == "complex" for value in graph.values())
+        or any(isinstance(each, complex) for each in items(inputs)) or any(value.type.key == "complex" for value in graph.values())
+
+
+def items(value: Any) -> Iterator[Any]:
+    """What a value holds that is no list, tuple or dict, however deep."""
+    if isinstance(value, list | tuple | dict):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from items(each)
+    else:
+        yield value
 
 
 def may_cast(node: Node) -> bool:
