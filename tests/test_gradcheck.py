@@ -96,6 +96,14 @@ def test_single_operators_are_compared_with_their_formula() -> None:
     assert irtool.gradcheck(graph, values_of(graph), order=1).eager == {}
 
 
+@pytest.mark.parametrize("kind", ["mul_", "div_", "pow_", "atan2_", "hypot_", "xlogy_", "copysign_", "ldexp_", "logical_and_"])
+def test_the_formula_of_a_write_sees_what_was_there(kind: str) -> None:
+    """The node has written into its operand by the time the formula is asked."""
+    graph = irtool.parse(graph_of("%x : Double(2), %y : Double(2)", f"%1 : Tensor = aten::{kind}(%x, %y)", results="%1"))
+    report = irtool.gradcheck(graph, [np.array([0.5, 1.5]), np.array([1.25, 0.75])], order=1)
+    assert report.is_right and not any(report.eager.values())
+
+
 def test_a_wrong_compiled_gradient_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The gradients are doubled where the check takes them: the differences and the formula as Python both tell."""
     class Doubled(library.Differentiated):

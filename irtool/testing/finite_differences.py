@@ -9,6 +9,7 @@ If the graph is a single operator, its compiled gradient formula must compute th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from typing import Any
 
 from irtool.dispatch.graph_functions import tape_gradients
@@ -23,7 +24,7 @@ from irtool.ir.module import Module
 from irtool.ir.schema import Literal, Schema, node_arguments, qualified, schema_of
 from irtool.ir.types import TensorType
 from irtool.ops.array_library import np
-from irtool.ops.arrays import seeded
+from irtool.ops.arrays import is_array, seeded
 from irtool.ops.formula import run_formula
 from irtool.ops.size_facts import DETACHING
 from irtool.testing.derivatives import derivative, widened
@@ -334,7 +335,7 @@ def sizes(a: Any, b: Any) -> float:
 
 # -- the formula as Python
 class Operands(Observer):
-    """Remembers the operands of one node."""
+    """Remembers the operands of one node, as they were before the node wrote into them."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -342,7 +343,7 @@ class Operands(Observer):
 
     def before(self, node: Node, operands: Sequence[Any]) -> None:
         if node is self.node:
-            self.values = dict(zip(node.inputs, operands, strict=True))
+            self.values = {value: deepcopy(each) if is_array(each) else each for value, each in zip(node.inputs, operands, strict=True)}
 
 
 def compare_eager(graph: Graph, inputs: list[Any], compiled: dict[int, Any], cotangents: list[Any], seed: int = 0) -> dict[str, str]:

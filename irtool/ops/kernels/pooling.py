@@ -286,6 +286,8 @@ def max_unpool2d(xp, self, indices, output_size):
 @table.op("aten::max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor")
 def max_unpool3d(xp, self, indices, output_size, stride, padding):
     """Inverse of max_pool3d."""
+    if min(stride) <= 0:
+        raise RunError(f"strides should be greater than zero, but got stride: {list(stride)}")
     return unpooled(xp, self, indices, output_size, 3)
 
 
