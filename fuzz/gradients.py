@@ -36,7 +36,7 @@ EXCUSED = ("modified by an inplace operation", "is a view and ", "A view was cre
 """torch's autograd keeps one version of what is written into; irtool has them all, and what it gives is compared between its ways. And
 torch's views made in no_grad say that they require gradients, and have none. It differentiates fewer operators than irtool, and fewer of
 complex numbers, and fewer losses of mixed dtypes. A view that was made before its base got a gradient by a write is a leaf to it. Its
-scripts give real operands complex gradients. Few of its operators take the sparse gradients of others. It has no gradients of the weights of
+scripts give real operands complex gradients. Few of its operators take the sparse gradients of others. It has no gradients of weights of
 cross_entropy_loss. (Which operators irtool itself has none for is stated, and compared with torch, in test_refused_gradients.py.)"""
 UNSEEN = re.compile(r"aten::(logical_(and|or|xor|not)_|narrow_copy)\(")
 """Writes that torch's autograd does not see: what was overwritten counts as the result, with slope 1 instead of 0. And narrow_copy, whose

@@ -48,6 +48,8 @@ BAD = [
     ("%2 : Tensor = aten::matmul(%x, %s)", "E0212: no overload of aten::matmul takes (Tensor, str)"),
     ("%2 : Tensor, %3 : Tensor = aten::tanh(%x)", "E0208: aten::tanh gives 1 results, found 2"),
     ("%2 : int = prim::Constant[value=abc]()", "E0208: a constant of type int needs a number, found 'abc'"),
+    ("%2 : int = prim::Constant[value=[1, 2]]()", "E0208: a constant of type int needs a number, found '[1, 2]'"),
+    ("%2 : int[] = prim::Constant[value=1]()", "E0208: a constant of type int[] needs a list, found '1'"),
     ('%2 : int[] = prim::Constant[value="abc"]()', "E0208: a constant of type int[] needs numbers, found '\"abc\"'"),
     ("%2 : int[] = prim::Constant[value=[1, 2.5]]()", "E0208: a constant of type int[] needs whole numbers, found '[1, 2.5]'"),
     ("%2 : (Tensor, int) = prim::TupleConstruct(%x)", "E0208: prim::TupleConstruct makes (Tensor, int) of 1 values"),

@@ -124,6 +124,9 @@ def _constant_problem(node: Node, strict: bool) -> str:
     value = attribute.as_type(type)
     if strict and element.key in _NUMBER_KEYS and isinstance(value, str | Opaque):
         return f"a constant of type {type} needs {'a number' if element is type else 'numbers'}, found '{attribute.text[:40]}'"
+    if isinstance(value, int | float | complex | list) and isinstance(value, list) != isinstance(type, ListType) \
+            and element.key in _NUMBER_KEYS:
+        return f"a constant of type {type} needs {'a number' if element is type else 'a list'}, found '{attribute.text[:40]}'"
     if any(is_fraction(each, element) for each in (value if isinstance(value, list) else [value])):
         return f"a constant of type {type} needs {'a whole number' if element is type else 'whole numbers'}, found '{attribute.text[:40]}'"
     if strict and isinstance(type, TensorType) and isinstance(value, str | list | tuple | dict | Opaque):

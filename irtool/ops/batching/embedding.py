@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from irtool.ir.errors import UnsupportedError
+from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.array_library import np
 from irtool.ops.batch import Batch
 from irtool.ops.kernels.embedding import table
@@ -36,15 +36,13 @@ def embedding_bag(batch: Batch, weight: Any, indices: Any, offsets: Any, scale: 
     rows, width = weight.shape
     one_table = batch.do("aten::flatten", batch.whole(weight), 0, 1) if has_tables else weight
     flat = into_one_table(batch, indices, rows) if has_tables else batch.whole(indices)
-    starts, count = offsets, indices.shape[0]
-    if indices.ndim == 1:
-        if has_last:
-            offsets = batch.again("aten::narrow", offsets, 0, 0, offsets.shape[0] - 1)
-        count = offsets.shape[0]
-        starts = batch.do("aten::flatten", shifted_by(batch, batch.whole(offsets), indices.shape[0]))
-        flat = batch.do("aten::flatten", flat)
-    else:
-        flat = batch.do("aten::flatten", flat, 0, 1)
+    if offsets.ndim != 1:
+        raise RunError(f"offsets has to be a 1D Tensor, but got Tensor of dimension {offsets.ndim}")
+    if has_last:
+        offsets = batch.again("aten::narrow", offsets, 0, 0, offsets.shape[0] - 1)
+    count = offsets.shape[0]
+    starts = batch.do("aten::flatten", shifted_by(batch, batch.whole(offsets), indices.numel()))
+    flat = batch.do("aten::flatten", flat, 0, 1)
     if scales is not None:
         scales = batch.do("aten::flatten", batch.whole(scales), 0, 1)
     result, bag_of, sizes, best = batch.same(one_table, flat, starts, scale, mode, sparse, scales, False, *padding)

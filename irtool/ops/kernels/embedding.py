@@ -70,11 +70,14 @@ def _bag_bounds(xp, indices, offsets, include_last_offset):
     if indices.ndim not in (1, 2):
         raise RunError(f"input has to be a 1D or 2D Tensor, but got Tensor of dimension {indices.ndim}")
     flat = indices.reshape(-1)
-    if indices.ndim == 2:
-        starts = xp.arange(indices.shape[0]) * indices.shape[1]
-        return flat, starts, starts + indices.shape[1]
     if offsets.ndim != 1:
         raise RunError(f"offsets has to be a 1D Tensor, but got Tensor of dimension {offsets.ndim}")
+    if indices.ndim == 2:       # torch reads other offsets as places in the flat indices in some modes, and out of bounds in others
+        starts = xp.arange(indices.shape[0]) * indices.shape[1]
+        if not xp.array_equal(offsets, xp.append(starts, flat.size) if include_last_offset else starts):
+            raise UnsupportedError("aten::embedding_bag of indices with two dimensions is supported with the starts of their rows as "
+                                   f"offsets, got {offsets.tolist()[:8]}")
+        return flat, starts, starts + indices.shape[1]
     if offsets.size and int(offsets[0]) != 0:
         raise RunError("offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got "
                        f"{int(offsets[0])}")
