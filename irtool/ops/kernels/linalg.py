@@ -455,7 +455,7 @@ def linalg_vecdot(xp, x, y, dim):
         raise RunError(f"linalg.vecdot: Expected x and y to have the same dtype, but found x of type {title(x.dtype)} and y of type "
                        f"{title(y.dtype)} instead", code="E0409")
     product = xp.conj(x) * y
-    return xp.asarray(product.sum(wrap_dim(dim, product.ndim) if product.ndim else None, dtype=product.dtype))
+    return row_major(xp, xp.asarray(product.sum(wrap_dim(dim, product.ndim) if product.ndim else None, dtype=product.dtype)))
 
 
 @table.op("aten::linalg_tensorinv(Tensor self, int ind=2) -> Tensor")
