@@ -11,7 +11,7 @@ from typing import Any
 
 from irtool.dispatch.backward_pass import BackwardPass, Hook, PostHook, PreHook
 from irtool.dispatch.custom_functions import gradients_as_arguments
-from irtool.dispatch.layer_writes import another, do_write, is_inside, is_operand, remember, root_of, write
+from irtool.dispatch.layer_writes import another, do_write, is_inside, is_operand, remember, root_of, with_operands, write
 from irtool.dispatch.logger import Print, label, line
 from irtool.dispatch.loop_tapes import propagate_rounds, refuse_lists, run_rounds
 from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, pushed
@@ -168,7 +168,7 @@ class Autograd(Layer):
         entry = Entry(self, name, [map_tensors(self.snapshot, arg) for arg in args], [], saved)
         boxed = self.note(entry, result, rules.taken(name) if rules.is_library and isinstance(result, tuple) else None)
         if facts.is_view:
-            boxed = remember(self, name, args, boxed)
+            boxed = remember(self, name, args, with_operands(self, name, args, result, boxed))
         if self.write is not None:
             self.write(line(self, boxed, rules.spelled(name, args, label, is_tape=True)))
         return boxed

@@ -15,7 +15,7 @@ from weakref import ref
 
 from irtool.dispatch.backend import BACKEND
 from irtool.dispatch.stack import Boxed, Layer, current, elements_of
-from irtool.ir.effects import OF_EACH, OF_ONE, OPERAND_ITSELF, UNDECLARED, facts_of
+from irtool.ir.effects import ITEMS_THEMSELVES, OF_EACH, OF_ONE, OPERAND_ITSELF, UNDECLARED, facts_of
 from irtool.ir.errors import Error, RunError, UnsupportedError
 from irtool.ir.schema import forgets_kinds, parse_schema, schema_named
 from irtool.ops import OPS
@@ -179,7 +179,8 @@ def remember(layer: Layer, name: str, args: list[Any], results: Any) -> Any:
         return whole if is_operand(layer, name, whole, results) else linked(layer, name, args, whole, None, results)
     at, tensors = next(((at, each) for at, each in enumerate(args) if isinstance(each, list)), (0, []))
     if isinstance(results, list | tuple):
-        return [linked(layer, name, args, tensors[place], (at, place), result) for place, result in enumerate(results)]
+        return [tensors[place] if is_operand(layer, name, tensors[place], result) else
+                linked(layer, name, args, tensors[place], (at, place), result) for place, result in enumerate(results)]
     return linked(layer, name, args, tensors[0], (at, 0), results) if len(tensors) == 1 else results
 
 
@@ -205,12 +206,23 @@ def linked(layer: Layer, name: str, args: list[Any], whole: Tensor, hole: tuple[
 
 
 def is_operand(layer: Layer, name: str, operand: Tensor, result: Any) -> bool:
-    """Did an operator return its first operand, having nothing to do? result: in a box of the layer, or as the layer below sees it."""
-    if name.partition(".")[0] not in OPERAND_ITSELF:
+    """Did an operator return its first operand, or one in its list, having nothing to do? result: in a box of the layer, or as the layer
+    below sees it."""
+    if name.partition(".")[0] not in OPERAND_ITSELF | ITEMS_THEMSELVES:
         return False
     if layer.owns(operand) and layer.owns(result):
         return result.value is operand.value and result.known == operand.known
     return result is layer.opened(operand)
+
+
+def with_operands(layer: Layer, name: str, args: list[Any], results: Any, boxed: Any) -> Any:
+    """The results of an operator in boxes, with a tensor of its list in place of each result that is that tensor itself.
+
+    results: as the layer below sees them.
+    """
+    if name.partition(".")[0] not in ITEMS_THEMSELVES or not isinstance(args[0], list):
+        return boxed
+    return [item if is_operand(layer, name, item, each) else box for item, each, box in zip(args[0], results, boxed, strict=True)]
 
 
 @forgets_kinds

@@ -13,7 +13,7 @@ from typing import Any
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.dispatch.control_flow import merged, truth
 from irtool.dispatch.custom_functions import record_custom
-from irtool.dispatch.layer_writes import another, do_write, is_operand, is_view, is_write, remember, reshapes, take_in
+from irtool.dispatch.layer_writes import another, do_write, is_operand, is_view, is_write, remember, reshapes, take_in, with_operands
 from irtool.dispatch.loop_tapes import History
 from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, elements_of, pushed
 from irtool.dispatch.trees import flatten, unflatten
@@ -218,7 +218,20 @@ class Tracer(Layer):
             traced.known = node.output       # for other dtypes the result may be a new tensor
             return traced
         boxed = [self.boxed(value, each) for value, each in zip(node.outputs, outputs, strict=True)]
+        if isinstance(traced, list) and len(boxed) == 1:
+            boxed[0] = self.with_operands(name, args, result, boxed[0])
         return tuple(boxed) if len(schema.returns) > 1 else boxed[0]
+
+    def with_operands(self, name: str, args: list[Any], result: Any, boxed: Any) -> Any:
+        """The results in boxes; a tensor of the operand's list that is a result itself is the node's from now on: for other sizes the
+        result may be a view."""
+        results = with_operands(self, name, args, result, boxed)
+        for place, (each, box) in enumerate(zip(results, boxed, strict=True) if results is not boxed else ()):
+            if each is not box and each.known.node.owner_block is self.build.block:
+                each.known = box.known
+            elif each is not box:
+                results[place] = box
+        return results
 
     def record_write(self, schema: Any, operands: list[Value], args: list[Any], result: Any) -> Any:
         """Record an operator that writes into its first operand, whose value is the node's result from then on."""

@@ -19,7 +19,7 @@ from operator import itemgetter
 from typing import Any
 
 from irtool.ir.displayed import Displayed
-from irtool.ir.effects import OPERAND_ITSELF, RESHAPES
+from irtool.ir.effects import ITEMS_THEMSELVES, OPERAND_ITSELF, RESHAPES
 from irtool.ir.errors import NameMissing, RunError, UnsupportedError
 from irtool.ir.schema import forgets_kinds, parse_schema, schemas
 from irtool.ops.array_library import np
@@ -415,10 +415,12 @@ def run_overload(overload: Any, args: Sequence[Any]) -> Any:
     """Run an overload on handles. If it writes into its first operand, or has nothing to do, it returns that very handle; if it changes
     the shape of the operand, it changes that of the handle."""
     kind = overload.schema.kind
-    if kind[-1] != "_" and kind not in OPERAND_ITSELF or not isinstance(args[0], Tensor):
-        return wrapped(overload([unwrapped(value) for value in args]))
-    target = args[0]
     unboxed = [unwrapped(value) for value in args]
+    if kind in ITEMS_THEMSELVES and isinstance(args[0], list):
+        return [item if each is array else wrapped(each) for item, array, each in zip(args[0], unboxed[0], overload(unboxed), strict=True)]
+    if kind[-1] != "_" and kind not in OPERAND_ITSELF or not isinstance(args[0], Tensor):
+        return wrapped(overload(unboxed))
+    target = args[0]
     if overload.mode == "inplace" and kind in RESHAPES:        # other values may refer to the array
         target.array = elements(type(overload)(overload.schema, overload.op)(unboxed))
         return target

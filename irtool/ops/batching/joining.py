@@ -241,7 +241,7 @@ def rot90(batch: Batch, self: Any, k: int, dims: Any) -> Any:
 def broadcast_tensors(batch: Batch, tensors: Any) -> Any:
     """Each expanded to their broadcast shape."""
     shape = list(np.broadcast_shapes(*[tuple(each.shape) for each in tensors]))
-    return [batch.again("aten::expand", each, shape) for each in tensors]
+    return [each if list(each.shape) == shape else batch.again("aten::expand", each, shape) for each in tensors]
 
 
 @table.batch("meshgrid meshgrid.indexing")

@@ -74,10 +74,16 @@ def _check(self, pad, mode, rank=None):
             raise UnsupportedError("circular padding by elements that negative padding cuts off is not supported: torch does not fill it")
         if mode == "circular" and max(before, after) > extent:
             raise RunError("Padding value causes wrapping around more than once.")
-        if extent + before + after < 1 and mode != "circular":
-            raise RunError(f"input (size: {extent}) too small. Calculated output size: {extent + before + after}")
         if mode == "circular" and extent + before + after < 0:
             raise RunError("Negative padding value is resulting in an empty dimension")
+    extents = self.shape[self.ndim - dims:]
+    sizes = [extent + pad[-2 * place - 2] + pad[-2 * place - 1] for place, extent in enumerate(extents)]
+    if mode != "circular" and max(sizes) < 1:       # as in torch, one size that is not 0 is enough
+        names = "DHW"[-dims:]
+        given, found = (", ".join(f"{name}: {size}" for name, size in zip(names, each, strict=True)) for each in (extents, sizes))
+        raise RunError(f"input ({given}) is too small. Calculated output {found}")
+    if mode != "circular" and min(sizes) < 0:
+        raise RunError(f"Trying to create tensor with negative dimension {min(sizes)}: {[*self.shape[:self.ndim - dims], *sizes]}")
 
 
 def padded(xp, self, pad, mode):
