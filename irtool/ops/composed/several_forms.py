@@ -231,6 +231,8 @@ def affine_grid(theta: Tensor, size: List[int], align_corners: Optional[bool] = 
         align_corners = False
     if not theta.is_floating_point():
         raise ValueError("Expected theta to have floating point type, but got {}".format(theta.dtype))
+    if min(size) <= 0:
+        raise ValueError("Expected non-zero, positive output size. Got {}".format(size))
     return torch.affine_grid_generator(theta, size, align_corners)
 
 

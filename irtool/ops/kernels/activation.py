@@ -159,7 +159,7 @@ def hardshrink_backward(xp, grad_out, self, lambd):
 @_define("aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", "softshrink_check", fits="lambd+")
 def softshrink(xp, self, lambd):
     """x moved towards 0 by lambd, 0 within."""
-    if lambd < 0:
+    if not lambd >= 0:      # nan, too
         raise RunError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
     by = self.dtype.type(lambd)
     return xp.where(self > by, self - by, xp.where(self < -by, self + by, self * self.dtype.type(0)))

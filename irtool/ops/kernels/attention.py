@@ -39,10 +39,11 @@ def attention(xp, query, key, value, mask, dropout, is_causal, scale, grouped, d
     if mask is not None:
         scores = xp.where(mask, scores, kind(-math.inf)) if mask.dtype.kind == "b" else scores + mask.astype(scores.dtype, copy=False)
     weights = _softmax_or_zero(xp, scores)
+    kept = 1 / (1 - dropout) if dropout < 1 else 0.0        # all are dropped
     if dropout_mask is not None:
-        weights = xp.where(dropout_mask, weights, kind(0)) * kind(1 / (1 - dropout))
+        weights = xp.where(dropout_mask, weights, kind(0)) * kind(kept)
     elif dropout > 0:
-        weights = weights * kept_by_dropout(xp, weights.shape, dropout) * kind(1 / (1 - dropout))
+        weights = weights * kept_by_dropout(xp, weights.shape, dropout) * kind(kept)
     return xp.matmul(weights, wide_value).astype(query.dtype, copy=False), weights.astype(query.dtype, copy=False)
 
 
@@ -100,6 +101,15 @@ def scaled_dot_product_attention_math(xp, query, key, value, attn_mask, dropout_
           "bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)")
 def flash_attention(xp, query, key, value, dropout_p, is_causal, attn_mask, scale):
     """scaled_dot_product_attention and the logarithm of each row's sum."""
+    if not query.ndim == key.ndim == value.ndim == 4:
+        raise RunError("scaled_dot_product_attention_flash_attention: Accept only 4 dims inputs shape of {B, H, T, K}")
+    if dropout_p:
+        raise RunError("scaled_dot_product_attention_flash_attention: Currently do not support dropout > 0")
+    if not query.shape[-1] == key.shape[-1] == value.shape[-1]:
+        raise RunError("scaled_dot_product_attention_flash_attention: Q/K/V should have the same head size")
+    if not query.shape[:2] == key.shape[:2] == value.shape[:2]:
+        raise RunError("scaled_dot_product_attention_flash_attention: expected queries, keys and values of one batch size and number of "
+                       f"heads, got {list(query.shape[:2])}, {list(key.shape[:2])} and {list(value.shape[:2])}")
     result, _ = attention(xp, query, key, value, attn_mask, dropout_p, is_causal, scale, False)
     factor = query.dtype.type(1 / math.sqrt(max(query.shape[-1], 1)) if scale is None else scale)
     scores = xp.matmul(widen(xp, query) * factor, widen(xp, key).swapaxes(-1, -2))
@@ -152,6 +162,13 @@ def multi_head(xp, query, key, value, embed_dim, heads, qkv_weight, qkv_bias, pr
 def native_multi_head_attention(xp, query, key, value, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight, proj_bias, mask,
                                 need_weights, average_attn_weights, mask_type):
     """Multi-head attention with packed projections, and its weights, averaged over heads, if wanted."""
+    if not query.shape == key.shape == value.shape:
+        raise RunError("expected `query`/`key`/`value` shapes to match")
+    if qkv_weight.ndim != 2 or len(qkv_weight) != 3 * embed_dim or qkv_bias.shape != (3 * embed_dim,):
+        raise RunError(f"expected `qkv_weight` and `qkv_bias` with first dim {3 * embed_dim} (3x embed_dim), got {list(qkv_weight.shape)} "
+                       f"and {list(qkv_bias.shape)}")
+    if proj_weight.shape != (embed_dim, embed_dim):
+        raise RunError(f"expected `proj_weight` of size [{embed_dim}, {embed_dim}], got {list(proj_weight.shape)}")
     result, weights = multi_head(xp, query, key, value, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, mask_type)
     if not need_weights:
         return result, None

@@ -5,7 +5,7 @@ from irtool.ir.errors import RunError
 from irtool.ops.array_library import np
 from irtool.ops.arrays import title
 from irtool.ops.checks import only
-from irtool.ops.kernels.loss import MEAN, NONE, SUM, reduced
+from irtool.ops.kernels.loss import MEAN, NONE, SUM, check_reduction, reduced
 from irtool.ops.kernels.softmax import log_softmax_along
 from irtool.ops.op import OpTable
 
@@ -19,7 +19,7 @@ def _check_targets(x, target, ignore_index, weight):
     if weight is not None and weight.shape != (classes,):
         raise RunError(f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of shape: "
                        f"{list(weight.shape)}")
-    if target.dtype.kind not in "iu":
+    if target.dtype not in ("int64", "uint8"):
         raise RunError(f"expected target dtype to be Long or Byte, but got {title(target.dtype)}")
     wrong = (target != ignore_index) & ((target < 0) | (target >= classes))
     if wrong.any():
@@ -33,6 +33,7 @@ def _need_dtype(x, weight):
 
 def likelihood(xp, x, target, weight, reduction, ignore_index):
     """(loss, total weight) of log-probabilities (n, classes, ...) or (classes,) with class indices (n, ...) or 0-dim."""
+    check_reduction(reduction)
     if x.ndim < 1:
         raise RunError("input tensor should be 1D or 2D")
     expected = x.shape[:1] + x.shape[2:] if x.ndim > 1 else ()
@@ -169,6 +170,8 @@ def cross_entropy_loss(xp, self, target, weight, reduction, ignore_index, label_
         raise RunError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     logs = log_softmax_along(xp, self, 1 if self.ndim > 1 else 0)
     if self.shape == target.shape:
+        if ignore_index >= 0:
+            raise RunError("ignore_index is not supported for floating point target")
         return _cross_entropy_of_probabilities(xp, logs, target, weight, reduction, label_smoothing)
     if label_smoothing > 0:
         return _smoothed(xp, logs, target, weight, reduction, ignore_index, label_smoothing)
@@ -183,12 +186,15 @@ def _margin_terms(xp, self, target, p, margin, weight):
     if target.ndim > 1 or target.size != len(x):
         raise RunError("multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch size). "
                        f"Expected target size [{len(x)}], but got {list(target.shape)}. Input has shape {list(self.shape)}.", code="E0407")
+    if target.dtype != xp.int64:
+        raise RunError(f"expected scalar type Long but found {title(target.dtype)}", code="E0409")
     if p not in (1, 2):
         raise RunError("only p == 1 and p == 2 supported")
     if index.size and (int(index.min()) < 0 or int(index.max()) >= x.shape[1]):
         raise RunError("target out of range", code="E0408")
     at_target = xp.take_along_axis(x, index[:, None], 1) if x.size else x[:, :1]
-    room = xp.maximum(x.dtype.type(margin) - at_target + x, x.dtype.type(0))
+    room = x.dtype.type(margin) - at_target + x
+    room = xp.where(room > 0, room, x.dtype.type(0))        # nan is no loss, as in torch
     terms = room if p == 1 else room * room
     slopes = (room > 0).astype(x.dtype) if p == 1 else 2 * room
     if weight is not None:
@@ -249,6 +255,8 @@ def multilabel_margin_loss_forward(xp, self, target, reduction):
     only("multilabel_margin_loss_forward_out_frame", "f", self)
     if self.shape != target.shape:
         raise RunError(f"inconsistent target size: {list(target.shape)} for input of size: {list(self.shape)}")
+    if target.dtype != xp.int64:
+        raise RunError(f"expected scalar type Long but found {title(target.dtype)}", code="E0409")
     classes = self.shape[-1] if self.ndim else 1
     if target.size and (int(target.max()) >= classes or int(target.min()) < -1):
         raise RunError("target is out of range", code="E0408")

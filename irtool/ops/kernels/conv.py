@@ -101,6 +101,9 @@ def transposed(xp, x, weight, stride, padding, output_padding, dilation, groups)
     count, channels, each = x.shape[0], x.shape[1], weight.shape[1]
     shape = [(n - 1) * s + d * (k - 1) + 1 + o - 2 * p
              for n, s, d, k, o, p in zip(extents, stride, dilation, kernel, output_padding, padding, strict=True)]
+    if min(shape) < 1:
+        given, found = (" x ".join(map(str, each)) for each in (extents, shape))
+        raise RunError(f"Given input size per channel: ({given}). Calculated output size per channel: ({found}). Output size is too small")
     result = xp.zeros((count, groups * each, *shape), x.dtype)
     if not result.size or not x.size:
         return result
@@ -209,6 +212,8 @@ def convolve(xp, x, weight, bias, stride, padding, dilation, is_transposed, outp
         x = x[None]
     stride, dilation = per_dim(stride, rank, "stride"), per_dim(dilation, rank, "dilation")
     output_padding = per_dim(output_padding, rank, "output_padding")
+    if min(output_padding) < 0:
+        raise RunError("negative output_padding is not supported")
     before, after = padding if isinstance(padding, tuple) else (per_dim(padding, rank, "padding"),) * 2
     _check_shapes(x, weight, bias, stride, [max(b, a) for b, a in zip(before, after, strict=True)], dilation, is_transposed, groups)
     outs = _outs_of_empty(x, weight)
@@ -334,6 +339,8 @@ def conv_tbc(xp, self, weight, bias, pad):
     if self.ndim != 3 or weight.ndim != 3 or bias.ndim != 1:
         raise RunError("Input must have 3 dims: time, batch, in_channel" if self.ndim != 3 else "Weight tensor must have 3 dims")
     steps, batch, channels = self.shape
+    if channels != weight.shape[1]:
+        raise RunError("Input dim 2 (input channels) is not == dim 1 in the weight tensor")
     if not weight.size or not self.size and steps + 2 * pad >= weight.shape[0]:
         return xp.broadcast_to(bias, (steps + 2 * pad - weight.shape[0] + 1, batch, weight.shape[2])).copy()
     for place in range(weight.shape[0]):        # torch multiplies a flat view of these steps
@@ -383,6 +390,11 @@ def input_gradient(xp, grad, weight, extents, stride, padding, dilation, groups)
 # ---- columns as operators
 
 def _column_sizes(extents, kernel_size, dilation, padding, stride):
+    if min(padding) < 0:
+        raise RunError(f"padding should be non-negative, but got pad_height: {padding[0]} pad_width: {padding[-1]}")
+    for name, each in (("dilation", dilation), ("stride", stride)):
+        if min(each) < 1:
+            raise RunError(f"{name} should be greater than zero, but got {name}_height: {each[0]} {name}_width: {each[-1]}")
     counts = conv_extents(extents, kernel_size, stride, dilation, padding, padding)
     if any(n < 1 for n in counts):
         raise RunError(f"Given input with spatial size {tuple(extents)}, kernel_size={tuple(kernel_size)}, dilation={tuple(dilation)}, "

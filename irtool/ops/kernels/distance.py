@@ -41,7 +41,7 @@ def dist(xp, self, other, p):
 @table.op("aten::cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor")
 def cosine_similarity(xp, x1, x2, dim, eps):
     """Cosine of the angle between vectors along a dimension; norms count as at least eps."""
-    if eps < 0:
+    if not eps >= 0:        # nan, too
         raise RunError(f"eps must be non-negative, got: {eps:g}")
     dtype = result_type([x1, x2])
     if dtype.kind not in "fc":
@@ -81,7 +81,7 @@ def between(xp, x1, x2, p, compute_mode):
         only("cdist", "f", x)
     if x1.shape[-1] != x2.shape[-1]:
         raise RunError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
-    if p < 0:
+    if not p >= 0:      # nan, too
         raise RunError("cdist only supports non-negative p values")
     dtype = result_type([x1, x2])
     x1, x2 = astype(x1, dtype), astype(x2, dtype)
@@ -127,7 +127,7 @@ def _pdist(xp, self, p):
     if self.ndim != 2:
         raise RunError(f"pdist only supports 2D tensors, got: {self.ndim}D")
     only("pdist", "f", self)
-    if p < 0:
+    if not p >= 0:      # nan, too
         raise RunError("pdist only supports non-negative p values")
     rows, columns = xp.triu_indices(self.shape[0], 1)
     return _norm_of(xp, self[rows] - self[columns], p)
@@ -147,9 +147,9 @@ def pdist_forward(xp, self, p):
 @table.op("aten::renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor")
 def renorm(xp, self, p, dim, maxnorm):
     """Slices along a dimension scaled down to a norm of at most maxnorm."""
-    if p <= 0:
+    if not p > 0:       # nan, too
         raise RunError("renorm: non-positive-norm not supported")
-    if maxnorm < 0:
+    if not maxnorm >= 0:        # nan, too
         raise RunError("renorm: expected maxnorm to be >= 0 but got " + str(maxnorm))
     if self.ndim < 2:
         raise RunError(f"renorm: input needs at least 2 dimensions, got {self.ndim} dimensions")

@@ -149,12 +149,13 @@ PADE = (64764752532480000., 32382376266240000., 7771770303897600., 1187353796428
 
 
 def exponential(xp, A):
-    """exp of square matrices: Pade approximant of order 13 after scaling, then squaring (Higham 2005)."""
+    """exp of square matrices: Pade approximant of order 13 after scaling each matrix by its norm, then squaring (Higham 2005); nan for
+    matrices with elements that are not finite."""
     wide = A.astype(xp.complex128 if A.dtype.kind == "c" else xp.float64)
     norm = xp.abs(wide).sum(-2).max(-1) if A.size else xp.zeros(A.shape[:-2])
-    largest = float(norm.max()) if norm.size else 0.0
-    squarings = max(0, math.ceil(math.log2(largest / 5.371920351148152))) if largest > 0 and math.isfinite(largest) else 0
-    wide = wide / 2**squarings
+    is_finite = xp.isfinite(norm)
+    squarings = xp.maximum(xp.ceil(xp.log2(xp.where(is_finite & (norm > 0), norm, 1) / 5.371920351148152)), 0)
+    wide = xp.where(is_finite[..., None, None], wide, 0) * xp.exp2(-squarings)[..., None, None]
     unit = xp.eye(A.shape[-1], dtype=wide.dtype)
     A2 = wide @ wide
     A4 = A2 @ A2
@@ -163,9 +164,9 @@ def exponential(xp, A):
     U = wide @ (A6 @ (b[13] * A6 + b[11] * A4 + b[9] * A2) + b[7] * A6 + b[5] * A4 + b[3] * A2 + b[1] * unit)
     V = A6 @ (b[12] * A6 + b[10] * A4 + b[8] * A2) + b[6] * A6 + b[4] * A4 + b[2] * A2 + b[0] * unit
     result = xp.linalg.solve(V - U, V + U)
-    for _ in range(squarings):
-        result = result @ result
-    return result.astype(A.dtype)
+    for done in range(int(squarings.max(initial=0))):
+        result = xp.where((squarings > done)[..., None, None], result @ result, result)
+    return xp.where(is_finite[..., None, None], result, math.nan).astype(A.dtype)
 
 
 def epsilon(xp, dtype):

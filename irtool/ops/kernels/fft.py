@@ -153,6 +153,8 @@ def _shift(name):
     def kernel(xp, self, dim):
         if self.ndim == 0:
             raise RunError(f"Dimension specified as {dim[0]} but tensor has no dimensions" if dim else "`shifts` required")
+        if dim is not None and not len(dim):
+            raise RunError("`shifts` required")
         axes = None if dim is None else tuple(wrap_dim(axis, self.ndim) for axis in dim)      # one named twice moves twice
         return getattr(xp.fft, name)(self, axes)
     table.define(f"aten::fft_{name}(Tensor self, int[1]? dim=None) -> Tensor", kernel,

@@ -141,11 +141,13 @@ def affine_grid_generator(xp, theta, size, align_corners):
     """The grid of the images of the points of an even grid under affine maps theta (n, rank, rank + 1)."""
     if len(size) not in (4, 5):
         raise RunError("AffineGridGenerator needs 4d (spatial) or 5d (volumetric) inputs.")
+    if theta.ndim != 3 or len(theta) != size[0]:
+        raise RunError(f"Expected a batch of {size[0]} affine matrices, but got {list(theta.shape)} for output size {list(size)}")
     extents = size[2:]
     axes = []
     for extent in extents:
         line = xp.linspace(-1, 1, extent, dtype=theta.dtype) if extent > 1 else xp.zeros(extent, theta.dtype)
-        axes.append(line if align_corners else line * theta.dtype.type((extent - 1) / extent))
+        axes.append(line if align_corners else line * theta.dtype.type((extent - 1) / max(extent, 1)))
     grids = xp.meshgrid(*axes, indexing="ij")
     base = xp.stack([*grids[::-1], xp.ones(grids[0].shape, theta.dtype)], -1).reshape(-1, len(extents) + 1)
     return xp.matmul(base, theta.swapaxes(1, 2)).reshape(size[0], *extents, len(extents))

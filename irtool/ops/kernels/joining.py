@@ -140,14 +140,16 @@ def chunk_cat(xp, tensors, dim, num_chunks):
     """Each tensor padded with zeros, cut into chunks along `dim`, each chunk flattened; chunks of all tensors joined."""
     if num_chunks < 1:
         raise RunError("_chunk_cat expects positive num_chunks")
+    if any(each.dtype != tensors[0].dtype for each in tensors):
+        raise RunError("_chunk_cat expects all input tensors with the same dtype")
     dim = wrap_dim(dim, tensors[0].ndim)
-    dtype, flat = result_type(tensors), []
+    flat = []
     for tensor in tensors:
         extent = tensor.shape[dim]
         chunk_size = -(-extent // num_chunks)
         padding = [(0, 0)] * tensor.ndim
         padding[dim] = (0, chunk_size * num_chunks - extent)
-        flat.append(xp.pad(astype(tensor, dtype), padding).reshape(tensor.shape[:dim] + (num_chunks, -1)))
+        flat.append(xp.pad(tensor, padding).reshape(tensor.shape[:dim] + (num_chunks, -1)))
     return xp.concatenate(flat, dim + 1)
 
 
@@ -586,6 +588,8 @@ def weight_norm(xp, v, g, dim):
 def norm_except(xp, v, power, dim):
     """Norm over all dimensions but `dim` (over all with -1), keeping them as 1."""
     axes = tuple(range(v.ndim)) if dim == -1 else tuple(p for p in range(v.ndim) if p != wrap_dim(dim, v.ndim))
+    if power == 0:      # as of all norms
+        return (v != 0).sum(axis=axes, keepdims=dim != -1).astype(xp.abs(v[:0]).dtype)
     total = (xp.abs(v) ** power).sum(axis=axes, keepdims=dim != -1)
     return total ** (1 / power) if power != 2 else xp.sqrt(total)
 

@@ -155,6 +155,10 @@ def cholesky_inverse(xp, self, upper):
 def lu_solved(xp, LU, pivots, B, left, conjugated):
     """X with A @ X = B (X @ A = B), A (or its adjoint) given by packed LU and pivots. Raises RunError unless LU and B have one dtype."""
     same_dtype("linalg.lu_solve", LU, B)
+    if pivots.dtype != xp.int32:
+        raise RunError("linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32")
+    if pivots.shape[-1:] != LU.shape[-1:]:
+        raise RunError("linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix")
     if not left:
         return row_major(xp, adjoint(xp, lu_solved(xp, LU, pivots, adjoint(xp, B), True, not conjugated)))
     lower, upper = lower_upper(xp, LU)

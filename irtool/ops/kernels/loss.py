@@ -14,8 +14,15 @@ NONE, MEAN, SUM = 0, 1, 2
 """torch's numbers for reductions."""
 
 
+def check_reduction(reduction):
+    """Raises RunError for a number that names no reduction: some of torch's losses take it for `none`, some for `sum`."""
+    if reduction not in (NONE, MEAN, SUM):
+        raise RunError(f"reduction={reduction}; expected 0 (none), 1 (mean) or 2 (sum)")
+
+
 def reduced(xp, loss, reduction):
     """The loss of each element, or their mean or sum as a 0-d array."""
+    check_reduction(reduction)
     if reduction == NONE:
         return loss
     if loss.dtype.kind in "iu":
@@ -81,7 +88,7 @@ def l1_loss(xp, self, target, reduction):
 @table.op("aten::smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.) -> Tensor")
 def smooth_l1_loss(xp, self, target, reduction, beta):
     """Half the square over beta for differences below beta, |difference| - beta / 2 above."""
-    if beta < 0:
+    if not beta >= 0:       # nan, too
         raise RunError("smooth_l1_loss does not support negative values for beta.")
     self, target = _both(xp, self, target)
     only("smooth_l1_cpu", "f", self)
@@ -102,7 +109,7 @@ def smooth_l1_loss_backward(xp, grad_output, self, target, reduction, beta):
 @table.op("aten::huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.) -> Tensor")
 def huber_loss(xp, self, target, reduction, delta):
     """Half the square for differences up to delta, delta * (|difference| - delta / 2) above."""
-    if delta <= 0:
+    if not delta > 0:       # nan, too
         raise RunError("huber_loss does not support non-positive values for delta.")
     dtype = self.dtype
     self, target = _both(xp, self, target)
@@ -167,6 +174,8 @@ def binary_cross_entropy(xp, self, target, weight, reduction):
     _check_bce(self, target)
     if self.size and not bool(((self >= 0) & (self <= 1)).all()):
         raise RunError("all elements of input should be between 0 and 1")
+    if target.size and target.dtype.kind == "f" and not bool(((target >= 0) & (target <= 1)).all()):
+        raise RunError("all elements of target should be between 0 and 1")
     if self.dtype != target.dtype:
         raise RunError(f"Found dtype {title(target.dtype)} but expected {title(self.dtype)}")
     _into(self.dtype, self, weight)
@@ -234,8 +243,9 @@ def margin_ranking_loss(xp, input1, input2, target, margin, reduction):
         raise RunError("clamp is not supported for complex types")
     if isinstance(margin, float):
         dtype = float_of(dtype)
-    a, b, t = (astype(x, dtype) for x in (input1, input2, target))
-    return reduced(xp, _mean_margin(xp, -t * (a - b) + dtype.type(margin)), reduction)
+    sign = astype(-target, dtype)       # negated first: of bytes that is 256 less the target, as in torch
+    a, b = astype(input1, dtype), astype(input2, dtype)
+    return reduced(xp, _mean_margin(xp, sign * (a - b) + dtype.type(margin)), reduction)
 
 
 @table.op("aten::hinge_embedding_loss(Tensor self, Tensor target, float margin=1., int reduction=1) -> Tensor")
@@ -246,7 +256,8 @@ def hinge_embedding_loss(xp, self, target, margin, reduction):
         raise RunError("clamp is not supported for complex types")
     zero = as_array(0, self.dtype)
     below = xp.where(target != 1, xp.maximum(as_array(fit(margin, self.dtype), self.dtype) - self, zero), zero)
-    return reduced(xp, below + xp.where(target != -1, self, zero), reduction)
+    is_other = target != as_array(fit(-1, target.dtype), target.dtype)      # of bytes: 255
+    return reduced(xp, below + xp.where(is_other, self, zero), reduction)
 
 
 @table.op("aten::cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor")

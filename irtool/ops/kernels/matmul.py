@@ -414,6 +414,9 @@ def bilinear(xp, input1, input2, weight, bias):
         raise RunError("bilinear(): input batch dimensions do not match")
     if input1.shape[-1] != weight.shape[1] or input2.shape[-1] != weight.shape[2]:
         raise RunError(f"bilinear(): input size does not match weight size: got {input1.shape[-1]} but expected {weight.shape[1]}")
+    if bias is not None and bias.shape[:1] != weight.shape[:1]:
+        raise RunError(f"bilinear(): bias size does not match weight size: got {bias.shape[0] if bias.ndim else 1} but expected "
+                       f"{weight.shape[0]}")
     first, second = input1.reshape(-1, input1.shape[-1]), input2.reshape(-1, input2.shape[-1])
     result = xp.einsum("bi,kij,bj->bk", first, weight, second, optimize=True).astype(input1.dtype, copy=False)
     result = result.reshape(input1.shape[:-1] + weight.shape[:1])
@@ -425,6 +428,8 @@ def bilinear(xp, input1, input2, weight, bias):
 def trilinear(xp, i1, i2, i3, expand1, expand2, expand3, sumdim, unroll_dim):
     """Product of three tensors with dimensions inserted, summed over some."""
     rank = i1.ndim + len(expand1)
+    if not 0 <= unroll_dim < rank:
+        raise RunError(f"unroll_dim must be in [0,{rank - 1}]")
     grown = [xp.expand_dims(t, tuple(wrap_dim(d, rank) for d in dims)) for t, dims in ((i1, expand1), (i2, expand2), (i3, expand3))]
     return (grown[0] * grown[1] * grown[2]).sum(axis=tuple(wrap_dim(d, rank) for d in sumdim))
 

@@ -397,6 +397,8 @@ def native_group_norm_backward(xp, grad_out, input, mean, rstd, weight, N, C, Hx
           "bool cudnn_enabled) -> Tensor")
 def instance_norm(xp, input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled):
     """Each channel of each sample to mean 0 and variance 1 (or by running statistics), times weight, plus bias."""
+    if any(each is not None and each.ndim > 1 for each in (running_mean, running_var, weight, bias)):
+        raise RunError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
     if not use_input_stats:
         if running_mean is None or running_var is None:
             raise RunError("Expected running_mean and running_var to be defined when use_input_stats is false")

@@ -122,6 +122,8 @@ def pad(xp, self, pad, mode, value):
 @table.op("aten::_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor", fits="value")
 def pad_enum(xp, self, pad, mode, value):
     """pad with the mode as a number."""
+    if mode not in (0, 1, 2, 3):
+        raise RunError(f"Unrecognised padding mode {mode}")
     return pad_by_mode(xp, self, pad, ("reflect", "replicate", "circular", "constant")[mode], value)
 
 

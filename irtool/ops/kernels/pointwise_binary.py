@@ -72,7 +72,8 @@ def rsub(xp, self, other, alpha):
 @table.op(*_with_alpha("_add_relu"), promote=PROMOTE)
 def add_relu(xp, self, other, alpha):
     """Sum with negative results made 0."""
-    return xp.maximum(xp.add(self, _times(xp, other, alpha)), as_array(0, self.dtype))
+    total = xp.add(self, _times(xp, other, alpha))
+    return xp.where(total > 0, total, as_array(0, self.dtype))     # nan becomes 0, as in torch
 
 
 @table.op(*_both("mul multiply"), promote=ARITHMETIC)

@@ -6,8 +6,8 @@ The input's products with w_ih are done for all times at once.
 import math
 
 from irtool.ir.errors import RunError
-from irtool.ops.arrays import memory_order, to_number
-from irtool.ops.checks import in_memory_order
+from irtool.ops.arrays import memory_order, title, to_number
+from irtool.ops.checks import in_memory_order, same_dtype
 from irtool.ops.kernels.random import kept_by_dropout
 from irtool.ops.op import OpTable
 
@@ -188,10 +188,17 @@ def _over_time(kind):
 def _over_packed(kind):
     def kernel(xp, data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional):
         states = tuple(hx) if isinstance(hx, list | tuple) else (hx,)
+        if batch_sizes.dtype != xp.int64:
+            raise RunError(f"expected scalar type Long but found {title(batch_sizes.dtype)}", code="E0409")
+        if batch_sizes.ndim != 1:
+            raise RunError(f"expected batch sizes of one dimension, got {batch_sizes.ndim}")
         sizes = [int(size) for size in batch_sizes]
         if data.ndim < 2:
             raise RunError(f"packed sequences have 2 dimensions, got {data.ndim}")
         data = data.reshape(-1, data.shape[-1])     # as torch
+        if min(sizes, default=0) < 0 or sum(sizes) != len(data):
+            raise RunError(f"batch sizes {sizes[:8]} name {sum(sizes)} rows, the packed sequences have {len(data)}")
+        same_dtype("Input and hidden tensors are not the same dtype", data, *states)
         output, finals = _net(xp, kind, data, states, params, has_biases, num_layers, dropout, train, bidirectional, sizes)
         return (output, *finals)
     return kernel
@@ -208,14 +215,30 @@ for _kind in STEPS:
 
 # ---- cells
 
+def _check_cell(kind, input, states, w_ih, w_hh):
+    if kind == "lstm" and len(states) != 2:
+        raise RunError(f"lstm_cell expects two hidden states, got {len(states)}")
+    for name, each in (("input", input), *(("hidden state", state) for state in states), ("weight_ih", w_ih), ("weight_hh", w_hh)):
+        if each.ndim != 2:
+            raise RunError(f"{kind}_cell expects {name} with 2 dimensions, got {each.ndim}")
+    if input.shape[1] != w_ih.shape[1]:
+        raise RunError(f"input has inconsistent input_size: got {input.shape[1]} expected {w_ih.shape[1]}")
+    for place, state in enumerate(states):
+        if state.shape[0] != input.shape[0]:
+            raise RunError(f"Input batch size {input.shape[0]} doesn't match hidden{place} batch size {state.shape[0]}")
+        if state.shape[1] != w_hh.shape[1]:
+            raise RunError(f"hidden{place if kind == 'lstm' else ''} has inconsistent hidden_size: got {state.shape[1]}, expected "
+                           f"{w_hh.shape[1]}")
+    gates = len(LAYERS[kind][1])
+    for name, weight in (("weight_ih", w_ih), ("weight_hh", w_hh)):
+        if weight.shape[0] != gates * w_hh.shape[1]:
+            raise RunError(f"{name} first dim must be {gates} * hidden_size = {gates * w_hh.shape[1]}, but got {weight.shape[0]}")
+
+
 def _cell(kind):
     def kernel(xp, input, hx, w_ih, w_hh, b_ih, b_hh):
         states = tuple(hx) if isinstance(hx, list | tuple) else (hx,)
-        if input.shape[-1] != w_ih.shape[1]:
-            raise RunError(f"input has inconsistent input_size: got {input.shape[-1]} expected {w_ih.shape[1]}")
-        if states[0].shape[-1] != w_hh.shape[1]:
-            raise RunError(f"hidden{'0' * (kind == 'lstm')} has inconsistent hidden_size: got {states[0].shape[-1]}, expected "
-                           f"{w_hh.shape[1]}")
+        _check_cell(kind, input, states, w_ih, w_hh)
         new = STEPS[kind](xp, _gates(xp, input, w_ih, b_ih), _gates(xp, states[0], w_hh, b_hh), states)
         if kind == "gru" and hx.ndim == 2:
             return in_memory_order(xp, new[0], memory_order(hx))

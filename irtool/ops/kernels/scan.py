@@ -224,7 +224,7 @@ def _gradient_along(xp, x, spacing, axis, edge_order):
     return astype(xp.concatenate([begin, middle, end], axis), dtype)
 
 
-def _gradient(xp, self, spacings, dims, edge_order):
+def _gradient(xp, self, spacings, dims, edge_order, is_list=False):
     if self.dtype == xp.uint8:
         raise RunError("torch.gradient does not support uint8 input.")
     if self.dtype.kind == "b":
@@ -232,8 +232,9 @@ def _gradient(xp, self, spacings, dims, edge_order):
                        "operator instead.")
     if edge_order not in (1, 2):
         raise RunError("torch.gradient only supports edge_order=1 and edge_order=2.")
-    if len(spacings) not in (1, len(dims)):
-        raise RunError(f"torch.gradient expected spacing to be unspecified, a scalar or a list of length {len(dims)}")
+    if len(spacings) not in (1, len(dims)) or is_list and len(spacings) != len(dims):
+        raise RunError("torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim arguments to have the same "
+                       f"length, but got a spacing argument of length {len(spacings)} and a dim argument of length {len(dims)}.")
     if len(spacings) == 1:
         spacings = spacings * len(dims)
     for spacing, axis in zip(spacings, dims, strict=True):
@@ -262,11 +263,11 @@ table.define("aten::gradient.array(Tensor self, *, int[] dim, int edge_order=1) 
 table.define(("aten::gradient.scalarrayint(Tensor self, *, Scalar[] spacing, int? dim=None, int edge_order=1) -> Tensor[]",
               "aten::gradient.scalarrayarray(Tensor self, *, Scalar[] spacing, int[] dim, int edge_order=1) -> Tensor[]"),
              lambda xp, self, spacing, dim, edge_order:
-             _gradient(xp, self, [to_number(s) for s in spacing], _gradient_dims(self, dim), edge_order),
+             _gradient(xp, self, [to_number(s) for s in spacing], _gradient_dims(self, dim), edge_order, True),
              doc="Numerical gradient along dimensions, one spacing each.")
 table.define(("aten::gradient.tensorarrayint(Tensor self, *, Tensor[] spacing, int? dim=None, int edge_order=1) -> Tensor[]",
               "aten::gradient.tensorarray(Tensor self, *, Tensor[] spacing, int[] dim, int edge_order=1) -> Tensor[]"),
-             lambda xp, self, spacing, dim, edge_order: _gradient(xp, self, list(spacing), _gradient_dims(self, dim), edge_order),
+             lambda xp, self, spacing, dim, edge_order: _gradient(xp, self, list(spacing), _gradient_dims(self, dim), edge_order, True),
              doc="Numerical gradient along dimensions, samples at the given coordinates.")
 
 

@@ -2,7 +2,7 @@
 import math
 
 from irtool.ir.errors import RunError
-from irtool.ops.arrays import convert, wrap_dim
+from irtool.ops.arrays import convert, title, wrap_dim
 from irtool.ops.checks import BLOCK, only, row_blocks, widen
 from irtool.ops.op import OpTable
 
@@ -52,6 +52,8 @@ def _with_dtype(kernel):
 
 def _half_to_float(kernel):
     def widened(xp, self, dim, half_to_float):
+        if half_to_float and self.dtype != xp.float16:      # torch: on a GPU alone
+            raise RunError(f"conversion is supported for Half type only, got {title(self.dtype)}")
         return kernel(xp, self.astype(xp.float32) if half_to_float else self, dim)
     return widened
 

@@ -215,7 +215,7 @@ def _weights(xp, x, fweights, aweights):
         if weights.size != x.shape[1]:
             raise RunError(f"cov(): expected {name} to have the same numel as there are observations in the input but got "
                            f"{weights.size} != {x.shape[1]}")
-        if (weights < 0).any():
+        if not (weights >= 0).all():        # nan, too
             raise RunError(f"cov(): {name} cannot be negative")
     if fweights is None or aweights is None:
         return aweights if fweights is None else fweights

@@ -10,7 +10,7 @@ table.sample("lstm_cell", call(real(2, 3), [h, h], real(16, 3), real(16, 4), b4,
 table.sample("_thnn_fused_lstm_cell", call(real(2, 12), real(2, 12), real(2, 3), b3), call(real(2, 12), real(2, 12), real(2, 3), b3, b3))
 table.sample("gru_cell", call(real(2, 3), h, real(12, 3), real(12, 4), b3, b3), call(real(2, 3), h, real(12, 3), real(12, 4)))
 table.sample("rnn_tanh_cell rnn_relu_cell", call(real(2, 3), h, real(4, 3), real(4, 4)),
-             call(real(3), real(4), real(4, 3), real(4, 4), real(4), real(4)))
+             call(real(1, 3), real(1, 4), real(4, 3), real(4, 4), real(4), real(4)))
 table.sample("_pack_padded_sequence", call(real(3, 2, 2), ints(3, 2), False), call(real(2, 3, 2), ints(3, 1), True))
 table.sample("_pad_packed_sequence", call(real(5, 2), ints(2, 2, 1), False, 0.5, 4))
 
