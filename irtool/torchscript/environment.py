@@ -107,6 +107,11 @@ class Flow:
         """Does the code always raise?"""
         return self.skip is None
 
+    @property
+    def jumps(self) -> bool:
+        """Does the code leave before the end, and not always by returning or raising?"""
+        return self.skip is True and self.returned is not True and self.returned is not None
+
 
 FALLS = Flow(False, True, False)
 RETURNS = Flow(True, False, True)

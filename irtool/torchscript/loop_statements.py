@@ -146,7 +146,8 @@ def walkable(e: Emitter, iterated: Meaning, node: ast.expr) -> Meaning:
 def loop(e: Emitter, statement: ast.stmt, trips: Value, first: Value, start: Callable[[Value], None], body: Sequence[ast.stmt],
          again: Callable[[], Value] | None, index_name: str) -> Flow:
     """prim::Loop around statements; `start` assigns the loop's variables, `again` compiles the condition of the next round."""
-    from irtool.torchscript.statements import RESULT, statements
+    from irtool.torchscript.branches import RESULT
+    from irtool.torchscript.statements import statements
 
     carried = [name for name in assigned_names(statement) if isinstance(e.local(name), Value)]
     initial = [value for name in carried if isinstance(value := e.local(name), Value)]
