@@ -17,7 +17,7 @@ from irtool.ir.graph import Graph
 from irtool.torchscript import compile_source
 
 FOLDER = Path(__file__).parent / "data" / "script"
-PROGRAMS = ("control_flow", "types_and_values", "tensors", "more", "forms", "classes")
+PROGRAMS = ("control_flow", "types_and_values", "tensors", "more", "forms", "classes", "assignments")
 
 
 def array(letter: str, shape: tuple[int, ...]) -> np.ndarray:

@@ -163,17 +163,29 @@ def add_to_attribute(e: Emitter, target: ast.Attribute, statement: ast.AugAssign
 def combined(e: Emitter, statement: ast.AugAssign, held: Value, value: Value) -> Value:
     """The result of an augmented assignment to a variable that has the value `held`."""
     op = type(statement.op)
-    in_place = isinstance(held.type, types.TensorType) or isinstance(held.type, ListType) and op in (ast.Add, ast.Mult)
     changed = augmented_instance(e, statement, held, value)
     if changed is not None:
         return changed
-    if in_place:
-        return e.operator(statement, in_place_kind(op), [held, value])
+    if isinstance(held.type, types.TensorType) or isinstance(held.type, ListType) and op in (ast.Add, ast.Mult):
+        return e.operator(statement, augmented_kind(op), [held, value])
+    if op is ast.Mod:
+        return e.operator(statement, "aten::fmod", [held, value])
+    if op is ast.Add and isinstance(held.type, TupleType):
+        return e.operator(statement, "aten::add", [held, value])
     return binary(e, statement, op, held, value)
 
 
-def in_place_kind(op: type[ast.operator]) -> str:
-    """The kind of an augmented assignment of tensors and lists."""
+NOT_IN_PLACE = {ast.BitOr: "aten::bitwise_or", ast.BitAnd: "aten::bitwise_and", ast.BitXor: "aten::bitwise_xor", ast.Pow: "aten::pow"}
+"""Augmented assignments that TorchScript, other than Python, makes by an operator that gives a new tensor."""
+
+
+def augmented_kind(op: type[ast.operator]) -> str:
+    """The kind of an augmented assignment of tensors and lists. That of `%=` is C's remainder, not Python's."""
+    if op is ast.Mod:
+        return "aten::fmod_"
+    kind = NOT_IN_PLACE.get(op)
+    if kind is not None:
+        return kind
     kind = BY_SYNTAX[op].kind
     return kind.replace("::__", "::__i") if kind[-1] == "_" else f"{kind}_"
 

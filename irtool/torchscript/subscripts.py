@@ -218,7 +218,7 @@ def device_of(e: Emitter, tensor: Value) -> Value:
 
 def add_in_place(e: Emitter, target: ast.Subscript, statement: ast.AugAssign) -> None:
     """`x[i] += v`: in place on the view of a tensor; else read, add, write."""
-    from irtool.torchscript.assignment import combined, in_place_kind
+    from irtool.torchscript.assignment import NOT_IN_PLACE, augmented_kind, combined
 
     held = _value(e, target.value)
     if not isinstance(held.type, types.TensorType):
@@ -231,10 +231,10 @@ def add_in_place(e: Emitter, target: ast.Subscript, statement: ast.AugAssign) ->
         e.at(statement)
         old = e.operator(load, "aten::__getitem__", [held, index])
         new = combined(e, statement, old, _value(e, statement.value))
-        if not isinstance(old.type, types.TensorType):
+        if not isinstance(old.type, types.TensorType) or type(statement.op) in NOT_IN_PLACE:
             e.operator(target, "aten::_set_item", [held, index, new])
         return
-    kind = in_place_kind(type(statement.op))
+    kind = augmented_kind(type(statement.op))
     view, indices = viewed(e, target, held)
     if not indices:
         value = _value(e, statement.value)

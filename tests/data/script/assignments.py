@@ -1,0 +1,87 @@
+"""Augmented assignments, of which TorchScript makes other operators than Python does."""
+from typing import Dict, List, Tuple
+
+import torch
+from torch import Tensor
+
+
+# run: -7, 3, -7.5
+# run: 7, -3, 7.5
+def remainder_of_numbers(a: int, b: int, c: float):
+    c %= b
+    a %= b
+    return a, c
+
+
+# run: T(2, 3), I(3)
+def remainder_of_tensors(x, y):
+    held = x.clone()
+    x = held
+    x %= 0.25
+    z = y - 2
+    z %= -2
+    return x, held, z
+
+
+# run: I(4)
+def tensors_that_are_not_written(x):
+    x = x.clone()
+    before = x
+    x |= 8
+    first = x
+    x &= 11
+    second = x
+    x ^= 2
+    third = x
+    x **= 2
+    fourth = x
+    x <<= 1
+    x >>= 2
+    return before, first, second, third, fourth, x
+
+
+# run: I(2, 2)
+def parts_of_tensors(x):
+    x = x.clone()
+    x[0] |= 8
+    x[1] -= 5
+    x[1] %= 3
+    x[:, 0] **= 2
+    x[torch.tensor([0])] ^= 4
+    return x
+
+
+# run: I(2), 5.5
+def items(x, n: float):
+    tensors = [x, x + 1]
+    held = tensors[1]
+    tensors[1] |= 8
+    tensors[1] += 1
+    numbers: Dict[str, float] = {"a": n}
+    numbers["a"] %= 2
+    return tensors, held, numbers
+
+
+class Holder:
+    def __init__(self, tensor: Tensor, number: float):
+        self.tensor = tensor
+        self.number = number
+
+
+# run: I(2), -5.5
+def attributes(x, n: float):
+    holder = Holder(x.clone(), n)
+    held = holder.tensor
+    holder.tensor |= 8
+    holder.tensor %= 3
+    holder.number %= 2
+    return holder.tensor, held, holder.number
+
+
+# run: (1, 2), (3,), [4]
+def tuples_become_lists(x: Tuple[int, int], y: Tuple[int], z: List[int]):
+    a = x
+    x += y
+    z += y
+    a += z
+    return x, z, a
