@@ -80,7 +80,8 @@ def checked(e: Emitter, name: str, value: Value, outside: Value, node: ast.AST) 
 
 def as_declared(e: Emitter, name: str, value: Value, declared: Type, node: ast.AST) -> Value:
     """The value with the type that the variable's annotation declares."""
-    value = e.converted(value, declared, implicit=False)
+    if not isinstance(value.type, TupleType):
+        value = e.converted(value, declared, implicit=False)
     if not types.is_subtype(value.type, declared):
         e.fail(node, f"Variable '{name}' is annotated with type {type_name(declared)} but is being assigned to a value of type "
                      f"{e.type_name(value)}")

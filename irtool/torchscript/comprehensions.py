@@ -10,8 +10,8 @@ from irtool.torchscript.annotations import type_name
 from irtool.torchscript.assignment import assign
 from irtool.torchscript.containers import container_hint
 from irtool.torchscript.emitter import Emitter
-from irtool.torchscript.environment import Environment
-from irtool.torchscript.expressions import meaning_of, value_of
+from irtool.torchscript.environment import Environment, Meaning
+from irtool.torchscript.expressions import meaning_of, unified_elements, value_of
 from irtool.torchscript.loop_statements import element, length, static_length, walkable
 
 
@@ -27,14 +27,8 @@ def comprehension(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
     iterated = walkable(e, meaning_of(e, generator.iter), generator.iter)
     e.at(node)
     count = static_length(iterated)
-    if count is not None and isinstance(node, ast.ListComp):
-        values = []
-        for i in range(count):
-            with e.inside(e.block, Environment(e.env)):
-                assign(e, generator.target, element(e, iterated, e.constant(i), generator.iter, i), node)
-                values.append(value_of(e, node.elt))
-        e.at(node)
-        return e.list_value(values, values[0].type if values else types.TENSOR)
+    if count is not None:
+        return unrolled(e, node, iterated, count, hint)
     trips = length(e, iterated, generator.iter)
     is_list = isinstance(node, ast.ListComp)
     container = e.one("prim::ListConstruct" if is_list else "prim::DictConstruct", (), hint if hint is not None else types.TENSOR)
@@ -49,6 +43,27 @@ def comprehension(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
             fill_dict(e, node, container, hint)
         block.add_output(e.constant(True))
     return container
+
+
+def unrolled(e: Emitter, node: ast.ListComp | ast.DictComp, iterated: Meaning, count: int, hint: Type | None) -> Value:
+    """A comprehension over a tuple or modules: the elements one after the other. A list has the type of the first one."""
+    generator = node.generators[0]
+    values: list[Value] = []
+    container = e.one("prim::DictConstruct", (), hint or types.TENSOR) if isinstance(node, ast.DictComp) else None
+    for i in range(count):
+        with e.inside(e.block, Environment(e.env)):
+            assign(e, generator.target, element(e, iterated, e.constant(i), generator.iter, i), node)
+            if isinstance(node, ast.ListComp):
+                values.append(value_of(e, node.elt))
+            elif container is not None:
+                fill_dict(e, node, container, hint if i == 0 else container.type)
+    e.at(node)
+    if container is not None:
+        if not count and hint is None:
+            container.type = types.dict_of(types.STR, types.TENSOR)
+        return container
+    first = values[0].type if values else types.TENSOR
+    return e.list_value(*unified_elements(e, node, values, hint.element if isinstance(hint, ListType) else first, "list"))
 
 
 def fill_list(e: Emitter, node: ast.ListComp, container: Value, hint: Type | None) -> None:

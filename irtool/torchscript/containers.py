@@ -42,8 +42,9 @@ def list_(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Val
         if isinstance(iterated.type, TupleType):
             from irtool.torchscript.expressions import unified_elements
 
-            element = wanted.element if isinstance(wanted, ListType) else None
-            return e.list_value(*unified_elements(e, node, e.unpacked(iterated), element, "list"))
+            values = e.unpacked(iterated)
+            first = values[0].type if values else types.TENSOR
+            return e.list_value(*unified_elements(e, node, values, wanted.element if isinstance(wanted, ListType) else first, "list"))
         if isinstance(iterated.type, ListType) or iterated.type.key == "str":
             return e.operator(node, "aten::list", [iterated])
     from irtool.torchscript.comprehensions import comprehension

@@ -195,8 +195,10 @@ class Emitter:
                 return self.operator(self.build_place(), kind, [self.make(inner)])
             case ("list", Type() as element, list() as parts):
                 return self.list_value([self.make(part) for part in parts], element)
-            case ("element", Value() as value, int() as index):
-                return self.unpacked(value)[index]
+            case ("tuple", list() as parts):
+                return self.tuple_value([self.make(part) for part in parts])
+            case ("element", tuple() as whole, int() as index):
+                return self.unpacked(self.make(whole))[index]
             case ("default", Argument() as argument):
                 return self.default(argument)
         raise TypeError(f"no such recipe: {recipe[0]}")

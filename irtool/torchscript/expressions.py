@@ -259,8 +259,6 @@ def contains(e: Emitter, node: ast.expr, container: Value, item: Value) -> Value
     of_instance = special_method(e, node, "__contains__", container, [item])
     if of_instance is not None:
         return of_instance
-    if isinstance(container.type, TupleType):
-        container = e.list_value(e.unpacked(container), item.type)
     if container.type.key == "str" and item.type.key == "str":
         position = e.operator(node, "aten::find", [container, item, e.constant(0), e.operator(node, "aten::len", [container])])
         return e.operator(node, "aten::ne", [position, e.constant(-1)])
@@ -346,18 +344,19 @@ def listed(e: Emitter, elements: Sequence[ast.expr], wanted: Type | None) -> lis
     return values
 
 
-def unified_elements(e: Emitter, node: ast.expr, values: list[Value], wanted: Type | None, what: str) -> tuple[list[Value], Type]:
-    """Values of one type, and the type: the wanted one, else one that fits all, else their union."""
+def unified_elements(e: Emitter, node: ast.expr, values: list[Value], wanted: Type | None, what: str,
+                     annotated: str = "") -> tuple[list[Value], Type]:
+    """Values of one type, and the type: the wanted one, else one that fits all, else their union. `annotated`: the type of the dict."""
     if wanted is not None:
-        # an empty `[]` in a display is a list of tensors
-        values = [value if value in e.empty else e.converted(value, wanted) for value in values]
         wrong = next((value for value in values if not types.is_subtype(value.type, wanted)), None)
         if wrong is not None:
-            unified = calls.type_name(calls.union([value.type for value in values]))
+            given = calls.union([value.type for value in values])
+            names = sorted(calls.type_name(each) for each in given.elements) if isinstance(given, UnionType) else []
+            unified = f"Union[{', '.join(names)}]" if names else calls.type_name(given)
             if what == "list":
                 e.fail(node, f"List type annotation `List[{calls.type_name(wanted)}]` did not match the types of the given list elements, "
                              f"which were unified to {unified}")
-            e.fail(node, f"Dict type annotation did not match the type of an actual {what} type `{e.type_name(wrong)}`")
+            e.fail(node, f"Type annotation was inferred to be `{annotated}`, but the type of {what} given by the dict literal is {unified}")
         return values, wanted
     if not values:
         return values, types.TENSOR
@@ -373,13 +372,7 @@ def tuple_display(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
     assert isinstance(node, ast.Tuple)
     if any(isinstance(each, ast.Starred) for each in node.elts):
         return e.tuple_value(listed(e, node.elts, None))
-    hints: Sequence[Type | None] = [None] * len(node.elts)
-    if isinstance(hint, TupleType) and len(hint.elements) == len(node.elts):
-        hints = hint.elements
-    values = []
-    for each, wanted in zip(node.elts, hints, strict=True):
-        value = value_of(e, each)
-        values.append(e.converted(value, wanted) if wanted is not None and value not in e.empty else value)
+    values = [value_of(e, each) for each in node.elts]
     e.at(node)
     return e.tuple_value(values)
 
@@ -397,10 +390,12 @@ def dict_display(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
     e.at(node)
     if not keys and wanted[0] is None:
         return e.one("prim::DictConstruct", (), types.dict_of(types.STR, types.TENSOR))
-    keys, key_type = unified_elements(e, node, keys, wanted[0], "key")
-    held, value_type = unified_elements(e, node, held, wanted[1], "value")
-    if isinstance(key_type, UnionType):
-        e.fail(node, "Dict keys must be of one type")
+    other = next((key for key in keys if not types.is_subtype(key.type, keys[0].type)), None)
+    if other is not None:
+        e.fail(node, f"Dict keys must contain only a single type. Expected: {e.type_name(keys[0])} but found {e.type_name(other)} instead")
+    annotated = calls.type_name(hint) if hint is not None else ""
+    keys, key_type = unified_elements(e, node, keys, wanted[0], "keys", annotated)
+    held, value_type = unified_elements(e, node, held, wanted[1], "values", annotated)
     check_key(key_type, e.place, node)
     pairs = [each for pair in zip(keys, held, strict=True) for each in pair]
     return e.one("prim::DictConstruct", pairs, types.dict_of(key_type, value_type))

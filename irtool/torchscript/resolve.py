@@ -141,31 +141,13 @@ class Resolver:
         if isinstance(wanted, OptionalType) and not isinstance(value.type, OptionalType) and value.type.key != "None":
             return self.convert(wanted.element, value, implicit)
         if isinstance(value.type, TupleType):
-            return self._convert_tuple(wanted, value, implicit)
+            return converted_tuple(wanted, plain, value.type, implicit)
         if isinstance(wanted, ListType) and value in self.empty:
             return ("list", wanted.element, []), types.list_of(wanted.element)
         if not implicit:
             return plain, value.type
-        number = wanted.key
-        if value.type.key == TENSOR_KEY or isinstance(value.type, types.TensorType):
-            kind = {"float": "FloatImplicit", "int": "IntImplicit", "complex": "ComplexImplicit", "Scalar": "ScalarImplicit"}.get(number)
-        elif value.type.key == "Scalar":
-            kind = {"float": "Float", "int": "Int", "complex": "Complex"}.get(number)
-        elif value.type.key == "bool":
-            kind = {"float": "Float", "int": "Int", "Scalar": "Int"}.get(number)
-        elif value.type.key == "str" and number == "Device":
-            return ("call", "aten::device", plain), types.DEVICE
-        else:
-            kind = None
-        if kind is None:
-            return plain, value.type
-        return ("call", f"aten::{kind}", plain), types.INT if kind == "Int" else wanted
-
-    def _convert_tuple(self, wanted: Type, value: Value, implicit: bool) -> tuple[Recipe, Type]:
-        elements = value.type.elements
-        if isinstance(wanted, ListType) and all(_fits_element(each, wanted.element) for each in elements):
-            return ("list", wanted.element, [("element", value, i) for i in range(len(elements))]), types.list_of(wanted.element)
-        return ("value", value), value.type
+        kind = conversion(wanted, value.type)
+        return (plain, value.type) if kind is None else (("call", kind, plain), types.INT if kind == "aten::Int" else wanted)
 
     def _takes_rest(self, schema: Schema, index: int, first: Value) -> bool:
         """Is this the last positional argument, a list that takes all remaining arguments (`x.view(2, 3)`)?"""
@@ -195,6 +177,43 @@ def keyword_of(argument: Argument, schema: Schema, named: Mapping[str, Value]) -
     return "input" if argument.name == "self" and "input" in named and schema.kind.startswith("aten::") else None
 
 
+def converted_tuple(wanted: Type, tuple_: Recipe, type: Type, implicit: bool) -> tuple[Recipe, Type]:
+    """A tuple as a list, or with its elements converted."""
+    elements = type.elements
+    if isinstance(wanted, OptionalType):
+        wanted = wanted.element
+    if isinstance(wanted, ListType) and all(_fits_element(each, wanted.element) for each in elements):
+        return ("list", wanted.element, [("element", tuple_, i) for i in range(len(elements))]), types.list_of(wanted.element)
+    if not isinstance(wanted, TupleType) or len(wanted.elements) != len(elements) or types.is_subtype(type, wanted):
+        return tuple_, type
+    recipes: list[Recipe] = []
+    given: list[Type] = []
+    for i, (each, element) in enumerate(zip(wanted.elements, elements, strict=True)):
+        recipe: Recipe = ("element", tuple_, i)
+        kind = conversion(each, element) if implicit else None
+        if isinstance(element, TupleType):
+            recipe, element = converted_tuple(each, recipe, element, implicit)
+        elif kind is not None:
+            recipe, element = ("call", kind, recipe), types.INT if kind == "aten::Int" else each
+        recipes.append(recipe)
+        given.append(element)
+    return ("tuple", recipes), types.tuple_of(given)
+
+
+def conversion(wanted: Type, actual: Type) -> str | None:
+    """The operator that makes a number (or a device) of a value of another type where torch does so of itself."""
+    number = wanted.key
+    if actual.key == TENSOR_KEY or isinstance(actual, types.TensorType):
+        kind = {"float": "FloatImplicit", "int": "IntImplicit", "complex": "ComplexImplicit", "Scalar": "ScalarImplicit"}.get(number)
+    elif actual.key == "Scalar":
+        kind = {"float": "Float", "int": "Int", "complex": "Complex"}.get(number)
+    elif actual.key == "bool":
+        kind = {"float": "Float", "int": "Int", "Scalar": "Int"}.get(number)
+    else:
+        kind = "device" if actual.key == "str" and number == "Device" else None
+    return f"aten::{kind}" if kind is not None else None
+
+
 def _fits_element(actual: Type, element: Type) -> bool:
     return types.is_subtype(actual, element) or isinstance(element, TypeVar)
 
@@ -209,7 +228,7 @@ def bind(formal: Type, actual: Type, variables: dict[str, Type]) -> str:
             variables[formal.name] = actual
             return ""
         joined = types.join(known, actual)
-        if joined is None:
+        if joined is None or joined.key == "Any" and known.key != "Any":
             return (f"Type variable '{formal.name}' previously matched to type {type_name(known)} is matched to type {type_name(actual)}")
         if not isinstance(joined, OptionalType | UnionType):
             variables[formal.name] = joined if not isinstance(known, types.TensorType) else known

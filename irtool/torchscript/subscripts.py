@@ -51,6 +51,8 @@ def load_item(e: Emitter, node: ast.Subscript, held: Value, hint: Type | None = 
 
 def tuple_item(e: Emitter, node: ast.Subscript, held: Value, index: Value) -> Value:
     """An element of a tuple, by a constant."""
+    if index.type.key != "int":
+        e.fail(node, "tuple index must be an integer")
     known = constant(index) if is_constant(index) else None
     elements = held.type.elements
     if not isinstance(known, int):
@@ -200,7 +202,7 @@ def store_in_tensor(e: Emitter, target: ast.Subscript, held: Value, value: Value
     """`x[...] = v`: copy_ into the view, or index_put_."""
     view, indices = viewed(e, target, held)
     tensor = value
-    if not isinstance(value.type, types.TensorType):
+    if value.type.key in ("int", "float", "complex", "bool", "Scalar"):
         tensor = e.operator(target, "aten::tensor", [value], {"dtype": dtype_of(e, view), "device": device_of(e, view)})
     if indices:
         e.operator(target, "aten::index_put_", [view, index_list(e, indices), tensor, e.constant(False)])

@@ -1,5 +1,5 @@
 """Augmented assignments, of which TorchScript makes other operators than Python does."""
-from typing import Dict, List, Tuple
+from typing import Dict, List, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -85,3 +85,20 @@ def tuples_become_lists(x: Tuple[int, int], y: Tuple[int], z: List[int]):
     z += y
     a += z
     return x, z, a
+
+
+def first_of(pair: Tuple[float, int]):
+    return pair[0]
+
+
+# run: D(), 3
+def elements_become_numbers(x, n: int) -> Tuple[float, Tuple[float, int]]:
+    pair = (x, n)
+    return first_of(pair), pair
+
+
+# run: (3, 4), (5, 2.5)
+def filled_from_tuples(x: Tuple[int, int], y: Tuple[int, float]):
+    counts: List[Optional[int]] = [i for i in x]
+    again: List[Optional[int]] = list(x)
+    return {i: i + 1 for i in x}, {str(i): 1 for i in y}, counts, again, 3 in x, True in x, 5 not in x, [float(i) for i in y]
