@@ -14,6 +14,7 @@ from irtool.ir.attribute import Attribute
 from irtool.ir.builder import Builder
 from irtool.ir.errors import did_you_mean
 from irtool.ir.graph import NO_ATTRIBUTES, Block, Graph, Node, Value
+from irtool.ir.python_operators import COMPARISONS
 from irtool.ir.schema import DEFAULT_WORDS, Argument, Schema, declared_kinds, schemas
 from irtool.ir.types import ListType, OptionalType, Type
 from irtool.torchscript.annotations import type_name
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from irtool.torchscript.front import Compilation
 
 MAX_SHOWN_VARIANTS = 40
+SWAPPED = {"aten::add": "aten::add", "aten::mul": "aten::mul", **{each.kind: f"aten::{each.swapped}" for each in COMPARISONS}}
+"""Kinds whose operands are swapped where the first is a number and the second a tensor."""
 
 
 class Emitter:
@@ -227,6 +230,9 @@ class Emitter:
                  is_method: bool = False) -> Value:
         """Call an operator: the overload that torch would choose, with all arguments explicit. Raises ParseError, which lists the
         overloads."""
+        swapped = self.of_number_and_tensor(node, kind, positional) if len(positional) == 2 and not named and not is_method else None
+        if swapped is not None:
+            return swapped
         if self.place.library is not None:
             from irtool.torchscript.upgraders import upgraded
 
@@ -240,6 +246,19 @@ class Emitter:
         if match is None:
             self.refuse_call(node, kind, candidates, reasons)
         return self.apply(match)
+
+    def of_number_and_tensor(self, node: ast.AST, kind: str, operands: Sequence[Value]) -> Value | None:
+        """An operator of a number and a tensor, `2 + x` as well as `torch.add(2, x)`, in terms of others that take the tensor first."""
+        number, tensor = operands
+        if number.type.key not in ("int", "float", "complex") or not isinstance(tensor.type, types.TensorType):
+            return None
+        if kind in SWAPPED:
+            return self.operator(node, SWAPPED[kind], [tensor, number])
+        if kind == "aten::sub":
+            return self.operator(node, "aten::add", [self.operator(node, "aten::neg", [tensor]), number])
+        if kind == "aten::div":
+            return self.operator(node, "aten::mul", [self.operator(node, "aten::reciprocal", [tensor]), number])
+        return None
 
     def apply(self, match: Match) -> Value:
         """Make the node of a chosen overload. Several results become a tuple, none become None."""

@@ -10,7 +10,7 @@ from irtool.ir import types
 from irtool.ir.constants import constant, is_constant
 from irtool.ir.errors import ParseError, did_you_mean
 from irtool.ir.graph import Value
-from irtool.ir.python_operators import BY_SYNTAX, COMPARISONS
+from irtool.ir.python_operators import BY_SYNTAX
 from irtool.ir.schema import schemas
 from irtool.ir.types import DictType, EnumType, ListType, NamedTupleType, TupleType, Type, UnionType
 from irtool.torchscript.annotations import check_key
@@ -34,8 +34,6 @@ from irtool.torchscript.python_names import member, members
 from irtool.torchscript.source_text import unsupported
 from irtool.torchscript.subscripts import load_item
 
-SWAPPED = {"aten::add": "aten::add", "aten::mul": "aten::mul", **{each.kind: f"aten::{each.swapped}" for each in COMPARISONS}}
-"""Kinds for a number on the left and a tensor on the right, whose operands are swapped."""
 PROPERTIES = {      # of a tensor
     **{name: f"prim::{name}" for name in (
         "dtype device grad data is_cuda is_cpu is_xla is_xpu is_sparse is_sparse_csr is_mkldnn is_mps is_quantized is_vulkan is_ipu "
@@ -207,18 +205,6 @@ def binary(e: Emitter, node: ast.AST, op: type[ast.operator], left: Value, right
         kind = "aten::floor_divide"
     if op is ast.Mult and isinstance(right.type, ListType) and left.type.key == "int":
         left, right = right, left
-    return mixed(e, node, kind, left, right)
-
-
-def mixed(e: Emitter, node: ast.AST, kind: str, left: Value, right: Value) -> Value:
-    """An operator between a number and a tensor; if the number is on the left, the operands are swapped, as in torch."""
-    if left.type.key in ("int", "float", "complex") and isinstance(right.type, types.TensorType):
-        if kind in SWAPPED:
-            return e.operator(node, SWAPPED[kind], [right, left])
-        if kind == "aten::sub":
-            return e.operator(node, "aten::add", [e.operator(node, "aten::neg", [right]), left])
-        if kind == "aten::div":
-            return e.operator(node, "aten::mul", [e.operator(node, "aten::reciprocal", [right]), left])
     return e.operator(node, kind, [left, right])
 
 
@@ -251,7 +237,7 @@ def comparison(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
         membership = contains(e, node, right, left)
         return e.operator(node, "aten::__not__", [membership]) if isinstance(op, ast.NotIn) else membership
     of_instance = special_method(e, node, BY_SYNTAX[type(op)].method, left, [right])
-    return of_instance if of_instance is not None else mixed(e, node, BY_SYNTAX[type(op)].kind, left, right)
+    return of_instance if of_instance is not None else e.operator(node, BY_SYNTAX[type(op)].kind, [left, right])
 
 
 def contains(e: Emitter, node: ast.expr, container: Value, item: Value) -> Value:

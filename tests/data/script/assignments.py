@@ -1,4 +1,4 @@
-"""Augmented assignments, of which TorchScript makes other operators than Python does."""
+"""Augmented assignments, conversions and calls of numbers, of which TorchScript makes something else than Python does."""
 from typing import Dict, List, Optional, Tuple
 
 import torch
@@ -102,3 +102,8 @@ def filled_from_tuples(x: Tuple[int, int], y: Tuple[int, float]):
     counts: List[Optional[int]] = [i for i in x]
     again: List[Optional[int]] = list(x)
     return {i: i + 1 for i in x}, {str(i): 1 for i in y}, counts, again, 3 in x, True in x, 5 not in x, [float(i) for i in y]
+
+
+# run: T(3), 2, 0.5
+def functions_of_numbers_and_tensors(x, n: int, y: float):
+    return torch.add(n, x), torch.sub(y, x), torch.mul(n, x), torch.div(y, x), torch.lt(y, x), torch.ge(n, x), torch.eq(1, x)
