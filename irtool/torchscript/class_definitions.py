@@ -5,6 +5,7 @@ Nothing in a class is executed. Compiling `__init__` determines the attributes o
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from irtool.ir import types
 from irtool.ir.types import Type
@@ -77,7 +78,7 @@ def class_definition(definition: ast.ClassDef, place: Place, depth: int = 0) -> 
     for statement in definition.body:
         if isinstance(statement, ast.FunctionDef):
             _enter(members, statement, place.unit)
-    if "__init__" not in members.methods and any(name == "dataclass" for name in decorators(definition)):
+    if "dataclass" in decorators(definition):
         for each in _dataclass_methods(definition, place):
             members.methods.setdefault(each.name, Function(each, place, place.unit, members.type))
     return members
@@ -118,30 +119,62 @@ def _enter(members: ClassDefinition, method: ast.FunctionDef, unit: Unit) -> Non
     table[method.name] = Function(method, unit.place, unit, members.type)
 
 
+DATACLASS_OPTIONS = {"init": True, "repr": True, "eq": True, "order": False, "unsafe_hash": False, "match_args": True, "slots": False,
+                     "weakref_slot": False}
+"""The options of `dataclass` that TorchScript compiles, and what they are if they are not given."""
+FIELD_OPTIONS = ("default", "compare", "repr", "hash")
+"""Those of `field`."""
+
+
+def _options(call: ast.expr, known: Sequence[str], place: Place, what: str) -> dict[str, ast.expr]:
+    """The keyword arguments of a call; one that torch does not compile is refused."""
+    if not isinstance(call, ast.Call):
+        return {}
+    given = ["a positional one"] * len(call.args) + [each.arg or "**" for each in call.keywords]
+    wrong = next((name for name in given if name not in known), None)
+    if wrong is not None:
+        fail(place, call, f"options of {what} are not supported, but for {', '.join(known)}: found {wrong}")
+    return {each.arg: each.value for each in call.keywords if each.arg is not None}
+
+
 def _dataclass_methods(definition: ast.ClassDef, place: Place) -> list[ast.FunctionDef]:
-    """`__init__` and `__eq__` as `dataclass` writes them."""
-    if "script" not in decorators(definition):
+    """`__init__`, `__eq__` and the order as `dataclass` writes them."""
+    own = {each.name for each in definition.body if isinstance(each, ast.FunctionDef)}
+    if "script" not in decorators(definition) and "__init__" not in own:
         fail(place, definition, f"Failed to get source for {definition.name}.__init__: torch.jit.script has to decorate the dataclass",
              len("class"))
-    fields = [each for each in definition.body if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)]
-    called = next((each for each in fields if isinstance(each.value, ast.Call)), None)
-    if called is not None:
-        fail(place, called, "fields of dataclasses with `field(...)` are not supported: give the default itself")
-    options = [each for each in definition.decorator_list if isinstance(each, ast.Call)]
-    if any(ast.unparse(each) not in ("order=True", "eq=True", "order=False") for call in options for each in (*call.args, *call.keywords)):
-        fail(place, options[0], "options of dataclass are not supported, but for order=True")
-    names = [ast.unparse(each.target) for each in fields]
-    parameters = [f"{name}: {ast.unparse(each.annotation)}" + (f" = {ast.unparse(each.value)}" if each.value is not None else "")
-                  for name, each in zip(names, fields, strict=True)]
-    stores = [f"    self.{name} = {name}" for name in names]
-    if any(isinstance(each, ast.FunctionDef) and each.name == "__post_init__" for each in definition.body):
-        stores.append("    self.__post_init__()")
-    comparisons = _comparison(definition, fields, "__eq__", "!=", "return False", True)
-    if any(each.arg == "order" and ast.unparse(each.value) == "True" for call in options for each in call.keywords):
+    options = dict(DATACLASS_OPTIONS)
+    for decorator, word in zip(definition.decorator_list, decorators(definition), strict=True):
+        if word == "dataclass":
+            given = _options(decorator, [*DATACLASS_OPTIONS], place, word)
+            options |= {name: ast.unparse(value) == "True" for name, value in given.items()}
+    parameters, stores, compared, after = ["self"], [], [], []
+    for each in definition.body:
+        if not isinstance(each, ast.AnnAssign) or not isinstance(each.target, ast.Name):
+            continue
+        name, type, default = each.target.id, each.annotation, each.value
+        details: dict[str, ast.expr] = {}
+        if isinstance(default, ast.Call):
+            if (dotted(default.func) or "").rpartition(".")[2] != "field":
+                fail(place, each, "defaults of dataclasses that are calls are not supported")
+            details = _options(default, FIELD_OPTIONS, place, "field")
+            default = details.get("default")
+        if isinstance(type, ast.Subscript) and (dotted(type.value) or "").rpartition(".")[2] == "InitVar":      # for __post_init__ only
+            type = type.slice
+            after.append(name)
+        else:
+            stores.append(f"    self.{name} = {name}")
+            if "compare" not in details or ast.unparse(details["compare"]) != "False":
+                compared.append(each)
+        parameters.append(f"{name}: {ast.unparse(type)}" + (f" = {ast.unparse(default)}" if default is not None else ""))
+    if "__post_init__" in own:
+        stores.append(f"    self.__post_init__({', '.join(after)})")
+    lines = [f"def __init__({', '.join(parameters)}) -> None:", *(stores or ["    pass"])] if options["init"] else []
+    lines += _comparison(definition, compared, "__eq__", "!=", "return False", True) if options["eq"] else []
+    if options["order"]:
         for method, sign, equal in (("__lt__", "<", False), ("__le__", "<", True), ("__gt__", ">", False), ("__ge__", ">", True)):
-            comparisons += _comparison(definition, fields, method, sign, "return True", equal, is_order=True)
-    text = "\n".join([f"def __init__({', '.join(['self', *parameters])}) -> None:", *(stores or ["    pass"]), *comparisons])
-    methods = [each for each in ast.parse(text).body if isinstance(each, ast.FunctionDef)]
+            lines += _comparison(definition, compared, method, sign, "return True", equal, is_order=True)
+    methods = [each for each in ast.parse("\n".join(lines)).body if isinstance(each, ast.FunctionDef)]
     for each in methods:
         for node in ast.walk(each):
             ast.copy_location(node, definition)

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 UNARY_METHODS: dict[type[ast.AST], str] = {ast.USub: "__neg__", ast.Invert: "__invert__"}
-CALLED_METHODS = {"len": "__len__", "int": "__int__", "float": "__float__", "bool": "__bool__", "str": "__str__", "complex": "__complex__",
-                  "abs": "__abs__", "hash": "__hash__"}
+CALLED_METHODS = {"len": "__len__", "int": "__int__", "float": "__float__", "bool": "__bool__", "str": "__str__", "complex": "__complex__"}
 """Python function -> the method of an instance that it calls."""
 
 

@@ -1,5 +1,5 @@
 """Classes whose instances a function makes: attributes, methods, properties, operators, `with`, instances in containers and in each other."""
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass, field
 from typing import Any, Dict, List, Optional, Tuple
 
 import torch
@@ -382,3 +382,37 @@ def interfaces_in_lists(x, n: int):
         x = each.scale(x)
         one = each
     return one.scale(x)
+
+
+@torch.jit.script
+@dataclass(eq=False, repr=False, unsafe_hash=True)
+class Bare:
+    x: int
+
+
+@torch.jit.script
+@dataclass(order=True, slots=False)
+class Made:
+    x: int
+    factor: InitVar[int]
+    name: str = field(default="a", compare=False)
+    offset: InitVar[int] = 4
+
+    def __post_init__(self, factor: int, offset: int):
+        self.x = self.x * factor + offset
+
+
+@torch.jit.script
+@dataclass
+class FromHalf:
+    x: int
+
+    def __init__(self, half: int):
+        self.x = half * 2
+
+
+# run: 3
+def options_of_data_classes(n: int):
+    made = Made(n, 5)
+    compared = made == Made(n, factor=5, name="b"), made < Made(n, 5, "c", 7), FromHalf(n) == FromHalf(3)
+    return Bare(n).x, made.x, made.name, compared, FromHalf(n).x
