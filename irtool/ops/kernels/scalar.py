@@ -424,17 +424,6 @@ def int_of_text(xp, a):
     return value
 
 
-@table.op("aten::Float.str(str a) -> float")
-def float_of_text(xp, a):
-    """float(a)."""
-    try:
-        if "_" in a or a != a.rstrip():
-            raise ValueError
-        return float(a)
-    except ValueError:
-        raise RunError(f"stod: could not convert string to float: '{a}'") from None
-
-
 # -- counting loops
 @table.op("aten::__range_length(int lo, int hi, int step) -> int")
 def range_length(xp, lo, hi, step):

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import enum
 import math
+import re
 import struct
 from typing import Any
 
@@ -152,7 +153,39 @@ def _percent(key: str, value: Any) -> str:
 table.define("aten::hex(int i) -> str", lambda xp, i: hex(i), doc="hex(i).")
 table.define("aten::oct(int i) -> str", lambda xp, i: oct(i), doc="oct(i).")
 table.define("aten::bin(int i) -> str", lambda xp, i: bin(i), doc="bin(i).")
-table.define("aten::chr(int i) -> str", lambda xp, i: text_of(bytes([i & 255])), doc="The string of one byte.")
+
+
+FLOAT_TEXT = re.compile(r"[ \t\n\v\f\r]*[+-]?(?:(0x)(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(?:p[+-]?[0-9]+)?"
+                        r"|((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?)|inf(?:inity)?|(nan)(?:\([0-9a-z_]*\))?)", re.IGNORECASE)
+"""What std::stod reads: a hexadecimal or decimal number, an infinity, or nan."""
+SMALLEST_NORMAL = 2.0 ** -1022
+
+
+@table.op("aten::Float.str(str a) -> float")
+def float_of_text(xp, a):
+    """float(a), as std::stod reads it."""
+    found = FLOAT_TEXT.match(a)
+    if found is None:
+        raise RunError("stod")
+    if found.end() != len(a):
+        raise RunError(f"could not convert string to float: '{a}'")
+    hexadecimal, decimal, nan = found.groups()
+    try:
+        value = float.fromhex(a) if hexadecimal else float("nan") if nan else float(a)
+    except OverflowError:
+        raise RunError("stod") from None
+    is_small = abs(value) < SMALLEST_NORMAL and decimal and decimal.lower().partition("e")[0].strip("0.")
+    if is_small or decimal and math.isinf(value):       # out of range
+        raise RunError("stod")
+    return value
+
+
+@table.op("aten::chr(int i) -> str")
+def character(xp, i):
+    """The string of one byte."""
+    if not 0 <= i < 0x110000:
+        raise RunError(f"chr() arg not in range(0x110000), found {i}")
+    return text_of(bytes([i & 255]))
 
 
 @table.op("aten::ord(str string) -> int")

@@ -426,3 +426,22 @@ def del_variable(n: int):
 def print_nothing(x):
     pass
     return x.dim()
+
+
+# run: "0x1p3"
+# run: " +1.5"
+# run: "nan(abc)"
+# run: "-Infinity"
+# run: "1.5 "
+# run: "1e400"
+# run: "1e-400"
+# run: "."
+def parsed(s: str):
+    return float(s)
+
+
+# run: 65
+# run: -1
+# run: 1114112
+def character(n: int):
+    return chr(n)
