@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import irtool
+from irtool import torch
 from irtool.ops import OPS
 from irtool.ops.arrays import seeded
 from irtool.ops.tensor import call
@@ -69,3 +70,45 @@ def test_a_tensor_is_copied_to_itself_under_every_layer() -> None:
                   irtool.jvp(function, (x,), (x,))[0]):
         np.testing.assert_array_equal(np.asarray(found), expected)
     np.testing.assert_array_equal(irtool.grad(lambda x: function(x).sum())(x), [4, 4, 4])
+
+
+def in_training(x: Any, mean: Any, var: Any, training: bool) -> Any:
+    return torch.nn.functional.batch_norm(x, mean[0], var, training=training), mean * 2
+
+
+def inside(x: Any, mean: Any, var: Any, training: bool) -> Any:
+    made = torch.tensor([1.0, 2.0], dtype=torch.float64)
+    torch.nn.functional.instance_norm(x.t()[None], made, var, use_input_stats=training)
+    return made, var + 0
+
+
+def differentiated(x: Any, mean: Any, var: Any, training: bool) -> Any:
+    return irtool.grad(lambda x: (torch.nn.functional.batch_norm(x, mean[1], var, training=training) ** 3).sum())(x)
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("function", [in_training, inside, differentiated])
+def test_jit_and_traces_update_running_statistics_as_eager_does(function: Any, training: bool) -> None:
+    """Schemas do not say that these operators write."""
+    def arguments() -> list[Any]:
+        return [torch.tensor(np.arange(8.0).reshape(4, 2) ** 2), torch.tensor(np.ones((2, 2))), torch.tensor(np.ones(2))]
+    fast, wanted = irtool.jit(function), arguments()
+    results = flat(function(*wanted, training))
+    assert training == (wanted[2].tolist() != [1, 1])
+    for _ in range(3):
+        found = arguments()
+        for one, other in zip(flat(fast(*found, training)), results, strict=True):
+            np.testing.assert_array_equal(one, other)
+        assert [each.tolist() for each in found] == [each.tolist() for each in wanted]
+    graph = irtool.trace(lambda *args: function(*args, training), arguments())
+    for one, other in zip(irtool.run(graph, [np.asarray(each) for each in arguments()]), results, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_jit_refuses_to_update_statistics_that_are_no_arguments() -> None:
+    mean, var = torch.zeros(2), torch.ones(2)
+    fast = irtool.jit(lambda x, training: torch.nn.functional.batch_norm(x, mean, var, training=training))
+    with pytest.raises(irtool.Error, match="batch_norm, which updates running_mean, inside irtool.jit writes into a tensor"):
+        fast(np.ones((3, 2), np.float32), True)
+    assert mean.tolist() == [0, 0]
+    assert fast(np.ones((3, 2), np.float32), False).shape == [3, 2]

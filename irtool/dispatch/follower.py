@@ -16,7 +16,7 @@ from irtool.dispatch.decisions import Decision, Earlier, Steps
 from irtool.dispatch.layer_writes import is_inside, is_view, remember, root_of, take_in
 from irtool.dispatch.stack import Boxed, Layer, current
 from irtool.dispatch.traced_numbers import KINDS, MAY_OVERFLOW, Number, type_of_number
-from irtool.dispatch.tracer import Tracer, type_of
+from irtool.dispatch.tracer import Tracer, type_of, written_statistics
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.graph import Value
 from irtool.ir.schema import Argument
@@ -226,6 +226,10 @@ class Follower(Tracer):
             self.constants.clear()      # a write may have changed their elements
             if is_own:
                 take_in(self, args[0])
+        for argument, each in written_statistics(name, args):
+            self.note_write(f"{kind}, which updates {argument},", each)
+        if is_own:
+            self.take_in_statistics(name, args)
         result = self.below.apply(name, plain(self.opened(args)))
         if not is_own and any(True for _ in tensors_in(args)):
             return remember(self, name, args, result) if is_view(name) else result
@@ -297,8 +301,11 @@ class Follower(Tracer):
             names = " and ".join([schema.arguments[place].name for place in places])
             what = " with out=" if names == "out" else f", which writes into {names},"
             raise UnsupportedError(f"{kind}{what} is not supported inside irtool.jit", code="E0507")
-        if not isinstance(target, Tensor):
-            return
+        if isinstance(target, Tensor):
+            self.note_write(kind, target)
+
+    def note_write(self, kind: str, target: Tensor) -> None:
+        """Note which arguments a write into a tensor changes. Raises UnsupportedError as `check_write`."""
         if not self.owns(target):
             if is_inside(self, root_of(target)):
                 return

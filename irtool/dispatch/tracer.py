@@ -22,6 +22,7 @@ from irtool.ir.attribute import Attribute, TensorLiteral
 from irtool.ir.builder import Builder
 from irtool.ir.callers import warn_in_users_code
 from irtool.ir.dialect import LATEST
+from irtool.ir.effects import STATISTICS
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.schema import Argument
@@ -68,6 +69,8 @@ class Tracer(Layer):
                 return do_write(self, name, self.facts(name).plain, args)
             if is_own:
                 take_in(self, args[0])
+        if is_own:
+            self.take_in_statistics(name, args)
         opened = self.opened(args)
         result = self.below.apply(name, opened)
         kind = name.partition(".")[0]
@@ -77,6 +80,12 @@ class Tracer(Layer):
         if not results or not is_own and any(True for _ in tensors_in(args)):
             return remember(self, name, args, result) if results and is_view(name) else result
         return self.record(name, args, result)
+
+    def take_in_statistics(self, name: str, args: list[Any]) -> None:
+        """Turn running statistics that were made inside the function into tensors of the trace, before an operator writes into them: later
+        the constant would hold what this run wrote."""
+        for _, each in written_statistics(name, args):
+            take_in(self, each)
 
     def adopted(self, tensor: Any) -> Boxed:
         """A tensor made inside the function as a tensor of the trace: each run starts with a copy of its elements."""
@@ -300,6 +309,16 @@ class Tracer(Layer):
         self.is_alive = False
         remove_dead_nodes(self.graph)
         return self.graph
+
+
+def written_statistics(name: str, args: list[Any]) -> list[tuple[str, Tensor]]:
+    """The running statistics that an operator writes into though its schema does not say so, after the names of these arguments."""
+    schema = overload(name).schema
+    if schema.kind not in STATISTICS:
+        return []
+    values = dict(zip([argument.name for argument in schema.arguments], args, strict=True))
+    found = [(each, values[each]) for each in ("running_mean", "running_var") if isinstance(values[each], Tensor)]
+    return found if values[STATISTICS[schema.kind]] else []
 
 
 def type_of(value: Any, declared: Type | None = None) -> Type:
