@@ -60,11 +60,12 @@ def jacfwd(func: Function, argnums: int | tuple[int, ...] = 0, has_aux: bool = F
         shape: Any = None
         for place, leaf in enumerate(inputs):
             if not is_floating(leaf):
-                raise RunError(f"jacfwd: only tensors of floating point numbers have tangents, not {type(leaf).__name__}")
+                what = f"a tensor of {dtype_of(leaf.dtype).name}" if isinstance(leaf, Tensor) else type(leaf).__name__
+                raise RunError(f"jacfwd: only tensors of floating point numbers have tangents, not {what}")
 
             def column(tangent: Any, place: int = place) -> Any:
                 nonlocal aux
-                linear = Linearized(of_some, chosen, has_aux)
+                linear = Linearized(of_some, chosen, has_aux, where="jacfwd")
                 aux = linear.aux
                 return linear(unflatten(inner, [tangent if i == place else do("aten::zeros_like", each) for i, each in enumerate(inputs)]))
 

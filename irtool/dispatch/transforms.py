@@ -116,6 +116,9 @@ class Recorded:
         self.variables = []
         for place in which:
             leaves, shape = flatten(operands[place])
+            if (other := next((each for each in leaves if not isinstance(each, Tensor)), leaves)) is not leaves:
+                raise RunError(f"{where}: argument {place} has a {type(other).__name__} in it; expected tensors and numbers, or lists, "
+                               "tuples and dicts of these, in arguments that gradients are taken for")
             if leaves and not any(map(is_floating, leaves)):
                 actual = leaves[0].array.dtype.name if type(leaves[0]) is Tensor else type(leaves[0]).__name__
                 raise RunError(f"{where}: only tensors of floating point numbers have gradients, argument {place} is {actual}")
@@ -215,16 +218,17 @@ def vjp(func: Function, *primals: Any, has_aux: bool = False, unused: str = "zer
     return pulled if has_aux else pulled[:2]
 
 
-def pulled_back(func: Function, primals: Sequence[Any], has_aux: bool = False, unused: str = "zeros") -> tuple[Any, Function, Any]:
-    """As `grad_and_value`, for a function whose results may also be integers, which have no gradient; the third result is None without
-    has_aux."""
+def pulled_back(func: Function, primals: Sequence[Any], has_aux: bool = False, unused: str = "zeros",
+                where: str = "vjp") -> tuple[Any, Function, Any]:
+    """As `vjp`, for a function whose results may also be integers, which have no gradient; the third result is None without has_aux.
+    where: the name of the transformation, for messages."""
     places = [place for place, primal in enumerate(primals) if may_vary(func, place, primal)]
-    recorded = Recorded(func, primals, places, where="vjp")
-    result, aux = with_aux(recorded.result, has_aux, "vjp")
+    recorded = Recorded(func, primals, places, where=where)
+    result, aux = with_aux(recorded.result, has_aux, where)
     leaves, shape = flatten(result)
     for leaf in leaves:
         if not isinstance(leaf, Tensor):
-            raise RunError(f"vjp: the function must give tensors, it gave {type(leaf).__name__}")
+            raise RunError(f"{where}: the function must give tensors, it gave {type(leaf).__name__}")
 
     def back(cotangents: Any) -> Any:
         aligned_cotangents = aligned(tensors(cotangents), shape)
@@ -248,11 +252,11 @@ class Linearized:
     """A function at a point, and its tangents. Its vjp is linear in the cotangent: differentiating the vjp with respect to the cotangent
     gives the jvp."""
 
-    def __init__(self, func: Function, primals: Sequence[Any], has_aux: bool = False, strict: bool = False) -> None:
+    def __init__(self, func: Function, primals: Sequence[Any], has_aux: bool = False, strict: bool = False, where: str = "jvp") -> None:
         self.outer = outer = Autograd(current())
         outer.is_for_tangents = True
         with pushed(outer):
-            outputs, back, aux = pulled_back(func, primals, has_aux, "none")
+            outputs, back, aux = pulled_back(func, primals, has_aux, "none", where)
             leaves, self.shape = flatten(outputs)
             self.dual = [outer.variable(do("aten::ones_like", leaf)) for leaf in leaves]      # not zeros: a formula may test for those
             self.pulled, self.wanted = flatten(back(unflatten(self.shape, self.dual)))
@@ -299,7 +303,7 @@ def jvp(func: Function, primals: Sequence[Any], tangents: Sequence[Any], *, stri
 def linearize(func: Function, *primals: Any) -> tuple[Any, Function]:
     """(outputs, function of tangents): as torch.func.linearize. func runs once; the returned function may be called many times."""
     func = as_function("linearize", func)
-    linear = Linearized(func, primals)
+    linear = Linearized(func, primals, where="linearize")
     return linear.outputs, lambda *tangents: linear(tangents)
 
 
