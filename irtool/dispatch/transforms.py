@@ -340,7 +340,7 @@ def vmap(func: Function, in_dims: Any = 0, out_dims: Any = 0, randomness: str = 
     in_dims: the dimension to hide of each argument, None for an argument that is the same for all places; an int for all arguments, or one
     per argument (trees as the arguments). out_dims: the position of the dimension in each result; None for a result without it.
     randomness: "error", "same" or "different" random numbers for the places. chunk_size: the number of places run at one time.
-    Raises RunError for extents that differ, no argument to batch, or a result that is no tensor.
+    Raises RunError for extents that differ, no argument to batch, or a result that is no tensor and has a position.
     """
     func = as_function("vmap", func)
     check_chunk_size("vmap", chunk_size)
@@ -416,9 +416,12 @@ def extent_of(leaves: Sequence[Any], dims: Sequence[int | None]) -> int:
 
 
 def unhidden(layer: Batched, value: Any, dim: Any) -> Any:
-    """A result as the layer below sees it, with the hidden dimension at `dim`. Raises RunError for a result that is no tensor."""
+    """A result as the layer below sees it, with the hidden dimension at `dim`. Raises RunError for a result that is no tensor, unless
+    `dim` is None: that is the same for all places."""
     if not isinstance(value, Tensor):
-        raise RunError(f"vmap: the function must give tensors, it gave {type(value).__name__}")
+        if dim is None:
+            return value
+        raise RunError(f"vmap: the function must give tensors, it gave {type(value).__name__}; say None in out_dims for what is no tensor")
     if dim is None:
         if layer.owns(value):
             raise RunError("vmap: out_dims says None for a result that is batched")
