@@ -8,6 +8,7 @@ import pytest
 
 import irtool
 from irtool.dispatch.graph_functions import tape_gradients
+from irtool.dispatch.trees import flatten
 from irtool.ops.tensor import torch
 
 
@@ -113,6 +114,46 @@ def test_gradients_of_gradients(f: Any) -> None:
     def slope(x: Any) -> Any:
         return (irtool.grad(f)(x) ** 2).sum()
     np.testing.assert_allclose(np.asarray(irtool.grad(slope)(X)), differences(slope, X), rtol=1e-5, atol=1e-6)
+
+
+def detached(x: Any) -> Any:
+    y = x.clone()
+    y.detach().mul_(2)
+    return y * x
+
+
+def detached_part(x: Any) -> Any:
+    y = x * 2
+    y[1:].detach()[:, 0].copy_(x[0, 1:])
+    return y * x
+
+
+def shown_without_gradient(x: Any) -> Any:
+    y = x.sin()
+    v = y[0]
+    y.detach()[0, 1:] = 3.0
+    return v * y
+
+
+NESTED = {
+    "jvp": lambda f, x: irtool.jvp(f, (x,), (x * 3,)), "jacfwd": lambda f, x: irtool.jacfwd(f)(x),
+    "jacrev": lambda f, x: irtool.jacrev(f)(x),
+    "hessian": lambda f, x: irtool.hessian(lambda x: (f(x) ** 2).sum())(x), "linearize": lambda f, x: irtool.linearize(f, x)[1](x),
+    "vmap of jvp": lambda f, x: irtool.vmap(lambda x: irtool.jvp(f, (x,), (x * 3,)))(torch.stack([x, x * 2])),
+    "jvp of vmap": lambda f, x: irtool.jvp(lambda w: irtool.vmap(f)(torch.stack([x, x * 2]) * w), (x,), (x,)),
+    "jvp of grad": lambda f, x: irtool.jvp(irtool.grad(lambda x: (f(x) ** 2).sum()), (x,), (x,)),
+}
+
+
+@pytest.mark.parametrize("name", NESTED)
+@pytest.mark.parametrize("f", [detached, detached_part, shown_without_gradient])
+def test_a_graph_does_not_forget_a_write_that_tapes_must_not_see(f: Any, name: str) -> None:
+    x = irtool.Tensor(X)
+    wanted = flatten(NESTED[name](f, x))[0]
+    fast, graph = irtool.jit(lambda x: NESTED[name](f, x)), irtool.trace(lambda x: NESTED[name](f, x), [x])
+    for found in (*[flatten(fast(x))[0] for _ in range(3)], irtool.run(graph, [X]), flatten(NESTED[name](irtool.jit(f), x))[0]):
+        for one, other in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(np.asarray(one), np.asarray(other), rtol=1e-12)
 
 
 def test_traces_leave_what_they_are_given_alone() -> None:

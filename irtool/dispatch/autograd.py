@@ -190,6 +190,10 @@ class Autograd(Layer):
         """A copy of a handle: a write replaces the value of the original handle, but not of the copy."""
         return another(value) if value.born > self.start or self.owns(value) else value
 
+    def renewed(self, before: Boxed, after: Any, inside: Any) -> Any:
+        """The variable of the new value: this tape has recorded the write, which another below it must not see."""
+        return Boxed(self, inside, after.known) if self.owns(after) else inside
+
     def silent_tapes(self, is_detached: bool) -> list[Any]:
         """The tapes that must not record a write: for a write through a detached tensor this one and those below; else this one if it
         does not record now."""

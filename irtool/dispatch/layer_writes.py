@@ -430,7 +430,8 @@ def keeping(before: Tensor, after: Tensor, tapes: list[Any]) -> Tensor:
     layer = before.layer
     rest = [tape for tape in tapes if tape is not layer]
     inside = another(layer.laid_out(after, before))     # without the links of `after`, which may be noted as a view
-    return Boxed(layer, keeping(before.value, inside, rest), before.known)
+    kept = keeping(before.value, inside, rest)
+    return Boxed(layer, kept, before.known) if layer in tapes else layer.renewed(before, after, kept)
 
 
 def put_back(layer: Layer, name: str, root: Any, chain: list[View], part: Any) -> Any:

@@ -239,6 +239,10 @@ class Layer:
         """A tensor as the layer below sees it, in the layout that `other` has there (the same batch dimension)."""
         return self.opened(tensor)
 
+    def renewed(self, before: Boxed, after: Tensor, inside: Tensor) -> Tensor:
+        """The new value `after` of `before`, as this layer sees it. inside: as the layer below sees it, in the layout of `before`."""
+        return Boxed(self, inside, before.known)
+
     def adopted(self, tensor: Tensor) -> Boxed:
         """A tensor made inside the function, without a box of the layer, in a box."""
         raise NotImplementedError

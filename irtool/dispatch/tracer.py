@@ -87,6 +87,10 @@ class Tracer(Layer):
         for _, each in written_statistics(name, args):
             take_in(self, each)
 
+    def renewed(self, before: Boxed, after: Tensor, inside: Tensor) -> Boxed:
+        """The value of the graph is the new one: that tapes know nothing of a write does not make the graph forget it."""
+        return Boxed(self, inside, self.operand(after))
+
     def adopted(self, tensor: Any) -> Boxed:
         """A tensor made inside the function as a tensor of the trace: each run starts with a copy of its elements."""
         return Boxed(self, another(tensor), self.build.call("aten::clone", self.constant(tensor), None, type=type_of(tensor)))
