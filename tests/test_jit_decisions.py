@@ -186,6 +186,50 @@ def test_random_numbers_are_those_of_eager() -> None:
     assert [fast(each).tolist() for each in calls] == wanted and len(fast.variants) == 2
 
 
+DRAWS: dict[str, Callable[[Any], Any]] = {
+    "a branch": lambda x: torch.cond(x.sum() > 0, lambda y: y + torch.rand(3), lambda y: y - torch.rand(4).sum(), (x,)),
+    "a branch in a branch": lambda x: torch.cond(x[0] > 0, lambda y: DRAWS["a branch"](y) * torch.rand(()), DRAWS["a branch"], (x,)),
+    "a loop": lambda x: torch.while_loop(lambda y: y.sum() < 9, lambda y: (y + torch.rand(3),), (x,))[0],
+    "a scan": lambda x: torch.scan(lambda before, each: (before + torch.rand(2), before * each), torch.zeros(2), x),
+    "a map": lambda x: torch.map(lambda each: each * torch.rand(2), x),
+    "a gradient in a branch":
+        lambda x: torch.cond(x.sum() > 0, lambda y: irtool.grad(lambda z: (z * torch.rand(3)).sum())(y), torch.exp, (x,)),
+    "the same in chunks":
+        lambda x: irtool.vmap(lambda each: torch.nn.functional.dropout(each * torch.ones(4)), randomness="same", chunk_size=2)(x),
+    "other ones in chunks": lambda x: irtool.vmap(lambda each: each + torch.rand(4), randomness="different", chunk_size=2)(x),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_what_is_traced_beside_the_way_of_a_call_draws_nothing(name: str) -> None:
+    fast = irtool.jit(DRAWS[name])
+    for seed, sign in enumerate((1, -1, 1, -1)):
+        found = []
+        for function in (DRAWS[name], fast):
+            torch.manual_seed(seed)
+            found.append([np.asarray(each) for each in flatten([function(Tensor(np.full(3, sign * 1.5))), torch.rand(2)])[0]])
+        for one, other in zip(*found, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+def test_gradients_of_branches_and_loops_that_draw_are_refused() -> None:
+    """The way back runs them again, with other random numbers."""
+    def kept(x: Any, p: float) -> Any:
+        return torch.cond(x.sum() > 0, lambda y: torch.nn.functional.dropout(y * 2, p).sum(), torch.sum, (x,))
+
+    def grown(x: Any) -> Any:
+        return torch.while_loop(lambda y: y.sum() < 9, lambda y: (y * (1 + torch.zeros(3).uniform_()),), (x,))[0].sum()
+    x = np.full((2, 3), 1.5)
+    for call in (lambda: irtool.jit(irtool.grad(lambda x: kept(x, 0.5)))(x[0]), lambda: irtool.jit(irtool.grad(grown))(x[0]),
+                 lambda: irtool.trace(irtool.grad(lambda x: kept(x, 0.5)), [x[0]]),
+                 lambda: irtool.jit(irtool.grad(lambda x: DRAWS["a scan"](x)[1].sum()))(x[0]),
+                 lambda: irtool.vmap(irtool.grad(lambda x: kept(x, 0.5)), randomness="different")(x)):
+        with pytest.raises(irtool.UnsupportedError, match="whose condition is batched or traced is not supported: draw the random numbers"):
+            call()
+    assert irtool.jit(irtool.grad(lambda x: kept(x, 0.0)))(x[0]).tolist() == [2, 2, 2]
+    assert irtool.grad(grown)(x[0]).shape == [3]
+
+
 def test_threads_trace_each_variant_once() -> None:
     fast, traced = counted(lambda x: x * 2 if x.sum() > 0 else -x)
     wrong: list[Any] = []

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from irtool.dispatch.backward_pass import BackwardPass, Hook, PostHook, PreHook
+from irtool.dispatch.batched import draws
 from irtool.dispatch.custom_functions import gradients_as_arguments
 from irtool.dispatch.layer_writes import another, do_write, is_inside, is_operand, remember, root_of, with_operands, write
 from irtool.dispatch.logger import Print, label, line
@@ -99,6 +100,7 @@ class BranchEntry(Entry):
         def gradients_of(function: Branch) -> Branch:
             def run(*values: Any) -> list[Any]:
                 inner = Autograd(current())
+                inner.runs_again = True
                 operands = [inner.variable(each) if place in needed else each for place, each in enumerate(values[:count])]
                 with pushed(inner):
                     results = flatten(function(*operands))[0]
@@ -129,6 +131,7 @@ class Autograd(Layer):
         self.write = write
         self.tape: list[Entry] = []
         self.records = True
+        self.runs_again = False             # what is recorded has run before: other random numbers would be those of another function
         self.is_for_tangents = False        # does `jvp` use this tape, below a second one?
         self.pre_hooks: list[PreHook] = []
         self.post_hooks: list[PostHook] = []
@@ -144,6 +147,9 @@ class Autograd(Layer):
     def apply(self, name: str, args: list[Any]) -> Any:
         """Run the operation on the layer below, and record it if an operand is on this tape."""
         rules, facts = self.rules, self.facts(name)
+        if self.runs_again and draws(name, args):
+            raise UnsupportedError(f"the gradient of {name.partition('.')[0]} in a branch or loop whose condition is batched or traced is "
+                                   "not supported: draw the random numbers before it", code="E0501")
         if facts.plain is not None or facts.only_writes:
             self.check_target(args[0], name)
             return do_write(self, name, facts.plain, args)

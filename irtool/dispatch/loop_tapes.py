@@ -70,6 +70,7 @@ def propagate_rounds(entry: Entry, tape: Autograd, grads: list[Any], layer: Laye
         values: the round's initial carried values; the gradients of its final ones, and the sums so far; the outer values.
         """
         inner = tape.again(current())
+        inner.runs_again = True
         carried, state, others = values[:count], values[count:count + len(moving) + len(read)], values[count + len(moving) + len(read):]
         operands = [inner.variable(each) if place in moving or place in read else each for place, each in enumerate([*carried, *others])]
         with pushed(inner):

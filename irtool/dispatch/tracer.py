@@ -7,7 +7,8 @@ of this run, with a warning; branches and loops of a graph stay If and Loop. Typ
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from irtool.analysis.liveness import remove_dead_nodes
@@ -28,7 +29,7 @@ from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.schema import Argument
 from irtool.ir.types import BOOL, INT, ListType, OptionalType, TensorType, Type, tensor_type
 from irtool.ops.array_library import np
-from irtool.ops.arrays import element_strides
+from irtool.ops.arrays import element_strides, generator
 from irtool.ops.call import overload
 from irtool.ops.nested_tensors import tensors_in
 from irtool.ops.size_facts import DECIDING
@@ -110,8 +111,11 @@ class Tracer(Layer):
             with pushed(self):
                 return (then if elements_of(condition) else otherwise)(*args)
         node = self.build.node("prim::If", (self.decided(condition),))
-        arms = [self.block_of(node, then, args), self.block_of(node, otherwise, args)]
         taken = 0 if elements_of(condition) else 1
+        arms = []
+        for place, function in enumerate((then, otherwise)):
+            with undrawn(place != taken):
+                arms.append(self.block_of(node, function, args))
         results = []
         for a, b in zip(*arms, strict=True):
             results.append(merged(a, b, lambda a, b: self.joined(node, (a, b), taken), "a branch"))
@@ -191,7 +195,8 @@ class Tracer(Layer):
                                            code="E0504")
             return [after if after is True else truth(after, self.apply), *[results[place] for place in moving]]
 
-        self.block_of(node, round, (), [(common_type(opened[place], final[place]), opened[place]) for place in moving])
+        with undrawn():         # this run's loop has drawn its random numbers
+            self.block_of(node, round, (), [(common_type(opened[place], final[place]), opened[place]) for place in moving])
         results = list(args[:count])
         for place in moving:
             results[place] = self.joined(node, (opened[place], final[place]), 1)
@@ -313,6 +318,16 @@ class Tracer(Layer):
         self.is_alive = False
         remove_dead_nodes(self.graph)
         return self.graph
+
+
+@contextmanager
+def undrawn(is_undone: bool = True) -> Iterator[None]:
+    """A context after which random numbers go on as if none had been drawn in it, if `is_undone`: what is recorded only draws none."""
+    bits = generator().bit_generator
+    state = bits.state
+    yield
+    if is_undone:
+        bits.state = state
 
 
 def written_statistics(name: str, args: list[Any]) -> list[tuple[str, Tensor]]:

@@ -371,7 +371,8 @@ def vmap(func: Function, in_dims: Any = 0, out_dims: Any = 0, randomness: str = 
             layer.is_alive = False
             return opened, places, out_shape
 
-        if chunk_size is None or chunk_size >= length:
+        if chunk_size is None or chunk_size >= length or randomness == "same" and current().unrolls:
+            # in a graph, chunks could not draw the same numbers again; all places at once draw them once
             results, _, out_shape = once(leaves, length)
             return unflatten(out_shape, results)
         return in_chunks(once, leaves, dims, length, chunk_size, randomness)
