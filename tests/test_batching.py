@@ -347,3 +347,10 @@ def test_batched_numbers_have_the_dtype_of_one_call(name: str) -> None:
             if isinstance(want, Tensor):
                 got = vmap(function)(*[Tensor(np.stack([each.array] * 2)) for each in tensors])
                 assert got.dtype == want.dtype, (small, large, at)
+
+
+def test_ranks_of_a_batch_of_matrices_without_tolerances() -> None:
+    """There is no tensor beside the matrices whose dimensions count."""
+    matrices = np.stack([np.eye(3), np.ones((3, 3)), np.zeros((3, 3))])
+    assert vmap(torch.linalg.matrix_rank)(matrices).tolist() == [3, 1, 0]
+    assert vmap(lambda m, tol: torch.linalg.matrix_rank(m, atol=tol))(matrices, np.array([2.0, 0.1, 0.1])).tolist() == [0, 1, 0]

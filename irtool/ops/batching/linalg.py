@@ -35,7 +35,7 @@ def solve(batch: Batch, *args: Any) -> Any:
 @table.batch("linalg_pinv.atol_rtol_tensor linalg_pinv.rcond_tensor linalg_matrix_rank.atol_rtol_tensor linalg_matrix_rank.tol_tensor")
 def with_tolerances(batch: Batch, self: Any, *rest: Any) -> Any:
     """Matrices (..., n, m) and tolerances (...), all (B, 1, ..., ...) with the same number of dimensions before the matrices."""
-    rank = max(self.ndim - 2, *[each.ndim for each in rest if isinstance(each, Tensor)])
+    rank = max([self.ndim - 2, *[each.ndim for each in rest if isinstance(each, Tensor)]])
     return batch.box(batch.same(lined_up(batch, self, rank - self.ndim + 2),
                                 *[lined_up(batch, each, rank - each.ndim) if isinstance(each, Tensor) else each for each in rest]))
 
