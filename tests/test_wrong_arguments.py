@@ -85,6 +85,8 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "grad: unused": (lambda: lib.grad(square, unused="zero"), "unused='zero'; expected 'zeros' or 'none' (did you mean 'zeros'?)"),
     "grad: an aux": (lambda: lib.grad(square, has_aux=True)(X), "it gave a tensor of shape []"),
     "grad: a tree with None": (lambda: lib.grad(lambda d: d["a"].sum())({"a": X, "b": None}), "argument 0 has a NoneType in it; expected"),
+    "grad: for a number": (lambda: lib.grad(lambda s: lib.torch.full((2,), s).sum())(X[0]), "'fill_value' is a number, which has no"),
+    "jvp: for a number": (lambda: lib.jvp(lambda s: lib.torch.add(X, X, alpha=s), (X[0],), (X[0],)), "argument 'alpha' is a number"),
     "vjp: a text": (lambda: lib.dispatch.vjp(lambda x, t: x, X, ["t"]), "vjp: argument 1 has a str in it; expected tensors"),
     "jvp: a tree with None": (lambda: lib.jvp(lambda d: d[0], ([X, None],), ([X, None],)), "jvp: argument 0 has a NoneType in it"),
     "jvp: gives a number": (lambda: lib.jvp(lambda x: 3, (X,), (X,)), "jvp: the function must give tensors, it gave int"),

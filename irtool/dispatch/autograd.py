@@ -161,6 +161,8 @@ class Autograd(Layer):
             elif isinstance(arg, list | tuple | dict):
                 inner[place] = self.opened(arg)
                 is_recorded = is_recorded or any(map(self.owns, tensors_in(arg)))
+        if is_recorded and self.records and facts.numbers:
+            self.refuse_numbers(name, args)
         shortcut = rules.shortcut(name, args) if is_recorded and self.records else None
         if shortcut is not None:
             return shortcut
@@ -178,6 +180,13 @@ class Autograd(Layer):
         if self.write is not None:
             self.write(line(self, boxed, rules.spelled(name, args, label, is_tape=True)))
         return boxed
+
+    def refuse_numbers(self, name: str, args: Sequence[Any]) -> None:
+        """Raise UnsupportedError for a tensor of the tape in place of a number, whose gradient would be lost."""
+        for place, argument in self.facts(name).numbers.items():
+            if self.owns(args[place]):
+                raise UnsupportedError(f"{name.partition('.')[0]}: argument '{argument}' is a number, which has no gradient; expected a "
+                                       "number, or tensor.detach(), got a tensor that gradients are taken for", code="E0501")
 
     def note(self, entry: Entry, result: Any, taken: int | None = None) -> Any:
         """Append an entry to the tape; returns the results in boxes. taken: only so many first ones of a tuple have a gradient (None: all

@@ -16,8 +16,10 @@ from irtool.ir.effects import facts_of
 from irtool.ir.errors import RunError
 from irtool.ir.python_operators import BINARY, COMPARISONS
 from irtool.ir.schema import forgets_kinds
+from irtool.ir.types import OptionalType
 from irtool.ops.array_library import np
 from irtool.ops.arrays import dtype_of
+from irtool.ops.call import overload
 from irtool.ops.nested_tensors import map_tensors
 from irtool.ops.tensor import Tensor, calling, choose_again, is_kind, next_birth
 
@@ -124,6 +126,15 @@ class OperatorFacts:
         self.only_writes: bool = rules.only_writes(name)
         self.is_view: bool = rules.is_view(name)
         self.is_random = facts_of(name.partition(".")[0]).is_random
+
+    @cached_property
+    def numbers(self) -> dict[int, str]:
+        """The arguments that are numbers, in whose place a tensor of one element may be given: their names by position."""
+        if not self.rules.is_library:
+            return {}
+        arguments = overload(self.name).schema.arguments
+        types = [each.type.element if isinstance(each.type, OptionalType) else each.type for each in arguments]
+        return {place: arguments[place].name for place, type in enumerate(types) if type.key in ("Scalar", "float", "complex")}
 
     @cached_property
     def is_pointwise(self) -> bool:
