@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fuzz import archives, calls, gradients, laws, modules, passes, pipelines, programs, texts
+from fuzz import archives, calls, changed, gradients, laws, modules, passes, pipelines, programs, texts
 from fuzz.case import Case
 from fuzz.judge import Check, Finding, attempt
 from fuzz.reduction import Smaller, reduced
@@ -34,6 +34,7 @@ class Kind:
 KINDS = (
     Kind("programs", 4, 30, programs.draw, programs.check, programs.smaller),
     Kind("calls", 10, 10, calls.draw, calls.check, calls.smaller),
+    Kind("changed", 10, 10, changed.draw, changed.check, changed.smaller),
     Kind("gradients", 1, 30, gradients.draw, gradients.check, gradients.smaller),
     Kind("laws", 1, 40, laws.draw, laws.check, laws.smaller),
     Kind("passes", 1, 60, passes.draw, passes.check, passes.smaller),

@@ -27,7 +27,10 @@ def attention(xp, query, key, value, mask, dropout, is_causal, scale, grouped, d
                        f"{query.ndim}, key.dim(): {key.ndim} and value.dim(): {value.ndim} instead.")
     if is_causal and mask is not None:
         raise RunError("Explicit attn_mask should not be set when is_causal=True")
-    if grouped and query.ndim >= 3:
+    if grouped and min(query.ndim, key.ndim, value.ndim) < 3:
+        raise RunError("enable_gqa expects queries, keys and values of at least 3 dimensions, got "
+                       f"{query.ndim}, {key.ndim} and {value.ndim}")
+    if grouped:
         key, value = (xp.repeat(part, query.shape[-3] // part.shape[-3], -3) for part in (key, value))
     wide_query, wide_key, wide_value = (widen(xp, part) for part in (query, key, value))
     kind = wide_query.dtype.type

@@ -14,11 +14,15 @@ table = OpTable("classification_loss")
 
 # ---- negative log-likelihood
 
-def _check_targets(x, target, ignore_index, weight):
-    classes = x.shape[1] if x.ndim > 1 else x.shape[0]
+def _check_weights(classes, weight):
     if weight is not None and weight.shape != (classes,):
         raise RunError(f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of shape: "
                        f"{list(weight.shape)}")
+
+
+def _check_targets(x, target, ignore_index, weight):
+    classes = x.shape[1] if x.ndim > 1 else x.shape[0]
+    _check_weights(classes, weight)
     if target.dtype not in ("int64", "uint8"):
         raise RunError(f"expected target dtype to be Long or Byte, but got {title(target.dtype)}")
     wrong = (target != ignore_index) & ((target < 0) | (target >= classes))
@@ -130,6 +134,7 @@ def _cross_entropy_of_probabilities(xp, logs, target, weight, reduction, smoothi
     classes = logs.shape[axis]
     if target.dtype.kind != "f":
         raise RunError("Expected floating point type for target with class probabilities, got " + str(target.dtype))
+    _check_weights(classes, weight)
     if smoothing > 0:
         target = target * logs.dtype.type(1 - smoothing) + logs.dtype.type(smoothing / max(classes, 1))
     product = logs * target

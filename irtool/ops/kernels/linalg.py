@@ -157,8 +157,14 @@ def lu_solved(xp, LU, pivots, B, left, conjugated):
     same_dtype("linalg.lu_solve", LU, B)
     if pivots.dtype != xp.int32:
         raise RunError("linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32")
-    if pivots.shape[-1:] != LU.shape[-1:]:
-        raise RunError("linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix")
+    if pivots.shape != LU.shape[:-1]:
+        raise RunError("linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix, expected pivots of "
+                       f"shape {list(LU.shape[:-1])}, but got {list(pivots.shape)}")
+    if pivots.size and not 1 <= int(pivots.min()) <= int(pivots.max()) <= LU.shape[-1]:
+        raise RunError(f"Pivots given to lu_solve must all be between 1 and {LU.shape[-1]}. Did you properly pass the result of lu_factor?")
+    if left and B.ndim > 1 and B.shape[-2] != LU.shape[-1]:
+        raise RunError("linalg.lu_solve: Incompatible shapes of A and B for the equation AX = B "
+                       f"({LU.shape[-2]}x{LU.shape[-1]} and {B.shape[-2]}x{B.shape[-1]})")
     if not left:
         return row_major(xp, adjoint(xp, lu_solved(xp, LU, pivots, adjoint(xp, B), True, not conjugated)))
     lower, upper = lower_upper(xp, LU)

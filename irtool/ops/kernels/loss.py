@@ -179,6 +179,8 @@ def binary_cross_entropy(xp, self, target, weight, reduction):
     if self.dtype != target.dtype:
         raise RunError(f"Found dtype {title(target.dtype)} but expected {title(self.dtype)}")
     _into(self.dtype, self, weight)
+    if weight is not None:
+        refuse_growth(self, xp.broadcast_shapes(self.shape, weight.shape))
     kind = self.dtype.type
     loss = (target - 1) * xp.maximum(xp.log1p(-self), kind(-100)) - target * xp.maximum(xp.log(self), kind(-100))
     return reduced(xp, loss if weight is None else astype(loss * weight, self.dtype), reduction)
@@ -201,6 +203,9 @@ def binary_cross_entropy_with_logits(xp, self, target, weight, pos_weight, reduc
         no_bool_difference([each, 1])
     _into(target.dtype, self, target, weight, pos_weight)
     refuse_growth(target, xp.broadcast_shapes(self.shape, target.shape))
+    if pos_weight is not None:
+        refuse_growth(self, xp.broadcast_shapes(self.shape, target.shape, pos_weight.shape))
+        _into(self.dtype, self, target, pos_weight)
     softplus = xp.log1p(xp.exp(-xp.abs(self))) + xp.maximum(-self, 0)
     loss = (1 - target) * self + softplus if pos_weight is None else (1 - target) * self + ((pos_weight - 1) * target + 1) * softplus
     if weight is not None:
@@ -248,6 +253,11 @@ def margin_ranking_loss(xp, input1, input2, target, margin, reduction):
     return reduced(xp, _mean_margin(xp, sign * (a - b) + dtype.type(margin)), reduction)
 
 
+def minus_one(xp, target):
+    """What torch compares a target with where it says -1: the same in the target's dtype if that is whole, 255 for bytes."""
+    return 255 if target.dtype == xp.uint8 else -1
+
+
 @table.op("aten::hinge_embedding_loss(Tensor self, Tensor target, float margin=1., int reduction=1) -> Tensor")
 def hinge_embedding_loss(xp, self, target, margin, reduction):
     """x where the target is 1, max(0, margin - x) where it is -1; the margin is rounded to whole numbers if x has them."""
@@ -256,7 +266,7 @@ def hinge_embedding_loss(xp, self, target, margin, reduction):
         raise RunError("clamp is not supported for complex types")
     zero = as_array(0, self.dtype)
     below = xp.where(target != 1, xp.maximum(as_array(fit(margin, self.dtype), self.dtype) - self, zero), zero)
-    is_other = target != as_array(fit(-1, target.dtype), target.dtype)      # of bytes: 255
+    is_other = target != minus_one(xp, target)
     return reduced(xp, below + xp.where(is_other, self, zero), reduction)
 
 
@@ -274,12 +284,17 @@ def cosine_embedding_loss(xp, input1, input2, target, margin, reduction):
     if dtype.kind == "c":
         raise RunError("clamp is not supported for complex types")
     eps = dtype.type(1e-12)
-    a, b = astype(a, dtype), astype(b, dtype)
-    products = (a * b).sum(dim, dtype=dtype)
-    sizes = ((a * a).sum(dim, dtype=dtype) + eps) * ((b * b).sum(dim, dtype=dtype) + eps)
+
+    def total(one, other):
+        """Their product's sum; products of whole numbers have their dtype, in which those of bytes wrap, as in torch."""
+        product = xp.multiply(*_both(xp, one, other))
+        return product.sum(dim, dtype=product.dtype if product.dtype.kind in "fc" else xp.int64).astype(dtype, copy=False)
+
+    products = total(input1, input2)
+    sizes = (total(input1, input1) + eps) * (total(input2, input2) + eps)
     cosine = products / xp.sqrt(sizes)
-    zero = dtype.type(0)
-    loss = xp.where(target == 1, 1 - cosine, zero) + xp.where(target == -1, xp.maximum(cosine - dtype.type(margin), zero), zero)
+    zero, minus = dtype.type(0), minus_one(xp, target)
+    loss = xp.where(target == 1, 1 - cosine, zero) + xp.where(target == minus, xp.maximum(cosine - dtype.type(margin), zero), zero)
     return reduced(xp, xp.asarray(loss), reduction)
 
 

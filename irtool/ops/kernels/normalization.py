@@ -402,6 +402,8 @@ def instance_norm(xp, input, weight, bias, running_mean, running_var, use_input_
     if not use_input_stats:
         if running_mean is None or running_var is None:
             raise RunError("Expected running_mean and running_var to be defined when use_input_stats is false")
+        if not input.shape[0]:
+            refuse_nothing()
         return batch_norm.kernel(xp, input, weight, bias, running_mean, running_var, False, momentum, eps, False)
     count, channels = input.shape[:2]
     _check_channels(channels, ("weight", "bias", "mean", "var"), weight=weight, bias=bias, mean=running_mean, var=running_var)

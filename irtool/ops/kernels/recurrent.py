@@ -239,6 +239,9 @@ def _cell(kind):
     def kernel(xp, input, hx, w_ih, w_hh, b_ih, b_hh):
         states = tuple(hx) if isinstance(hx, list | tuple) else (hx,)
         _check_cell(kind, input, states, w_ih, w_hh)
+        for each in (b_ih, b_hh):
+            if each is not None and each.shape not in (w_ih.shape[:1], (1,), ()):
+                raise RunError(f"expected biases of size {w_ih.shape[0]}, got {list(each.shape)}")
         new = STEPS[kind](xp, _gates(xp, input, w_ih, b_ih), _gates(xp, states[0], w_hh, b_hh), states)
         if kind == "gru" and hx.ndim == 2:
             return in_memory_order(xp, new[0], memory_order(hx))

@@ -231,15 +231,19 @@ def _define(name, rank, mode, antialias=False):
     def split(options):
         return (options[0], options[1:]) if corners else (False, options)
 
+    def check_rank(sizes):
+        if len(sizes) != rank:
+            raise RunError(f"It is expected output_size equals to {rank}, but got size {len(sizes)}")
+
     def forward(xp, self, output_size, *options):
         align_corners, scales = split(options)
-        if len(output_size) != rank:
-            raise RunError(f"It is expected output_size equals to {rank}, but got size {len(output_size)}")
+        check_rank(output_size)
         return resized(xp, self, mode, output_size, align_corners, scales, antialias)
 
     def forward_by_factor(xp, input, output_size, *options):
         align_corners, (factors,) = split(options)
         sizes, scales = _sizes_of(input, output_size, factors)
+        check_rank(sizes)
         return resized(xp, input, mode, sizes, align_corners, scales, antialias)
 
     def backward(xp, grad_output, output_size, input_size, *options):

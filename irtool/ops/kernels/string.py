@@ -166,17 +166,17 @@ def float_of_text(xp, a):
     """float(a), as std::stod reads it."""
     found = FLOAT_TEXT.match(a)
     if found is None:
-        raise RunError("stod")
+        raise RunError(f"stod: no number in '{a}'")
     if found.end() != len(a):
         raise RunError(f"could not convert string to float: '{a}'")
     hexadecimal, decimal, nan = found.groups()
     try:
         value = float.fromhex(a) if hexadecimal else float("nan") if nan else float(a)
     except OverflowError:
-        raise RunError("stod") from None
+        raise RunError(f"stod: '{a}' is out of range") from None
     is_small = abs(value) < SMALLEST_NORMAL and decimal and decimal.lower().partition("e")[0].strip("0.")
-    if is_small or decimal and math.isinf(value):       # out of range
-        raise RunError("stod")
+    if is_small or decimal and math.isinf(value):
+        raise RunError(f"stod: '{a}' is out of range")
     return value
 
 
