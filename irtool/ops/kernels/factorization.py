@@ -164,7 +164,7 @@ def exponential(xp, A):
     U = wide @ (A6 @ (b[13] * A6 + b[11] * A4 + b[9] * A2) + b[7] * A6 + b[5] * A4 + b[3] * A2 + b[1] * unit)
     V = A6 @ (b[12] * A6 + b[10] * A4 + b[8] * A2) + b[6] * A6 + b[4] * A4 + b[2] * A2 + b[0] * unit
     result = xp.linalg.solve(V - U, V + U)
-    for done in range(int(squarings.max(initial=0))):
+    for done in range(int(squarings.max()) if squarings.size else 0):
         result = xp.where((squarings > done)[..., None, None], result @ result, result)
     return xp.where(is_finite[..., None, None], result, math.nan).astype(A.dtype)
 

@@ -51,12 +51,7 @@ _unary("acosh arccosh", _acosh, "Inverse hyperbolic cosine; nan below 1.", TO_FL
 
 
 def _exp2(xp, self):
-    if self.dtype.kind != "c":
-        return xp.exp2(self)
-    scaled = xp.positive(self)        # part by part: the product of an infinity and a complex number has nan
-    scaled.real *= math.log(2)
-    scaled.imag *= math.log(2)
-    return xp.exp(scaled)
+    return xp.exp(self * math.log(2)) if self.dtype.kind == "c" else xp.exp2(self)
 
 
 _unary("exp2 special_exp2", _exp2, "2 to the power of each element.", TO_FLOAT)
