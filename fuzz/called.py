@@ -27,7 +27,7 @@ FEW = {"dim": ("0", "-1", "1", "{n}"), "dims": ("0", "-1", "1"), "index": ("0", 
        "dropout_p": ("0.0",), "check_errors": ("True",),
        "interpolation_mode": ("0", "1", "2"), "padding_mode": ("0", "1", "2"),
        "half_to_float": ("False",), "rtol": ("0.1", "1e-3"), "rcond": ("0.1", "1e-3"), "scale_grad_by_freq": ("False",),
-       "assume_unique": ("False",), "eps": ("1e-3", "1e-6", "0.05"), "sparse": ("False",)}
+       "assume_unique": ("False",), "eps": ("1e-3", "1e-6", "0.05"), "sparse": ("False",), "sparse_grad": ("False",)}
 """What is given for arguments of some names."""
 INDEXES = ("torch.zeros_like({a}, dtype=torch.int64)", "torch.tensor([0, 0])", "torch.ones_like({b}, dtype=torch.int64)", "torch.tensor(0)")
 LEFT_OUT = ("random", "decomposition", "recurrent", "dict", "fake_quantize", "attention")
@@ -46,7 +46,7 @@ BLENDED = re.compile(r"::(addm|addbmm|addr|baddbmm|detach)")
 KINKED = re.compile(r"max|min|sort|median|mode|kthvalue|topk|clamp|clip|relu|hard|shrink|round|floor|ceil|trunc|frac|sign|heaviside|abs"
                     r"|quantile|margin|remainder|fmod|div|threshold|unique|huber|l1|hinge|triplet|norm|dist|pool|renorm|sgn|angle|elu"
                     r"|bessel|index_copy|::put|::scatter|_cast|log_sigmoid_forward|nll_loss|logit$|logit_$|lstsq|pinv|logdet|cholesky_solve"
-                    r"|cholesky_inverse|xlog|nextafter|atan2|arctan2")
+                    r"|cholesky_inverse|xlog|nextafter|atan2|arctan2|index_put")
 """Operators that are not smooth everywhere, or that torch takes no gradients of."""
 
 

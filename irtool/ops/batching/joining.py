@@ -76,6 +76,8 @@ def padded(batch: Batch, x: Any, dim: int, before: int, after: int, value: float
 @table.batch("pad_sequence")
 def pad_sequence(batch: Batch, sequences: Any, batch_first: bool, value: float, side: str) -> Any:
     """Tensors (n, ...) padded to the longest, stacked."""
+    tail = list(sequences[0].shape[1:])
+    sequences = [each if list(each.shape[1:]) == tail else batch.again("aten::expand", each, [each.shape[0], *tail]) for each in sequences]
     longest = max(each.shape[0] for each in sequences)
     rooms = [longest - each.shape[0] for each in sequences]
     rows = [padded(batch, each, 0, room if side == "left" else 0, 0 if side == "left" else room, value)

@@ -13,7 +13,8 @@ def pad_sequence_gradient(grad, batch_first, padding_side, sequences_size):
     longest = rows.size(1)
     for_sequences: list[Tensor] = []
     for place, size in enumerate(sequences_size):
-        for_sequences.append(rows.select(0, place).narrow(0, longest - size[0] if padding_side == "left" else 0, size[0]))
+        part = rows.select(0, place).narrow(0, longest - size[0] if padding_side == "left" else 0, size[0])
+        for_sequences.append(part.sum_to_size(size))
     return for_sequences
 
 

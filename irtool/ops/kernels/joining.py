@@ -183,7 +183,8 @@ def pad_sequence(xp, sequences, batch_first, padding_value, padding_side):
     tail = sequences[0].shape[1:]
     result = xp.full((len(sequences), longest, *tail), fit(padding_value, sequences[0].dtype), sequences[0].dtype)
     for place, sequence in enumerate(sequences):
-        refuse_growth(result[place, :len(sequence)], sequence.shape)
+        room = result[place, :len(sequence)]
+        refuse_growth(room, xp.broadcast_shapes(room.shape, sequence.shape))
         filled = slice(longest - len(sequence), None) if padding_side == "left" else slice(0, len(sequence))
         result[place, filled] = sequence
     return result if batch_first else row_major(xp, result.swapaxes(0, 1))

@@ -1,4 +1,5 @@
-"""Negative paddings that leave nothing of one dimension: torch's kernels of two and three dimensions refuse only if nothing is left of any.
+"""Paddings. Negative ones that leave nothing of one dimension: torch's kernels of two and three dimensions refuse only if nothing is left
+of any.
 
 The sizes are those that torch 2.13 gives; None: it refuses.
 """
@@ -38,3 +39,24 @@ def test_sizes(kind: str, sizes: tuple[int, ...], pad: tuple[int, ...]) -> None:
     torch = irtool.torch
     batch = irtool.vmap(lambda each: getattr(torch.ops.aten, kind)(each, list(pad)))(torch.tensor(np.stack([x, x])))
     assert tuple(batch.shape) == (2, *expected)
+
+
+@pytest.mark.parametrize("other", [(1, 1), (3, 1), (3,), (4, 3)])
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_sequences_repeat_along_the_rest(other: tuple[int, ...], side: str) -> None:
+    """pad_sequence copies each sequence into its place, which has the sizes of the first: values, gradients, vmap."""
+    torch = irtool.torch
+    x, y = np.arange(6.0).reshape(2, 3), np.arange(float(np.prod(other))).reshape(other) + 7.0
+
+    def padded(x, y):
+        return torch.ops.aten.pad_sequence([x, y], True, 0.5, side)
+
+    longest, rows = max(2, len(y)), np.broadcast_to(y, (len(y), 3))
+    expected = np.full((2, longest, 3), 0.5)
+    for place, part in enumerate((x, rows)):
+        expected[place, longest - len(part) if side == "left" else 0:][:len(part)] = part
+    np.testing.assert_array_equal(padded(torch.tensor(x), torch.tensor(y)).array, expected)
+    slope = irtool.grad(lambda y: padded(torch.tensor(x), y).sum())(torch.tensor(y))
+    np.testing.assert_array_equal(slope.array, np.full(other, rows.size / y.size))
+    batch = irtool.vmap(padded, in_dims=(None, 0))(torch.tensor(x), torch.tensor(np.stack([y, y])))
+    np.testing.assert_array_equal(batch.array, [expected, expected])
