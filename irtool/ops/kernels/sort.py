@@ -99,7 +99,10 @@ def _median(name, skip_nan):
 
     def of_all(xp, self):
         if self.size == 0:      # of any dtype; a nan as a bool is True
-            return xp.full((), xp.iinfo(self.dtype).min if self.dtype.kind in "iu" else math.nan, self.dtype)
+            if self.dtype.kind not in "iu":
+                return xp.full((), math.nan, self.dtype)
+            # a nan cast in C++, by way of 32 bits if the dtype is shorter
+            return xp.full((), xp.iinfo(self.dtype).min if self.dtype.itemsize >= 4 else 0, self.dtype)
         only("median_cpu", "iuf", self)
         return along(xp, self.reshape(-1), 0, False)[0]
 
