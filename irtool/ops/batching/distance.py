@@ -24,6 +24,7 @@ def renorm(batch: Batch, self: Any, p: Any, dim: int, maxnorm: Any) -> Any:
 def distance(batch: Batch, x1: Any, x2: Any, *args: Any) -> Any:
     """x1 (..., n, d), x2 (..., m, d) -> (B, ...). All dimensions in front are broadcast, so the operands get one rank."""
     rank = max(x1.ndim, x2.ndim, 1)
+    is_of_numbers = max(x1.ndim, x2.ndim) == 0      # the kept dimension of a number is none
     if batch.kind == "aten::pairwise_distance":
         dtype = promoted_dtype((x1, x2))        # a number does not promote what has dimensions
         x1, x2 = (each if each.dtype == dtype else batch.again("aten::to", each, dtype) for each in (x1, x2))
@@ -31,7 +32,8 @@ def distance(batch: Batch, x1: Any, x2: Any, *args: Any) -> Any:
         raise RunError(f"{batch.kind} only supports at least 2D tensors, got {x1.ndim}D and {x2.ndim}D")
     x1, x2 = (batch.again("aten::reshape", each, [1] * (rank - each.ndim) + list(each.shape)) if each.ndim < rank else each
               for each in (x1, x2))
-    return batch.box(batch.same(batch.whole(x1), batch.whole(x2), *args))
+    result = batch.same(batch.whole(x1), batch.whole(x2), *args)
+    return batch.box(batch.do("aten::reshape", result, [batch.length]) if is_of_numbers else result)
 
 
 @table.batch("dist")
