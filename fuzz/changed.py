@@ -31,7 +31,7 @@ LEFT_OUT = re.compile(
     r"|_unsafe|_reshape_|nextafter|_linalg|_pad_packed|_pack_padded|ormqr|orgqr|householder|histogramdd|_transform|lu_factor|lu_unpack"
     r"|_lu_with|cholesky|inv_ex|linalg_lu$|_backward|native_|convolution_overrideable|_conv_depthwise|::_|pinv|embedding_bag|fake_quant"
     r"|::(lstm|gru|rnn_tanh|rnn_relu)\.|::to$|::to\.|quantize|ctc_loss|view_as_complex|istft|::data$|matrix_rank|airy|::copysign_"
-    r"|special_zeta|batch_norm|norm_except|polygamma|::sorted|affine_grid|::gradient|thnn_conv|::slow_conv|lift|pin_memory|as_tensor|chalf|_out$")
+    r"|special_zeta|batch_norm|norm_except|polygamma|::sorted|affine_grid|::gradient|thnn_conv|::convolution|::slow_conv|lift|pin_memory|as_tensor|chalf|_out$")
 """Operators of random numbers, of memory that nobody filled, of factors that are not unique, of layouts; private ones; and those at which
 torch ends the process or runs without end."""
 TIED = re.compile("topk|sort|mode|median|kthvalue|max_pool|adaptive_max|unique|argm|cumm|aminmax")

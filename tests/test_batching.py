@@ -354,3 +354,16 @@ def test_ranks_of_a_batch_of_matrices_without_tolerances() -> None:
     matrices = np.stack([np.eye(3), np.ones((3, 3)), np.zeros((3, 3))])
     assert vmap(torch.linalg.matrix_rank)(matrices).tolist() == [3, 1, 0]
     assert vmap(lambda m, tol: torch.linalg.matrix_rank(m, atol=tol))(matrices, np.array([2.0, 0.1, 0.1])).tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128", "float32", "int64"])
+def test_numbers_between_bounds_of_any_dtype(dtype: str) -> None:
+    """linspace and logspace of complex bounds lost the imaginary parts."""
+    low = (np.arange(3) + (0.5j if dtype.startswith("c") else 0)).astype(dtype)
+    high = (low * 2 + 1).astype(dtype)
+    for function in (lambda x, y: torch.linspace(x, y, 4), lambda x, y: torch.logspace(x, y, 4, -2.0),
+                     lambda x, y: torch.linspace(x, 2.5, 3), lambda x, y: torch.logspace(0.5, y, 3, 2.0)):
+        wanted = np.stack([function(torch.tensor(low[row]), torch.tensor(high[row])).array for row in range(3)])
+        found = irtool.vmap(function)(torch.tensor(low), torch.tensor(high)).array
+        assert found.dtype == wanted.dtype
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
