@@ -43,6 +43,7 @@ REFUSED: dict[str, tuple[str, list[Any]]] = {
     "batch sizes": ("aten::rnn_tanh.data", [np.ones((3, 3)), np.array([2]), np.zeros((1, 2, 4)), PACKED, True, 1, 0.0, False, False]),
     "dtype of them": ("aten::rnn_tanh.data",
                       [np.ones((3, 3)), np.array([2, 1], np.int32), np.zeros((1, 2, 4)), PACKED, True, 1, 0.0, False, False]),
+    "a share": ("aten::scaled_dot_product_attention", [ATTENTION, ATTENTION, ATTENTION, None, math.nan]),
     "heads": ("aten::_scaled_dot_product_flash_attention_for_cpu", [ATTENTION, ATTENTION, ATTENTION[..., :1]]),
     "dimensions of attention": ("aten::_scaled_dot_product_flash_attention_for_cpu", [ATTENTION[0], ATTENTION[0], ATTENTION[0]]),
     "statistics": ("aten::instance_norm", [LINE, None, None, np.ones((1, 2)), np.ones(2), False, 0.1, 1e-3, False]),

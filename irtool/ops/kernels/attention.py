@@ -5,7 +5,7 @@ from irtool.ir.errors import RunError
 from irtool.ops.checks import c_name, row_major, same_dtype, widen
 from irtool.ops.kernels.matmul import matmul_any
 from irtool.ops.kernels.normalization import layer_normalized
-from irtool.ops.kernels.random import kept_by_dropout
+from irtool.ops.kernels.random import check_share, kept_by_dropout
 from irtool.ops.op import OpTable
 
 table = OpTable("attention")
@@ -25,6 +25,7 @@ def attention(xp, query, key, value, mask, dropout, is_causal, scale, grouped, d
     if min(query.ndim, key.ndim, value.ndim) < 2:
         raise RunError("Expected query, key, and value to all be  at least 2 dimensional, but got query.dim(): "
                        f"{query.ndim}, key.dim(): {key.ndim} and value.dim(): {value.ndim} instead.")
+    check_share(dropout)
     if is_causal and mask is not None:
         raise RunError("Explicit attn_mask should not be set when is_causal=True")
     if grouped and min(query.ndim, key.ndim, value.ndim) < 3:

@@ -331,7 +331,8 @@ def multinomial(xp, self, num_samples, replacement, generator_given):
 
 # ---- dropout
 
-def _check_share(p):
+def check_share(p):
+    """Raises RunError for what is no probability."""
     if not 0 <= p <= 1:
         raise RunError(f"dropout probability has to be between 0 and 1, but got {p:g}")
 
@@ -367,7 +368,7 @@ def _feature_shape(x):
 for _name, _how, _by_feature in (("dropout", _dropped, False), ("feature_dropout", _dropped, True),
                                  ("alpha_dropout", _alpha_dropped, False), ("feature_alpha_dropout", _alpha_dropped, True)):
     def _kernel(xp, input, p, train, how=_how, by_feature=_by_feature):
-        _check_share(p)
+        check_share(p)
         if p == 0 or not train or input.size == 0:
             return input
         return how(xp, input, p, _feature_shape(input) if by_feature else input.shape)
