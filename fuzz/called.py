@@ -35,7 +35,8 @@ LEFT_OUT = ("random", "decomposition", "recurrent", "dict", "fake_quantize", "at
 ODD = re.compile(
     r"empty|resize|dropout|rrelu|_backward|set_|quantize|_lazy|_pack|lift|coalesced|_tensor_to|_unique|histogramdd|as_strided|unfold|frexp"
     r"|_neg_view|chalf|_weight_norm|segment|hash_tensor|to_dense|pin_memory|fill_diagonal|matrix_rank|cond|::_.*norm|_ctc|fractional|_mm$"
-    r"|searchsorted|bucketize|_autocast|polygamma|nuclear|_masked_scale|_slow|norm_except|::data$|::_add_relu|::sorted|::as_tensor|::_conj|::to$|::to\.|airy"
+    r"|searchsorted|bucketize"
+    r"|_autocast|polygamma|nuclear|_masked_scale|_slow|norm_except|::data$|::_add_relu|::sorted|::as_tensor|::_conj|::to$|::to\.|airy"
     r"|::_chunk|::_unsafe|::expand|::_trilinear|_euclidean|_pdist|embedding_renorm|_fft_|special_zeta|_masked_softmax|view_copy"
     r"|_reshape_alias|_reshape_from|native_\w+_norm|multilabel|_grad_sum|lstsq|cholesky_inverse|_linalg_|linalg_inv_ex|cholesky_ex")
 """Operators that are not drawn: of memory that nobody filled, of random numbers, of layouts, of values that programs do not have."""

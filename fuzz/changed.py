@@ -21,8 +21,9 @@ from fuzz import oracle
 from fuzz.case import Case
 from fuzz.judge import Skip, Wrong, agree, outcome
 from fuzz.values import copied, spelled, value_of
-from irtool.ir.schema import Schema, parse_schema
+from irtool.ir.schema import Schema
 from irtool.ops import OPS
+from irtool.ops.call import overload
 from irtool.testing.formulas import call_graph
 
 LEFT_OUT = re.compile(
@@ -31,7 +32,8 @@ LEFT_OUT = re.compile(
     r"|_unsafe|_reshape_|nextafter|_linalg|_pad_packed|_pack_padded|ormqr|orgqr|householder|histogramdd|_transform|lu_factor|lu_unpack"
     r"|_lu_with|cholesky|inv_ex|linalg_lu$|_backward|native_|convolution_overrideable|_conv_depthwise|::_|pinv|embedding_bag|fake_quant"
     r"|::(lstm|gru|rnn_tanh|rnn_relu)\.|::to$|::to\.|quantize|ctc_loss|view_as_complex|istft|::data$|matrix_rank|airy|::copysign_"
-    r"|special_zeta|batch_norm|norm_except|polygamma|::sorted|affine_grid|::gradient|thnn_conv|::convolution|::slow_conv|lift|pin_memory|as_tensor|chalf|_out$")
+    r"|special_zeta|batch_norm|norm_except|polygamma|::sorted|affine_grid|::gradient|thnn_conv"
+    r"|::convolution|::slow_conv|lift|pin_memory|as_tensor|chalf|_out$")
 """Operators of random numbers, of memory that nobody filled, of factors that are not unique, of layouts; private ones; and those at which
 torch ends the process or runs without end."""
 TIED = re.compile("topk|sort|mode|median|kthvalue|max_pool|adaptive_max|unique|argm|cumm|aminmax")
@@ -47,13 +49,7 @@ SPECIAL = (float("nan"), float("inf"), float("-inf"), 0.0, -3.0)
 def operators() -> tuple[str, ...]:
     """Overloads with samples whose arguments JSON can hold."""
     return tuple(name for name, op in OPS.items() if name.startswith("aten::") and op.samples.get(name) and not LEFT_OUT.search(name)
-                 and op.family not in ("dict", "list", "string", "scalar", "prim", "cast") and not schema_of_name(name).is_mutable)
-
-
-def schema_of_name(name: str) -> Schema:
-    """The schema of an overload."""
-    op = OPS[name]
-    return parse_schema(op.schemas[op.names.index(name)])
+                 and op.family not in ("dict", "list", "string", "scalar", "prim", "cast") and not overload(name).schema.is_mutable)
 
 
 def draw(seed: int) -> Case:
@@ -62,7 +58,7 @@ def draw(seed: int) -> Case:
     for _ in range(20):
         name = rng.choice(operators())
         op = OPS[name]
-        schema = schema_of_name(name)
+        schema = overload(name).schema
         args = rng.choice(op.samples[name]).arguments(op.schemas[op.names.index(name)])
         for _ in range(rng.choice((1, 1, 2))):
             place = rng.randrange(len(args)) if args else 0
@@ -117,8 +113,7 @@ def spell(value: Any) -> Any:
 def read(value: Any) -> Any:
     """The argument that JSON stands for."""
     if isinstance(value, dict):
-        found = value_of(value["tensor"])
-        return np.asarray(found)
+        return np.asarray(value_of(value["tensor"]))
     return [read(each) for each in value] if isinstance(value, list) else value
 
 
@@ -128,7 +123,7 @@ def check(case: Case, tally: Counter[str]) -> None:
     args = [read(json.loads(line)) for line in lines]
     if "attention" in name and any(isinstance(each, np.ndarray) and not each.size for each in args):
         raise Skip("torch believes the queries about how many batches there are")
-    schema = schema_of_name(name)
+    schema = overload(name).schema
     graph, inputs, _ = call_graph(schema, copied(args))
     want = outcome(lambda: irtool.run(graph, copied(inputs), seed=0, interpret=True))
     tally["ways"] += 1
@@ -143,16 +138,13 @@ def check(case: Case, tally: Counter[str]) -> None:
 def compare_with_torch(name: str, schema: Schema, args: list[Any], want: Any, tally: Counter[str]) -> None:
     """Raises Wrong where irtool takes what torch refuses, or gives something else."""
     torch = oracle.library()
-    kind, _, overload = name.removeprefix("aten::").partition(".")
-    operator = getattr(getattr(torch.ops.aten, kind, None), overload or "default", None) if torch is not None else None
+    kind, _, variant = name.removeprefix("aten::").partition(".")
+    operator = getattr(getattr(torch.ops.aten, kind, None), variant or "default", None) if torch is not None else None
     if operator is None:
         tally["no torch, or no such operator"] += 1
         return
 
-    def tensor(value: Any) -> Any:
-        return [*map(tensor, value)] if isinstance(value, list) else oracle.to_torch(value) if isinstance(value, np.ndarray) else value
-
-    given = [tensor(copied(each)) for each in args]
+    given = [oracle.to_torch(each) for each in args]
     named = {argument.name: value for argument, value in zip(schema.arguments, given, strict=True) if argument.keyword_only}
     try:
         result = operator(*given[:len(given) - len(named)], **named)
@@ -166,8 +158,7 @@ def compare_with_torch(name: str, schema: Schema, args: list[Any], want: Any, ta
         tally[f"refused: {str(want[1])[:60]}"] += 1
         return
     tally["compared with torch"] += 1
-    theirs = leaves([oracle.to_numpy(each) if isinstance(each, torch.Tensor) else each for each in flat(result)])
-    compare(name, leaves(want[1]), theirs, args)
+    compare(name, leaves(want[1]), leaves(oracle.to_numpy(result)), args)
 
 
 def compare(name: str, ours: list[Any], theirs: list[Any], args: list[Any]) -> None:
@@ -190,14 +181,11 @@ def compare(name: str, ours: list[Any], theirs: list[Any], args: list[Any]) -> N
             raise Wrong("torch", f"gives {str(got)[:60]}, torch {str(want)[:60]}")
 
 
-def flat(value: Any) -> list[Any]:
-    """The results of an operator, in order."""
-    return [leaf for each in value for leaf in flat(each)] if isinstance(value, list | tuple) else [value]
-
-
 def leaves(value: Any) -> list[Any]:
-    """Arrays and numbers in values, in order; numbers that torch gives as such are arrays or numbers here."""
-    return [each for each in flat(value) if each is not None]
+    """Arrays and numbers in values, in order."""
+    if isinstance(value, list | tuple):
+        return [leaf for each in value for leaf in leaves(each)]
+    return [] if value is None else [value]
 
 
 def smaller(case: Case) -> Iterator[Case]:

@@ -32,6 +32,8 @@ SILENT = ("aten::detach", "aten::data")
 """Operators whose result shares the memory of a tensor, but not its gradient: a value written into the result is a constant."""
 WITHOUT_WRITE = {f"aten::__i{name}__": f"aten::__{name}__" for name in "and or xor lshift rshift".split()}
 """Kinds that write though their names do not end in `_` -> the kinds that compute the same without writing."""
+RETURNS_OPERANDS = OPERAND_ITSELF | ITEMS_THEMSELVES
+"""Kinds that return an operand itself, or those in a list, if there is nothing to do."""
 FILLS = ("aten::zero_", "aten::fill_.Scalar")
 """Overloads that write one number everywhere, and so may write into elements that share a place in memory."""
 
@@ -208,7 +210,7 @@ def linked(layer: Layer, name: str, args: list[Any], whole: Tensor, hole: tuple[
 def is_operand(layer: Layer, name: str, operand: Tensor, result: Any) -> bool:
     """Did an operator return its first operand, or one in its list, having nothing to do? result: in a box of the layer, or as the layer
     below sees it."""
-    if name.partition(".")[0] not in OPERAND_ITSELF | ITEMS_THEMSELVES:
+    if name.partition(".")[0] not in RETURNS_OPERANDS:
         return False
     if layer.owns(operand) and layer.owns(result):
         return result.value is operand.value and result.known == operand.known
