@@ -23,7 +23,7 @@ from fuzz.programs import EXECUTORS, compile_source, torch_function
 from fuzz.rounding import agree_but_for_rounding
 from fuzz.source import Style, program
 from fuzz.values import copied, elements, value_of
-from irtool.autodiff.gradient_modes import modes_in
+from irtool.analysis.gradients_off import modes_in
 from irtool.execute.mixed_dtypes import may_mix
 from irtool.ir.types import spell, tensor_type
 

@@ -11,7 +11,8 @@ KINDS = frozenset(f"aten::{name}_" for name in ("add", "sub", "mul", "div", "mas
 def remove_inplace(graph: Graph) -> bool:
     """Make `add_`, `sub_`, `mul_`, `div_`, `masked_fill_`, `fill_` and `zero_` the operators that do not write, where no reader can tell.
 
-    What writes into memory of an input, of a constant or of a tensor that others read later stays.
+    What writes into memory of an input, of a constant or of a tensor that others read later stays; and what writes where gradients are off,
+    since the tensor keeps the gradient that it had, and a new value would have none.
 
     before:
         graph(%x : Tensor,
@@ -31,12 +32,12 @@ def remove_inplace(graph: Graph) -> bool:
           %5 : Tensor = aten::mul(%4, %3)
           return (%5)
     """
-    from irtool.autodiff.in_place import is_rewritable, replace_writes  # it compiles formulas, which naming a pass need not
-    from irtool.autodiff.unread_writes import MutationRemover
+    from irtool.autodiff.in_place import replace_writes  # it compiles formulas, which naming a pass need not
+    from irtool.autodiff.unread_writes import MutationRemover, rewritable_nodes
 
     changed = False
     while True:
-        writers = [node for node in graph.walk() if node.kind in KINDS and is_rewritable(node)]
+        writers = [node for node in rewritable_nodes(graph) if node.kind in KINDS]
         MutationRemover(graph, writers).run()
         replace_writes(graph, [node for node in writers if node.kind in KINDS])
         left = [node for node in writers if node.kind in KINDS]

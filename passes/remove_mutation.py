@@ -11,7 +11,8 @@ KEPT_WRITE = "not replaced", "the caller, or what reads the memory by another na
 def remove_mutation(graph: Graph) -> bool:
     """Where a list or a tensor is changed before anybody reads it, make it as it is then: `relu_(conv(x))` is `relu(conv(x))`.
 
-    That is what a list is told to append, insert or set, and the in-place operators that have a form that does not write.
+    That is what a list is told to append, insert or set, and the in-place operators that have a form that does not write. What writes into
+    a tensor where gradients are off stays.
 
     before:
         graph(%a : Tensor, %b : int):
@@ -31,9 +32,9 @@ def remove_mutation(graph: Graph) -> bool:
           return (%5)
     """
     from irtool.autodiff.in_place import is_rewritable  # it compiles formulas, which naming a pass need not
-    from irtool.autodiff.unread_writes import MutationRemover
+    from irtool.autodiff.unread_writes import MutationRemover, rewritable_nodes
 
-    changed = MutationRemover(graph, filter(is_rewritable, graph.walk()), lists=True).run()
+    changed = MutationRemover(graph, rewritable_nodes(graph), lists=True).run()
     if wants_remarks():
         for node in filter(is_rewritable, graph.walk()):
             missed(graph, node, *KEPT_WRITE)

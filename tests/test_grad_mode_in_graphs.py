@@ -1,4 +1,4 @@
-"""Gradients stop in `with torch.no_grad()`, on every way to take them, as in torch; what cannot be told is refused."""
+"""Gradients stop in `with torch.no_grad()`, on every way to take them, and tangents pass it, as in torch."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -23,10 +23,28 @@ PROGRAMS = {
     "a result from inside": ("with torch.no_grad():\n    if bool(x.sum() > 1):\n        return x * x\nreturn x * 2", [0.0, 0.0, 0.0]),
     "a shape that nothing reads": ("z = x.reshape(1, 3) * 1\nw = z + x\nwith torch.no_grad():\n    z.squeeze_(0)\nreturn w[0] * x",
                                    [4.0, 8.0, 2.0]),
+    "a shape that stays": ("y = x * 3\nz = y.sum()\nwith torch.no_grad():\n    y.squeeze_(0)\nreturn y * x * z", [110.25, 173.25, 78.75]),
+    "a new dimension": ("y = x * 2\nwith torch.no_grad():\n    y.unsqueeze_(0)\nreturn y * x", [4.0, 8.0, 2.0]),
+    "a square turned over": (
+        "y = x.reshape(1, 3) * x.reshape(3, 1)\nwith torch.no_grad():\n    y.t_()\nreturn y * x", [12.25, 19.25, 8.75]),
+    "the same inside and outside": ("y = x * x\nwith torch.no_grad():\n    z = x * x\nreturn y * z", [2.0, 16.0, 0.25]),
+    "the same inside first": ("with torch.no_grad():\n    z = x * x\ny = x * x\nreturn y * z", [2.0, 16.0, 0.25]),
+    "the same in each round": ("r = x\nfor i in range(3):\n    with torch.no_grad():\n        w = x * 2\n    r = r * w\nreturn r",
+                               [8.0, 64.0, 1.0]),
+    "in both branches": ("with torch.no_grad():\n    if bool(x.sum() > 1):\n        y = x * 2\n    else:\n        y = x * 2\nreturn y * x",
+                         [2.0, 4.0, 1.0]),
+    "decided when it runs": ("torch.set_grad_enabled(bool(x.sum() > 1))\ny = x * 2\ntorch.set_grad_enabled(bool(x.sum() > 100))\n"
+                             "z = x * 3\ntorch.set_grad_enabled(True)\nreturn y * z", [6.0, 12.0, 3.0]),
+    "a write decided when it runs": ("y = x * 3\ntorch.set_grad_enabled(bool(x.sum() > 100))\ny.mul_(x)\na = torch.is_grad_enabled()\n"
+                                     "torch.set_grad_enabled(True)\nreturn y * x * (2 if a else 1)", [6.0, 18.0, 2.25]),
+    "a branch that leaves it off": ("if bool(x.sum() > 1):\n    torch.set_grad_enabled(False)\ny = x * 2\ntorch.set_grad_enabled(True)\n"
+                                    "return y * x", [2.0, 4.0, 1.0]),
     "is_grad_enabled": ("p = torch.is_grad_enabled()\ntorch.set_grad_enabled(False)\ny = x * 2\ntorch.set_grad_enabled(p)\nreturn y * x",
                         [2.0, 4.0, 1.0]),
 }
-DECIDED = "torch.set_grad_enabled(bool(x.sum() > 1))\ny = x * 2\ntorch.set_grad_enabled(True)\nreturn y * x"
+TURNED = "y = (x * 2).reshape(1, 3) * 1\nwith torch.no_grad():\n    y.squeeze_(0)\nreturn y * x"
+TANGENTS = {"a constant factor": [4.0, 8.0, 2.0], "a write": [9.0, 36.0, 2.25], "a result from inside": [2.0, 4.0, 1.0],
+            "a new dimension": [[4.0, 8.0, 2.0]], "decided when it runs": [12.0, 24.0, 6.0]}
 
 
 def module(body: str) -> Any:
@@ -58,11 +76,53 @@ def test_gradients_are_those_of_torch(name: str, way: str) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_mode_that_is_decided_when_it_runs_is_refused(way: str) -> None:
-    f = module(DECIDED)
+def test_a_gradient_that_does_not_fit_is_refused_in_torchs_words(way: str) -> None:
+    """torch: Function MulBackward0 returned an invalid gradient at index 0 - got [3] but expected shape compatible with [1, 3]"""
+    f = module(TURNED)
     np.testing.assert_allclose(irtool.run(f, [X])[0], 2 * X * X)
-    with pytest.raises(irtool.UnsupportedError, match="the mode is decided when it runs"):
+    with pytest.raises(irtool.RunError, match=r"shape \[3\] but expected shape compatible with \[1, 3\]"):
         WAYS[way](f, [X], [np.ones(3)])
+
+
+@pytest.mark.parametrize("name", TANGENTS)
+def test_tangents_pass(name: str) -> None:
+    f = module(PROGRAMS[name][0])
+    for each in (f, irtool.compile(f), irtool.jit(f)):
+        got = irtool.torch.func.jvp(each, (irtool.Tensor(X),), (irtool.torch.ones(3, dtype=irtool.torch.float64),))[1]
+        np.testing.assert_allclose(got.array, TANGENTS[name])
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_passes_keep_gradients(name: str) -> None:
+    """Of those that leave one graph of one input, all."""
+    body, want = PROGRAMS[name]
+    tried = 0
+    for each in irtool.passes.BY_NAME:
+        changed = irtool.parse(str(module(body)))
+        try:
+            irtool.PassManager(each, verify=True).run(changed)
+        except (irtool.PassError, irtool.UnsupportedError):
+            continue
+        if len(changed.graphs) == len(changed.graph(changed.names()[0]).inputs) == 1:
+            (result,) = irtool.run(changed, [X])
+            (gradient,) = irtool.vjp(changed, [X], [np.ones_like(result)], [0])
+            np.testing.assert_allclose(np.zeros(3) if gradient is None else gradient, want, rtol=1e-12, err_msg=each)
+            tried += 1
+    assert tried > 30
+
+
+def test_a_mode_ends_with_the_run() -> None:
+    f = module("p = torch.is_grad_enabled()\ntorch.set_grad_enabled(bool(x.sum() > 100))\nreturn x * (2 if p else 3)")
+    runs = irtool.compile(f)
+    for _ in range(3):
+        np.testing.assert_allclose(runs(X)[0], 2 * X)
+        np.testing.assert_allclose(irtool.vjp(f, [X], [np.ones(3)], [0])[0], np.zeros(3))
+
+
+def test_a_trace_has_no_switches() -> None:
+    f = module(PROGRAMS["decided when it runs"][0])
+    with pytest.raises(irtool.UnsupportedError, match="the mode is decided when it runs"):
+        irtool.trace(lambda x: irtool.torch.func.jvp(f, (x,), (x,))[1], [X])
 
 
 @pytest.mark.oracle
@@ -77,6 +137,9 @@ def test_the_numbers_are_torchs(name: str) -> None:
     if out.requires_grad:
         out.backward(torch.ones_like(out))
     np.testing.assert_allclose(np.zeros(3) if x.grad is None else x.grad.numpy(), want, rtol=1e-12)
+    if name in TANGENTS:
+        x = torch.tensor(X)
+        np.testing.assert_allclose(torch.func.jvp(space["f"], (x,), (torch.ones_like(x),))[1].numpy(), TANGENTS[name], rtol=1e-12)
 
 
 @pytest.mark.parametrize(("line", "slope"), [("torch.dropout(y, 0.5, False)", 2.0), ("torch.positive(y)", 2.0), ("torch.exp(y) * 0", 0.0)])

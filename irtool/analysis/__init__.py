@@ -6,6 +6,7 @@
     list_changes                          which lists change after their construction, and by which nodes
     definedness, undefined_values         which gradients may be undefined
     shape_facts, shape_rules, shape_sizes, shape_changes    types of results from types of operands
+    gradients_off                         where a graph switches gradients off and on
     refinements                           which integers a graph has compared
     autodiff_groups                       which nodes torch would differentiate together
 """

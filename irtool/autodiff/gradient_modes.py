@@ -8,22 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from irtool.analysis.alias import Aliases
+from irtool.analysis.gradients_off import Modes, Unsettled, modes_in
 from irtool.analysis.shape_changes import changes_shapes
 from irtool.autodiff.hidden_writes import read_after
 from irtool.autodiff.reach import holds_tensors
 from irtool.autodiff.refusals import at_node
 from irtool.ir.builder import Builder
-from irtool.ir.constants import constant, is_constant, known_argument
+from irtool.ir.constants import is_constant, known_argument
 from irtool.ir.dtypes import dtype_code
-from irtool.ir.effects import IF_KINDS, LOOP_KINDS, OPERAND_ITSELF
+from irtool.ir.effects import OPERAND_ITSELF
 from irtool.ir.errors import UnsupportedError
-from irtool.ir.graph import Block, Graph, Node, Value
+from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.schema import schema_of
 from irtool.ir.structure_kinds import kinds
 from irtool.ir.types import TensorType, Type, TypeVar
 
-CONTEXTS = {"no_grad": False, "inference_mode": False, "enable_grad": True, "set_grad_enabled": None}
-"""Class of `torch.autograd.grad_mode` -> the mode that entering it sets (True: gradients are on); None: that of its attribute `mode`."""
 ON_VALUES = kinds("""
 prim::Constant prim::ListConstruct prim::TupleConstruct prim::DictConstruct prim::ListUnpack prim::TupleUnpack prim::TupleIndex
 prim::TupleSlice prim::GetAttr prim::SetAttr prim::CreateObject prim::Enter prim::Exit prim::unchecked_cast
@@ -32,26 +31,6 @@ prim::device prim::layout prim::data prim::requires_grad prim::is_cuda prim::Num
 prim::type
 """)
 """Kinds to leave alone: they only forward tensors, or their results never have a gradient."""
-
-
-class Unsettled(Exception):
-    """The mode at `node`, or the effect of the mode on `node`, is unknown before the run."""
-
-    def __init__(self, node: Node, why: str) -> None:
-        super().__init__(why)
-        self.node = node
-
-
-def modes_in(graph: Graph) -> Iterator[Node]:
-    """The nodes that switch gradients on and off."""
-    for node in graph.walk():
-        if node.kind == "aten::set_grad_enabled" or node.kind == "prim::Enter" and context_of(node) in CONTEXTS:
-            yield node
-
-
-def context_of(node: Node) -> str:
-    """The class of the object that `prim::Enter` enters, without its module."""
-    return node.inputs[0].type.text.rpartition(".")[2] if node.inputs else ""
 
 
 def settle_grad_mode(graph: Graph) -> bool:
@@ -77,83 +56,12 @@ def refuse_grad_mode(graph: Graph) -> None:
         raise at_node(graph, UnsupportedError(message, code="E0501"), error.node) from None
 
 
-class Settling:
-    """Walks a graph in the order of execution and tracks whether gradients are on. Raises Unsettled where that is unknown."""
+class Settling(Modes):
+    """Tells also which operators where gradients are off need detached operands. Raises Unsettled where that cannot be told."""
 
     def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self.mode: bool | None = True
-        self.of_value: dict[Value, bool | None] = {}                    # bool -> the mode that it means
-        self.of_attribute: dict[tuple[Value, str], bool | None] = {}
-        self.entered: dict[Value, bool | None] = {}                     # context object -> the mode before it was entered
-        self.quiet: list[Node] = []                                     # operators that run where gradients are off
-        self.switches: list[Node] = []
-        self.asked: list[tuple[Node, bool | None]] = []                 # `aten::is_grad_enabled`, and what it gives
-        self.block(graph.block)
-
-    def block(self, block: Block) -> None:
-        """The nodes of a block."""
-        for node in block:
-            if node.blocks:
-                self.inner_blocks(node)
-            elif node.kind.startswith("aten::") and node.kind.endswith("grad_enabled"):
-                self.function(node)
-            elif node.kind in ("prim::Enter", "prim::Exit") and context_of(node) in CONTEXTS:
-                self.context(node)
-            elif node.kind == "prim::SetAttr":
-                self.of_attribute[node.inputs[0], str(node.attributes["name"].value)] = self.held(node.inputs[1])
-            elif node.kind == "prim::GetAttr":
-                self.of_value[node.output] = self.of_attribute.get((node.inputs[0], str(node.attributes["name"].value)))
-            elif self.mode is not True:
-                self.operator(node)
-
-    def inner_blocks(self, node: Node) -> None:
-        """Walk the blocks of a branch or loop. Each begins in the current mode; all must end in the same mode."""
-        before, after = self.mode, set()
-        for inner in node.blocks:
-            self.mode = before
-            self.block(inner)
-            after.add(self.mode)
-        if node.kind in LOOP_KINDS:
-            after.add(before)
-        elif node.kind not in IF_KINDS and before is not True:
-            raise Unsettled(node, "its block runs without gradients")
-        if len(after) > 1:
-            raise Unsettled(node, "gradients are on or off behind it as is decided when it runs")
-        self.mode = after.pop()
-
-    def held(self, value: Value) -> bool | None:
-        """The mode that a bool means; None: unknown."""
-        if is_constant(value):
-            said = constant(value)
-            return said if isinstance(said, bool) else None
-        return self.of_value.get(value)
-
-    def function(self, node: Node) -> None:
-        """`aten::is_grad_enabled`, `aten::set_grad_enabled`."""
-        if node.kind == "aten::is_grad_enabled":
-            self.of_value[node.output] = self.mode
-            self.asked.append((node, self.mode))
-        else:
-            self.mode = self.held(node.inputs[0])
-            self.switches.append(node)
-            if self.mode is None:
-                raise Unsettled(node, "the mode is decided when it runs")
-
-    def context(self, node: Node) -> None:
-        """`prim::Enter` and `prim::Exit`."""
-        held = node.inputs[0]
-        self.switches.append(node)
-        if node.kind == "prim::Enter":
-            self.entered[held] = self.mode
-            entered = CONTEXTS[context_of(node)]
-            self.mode = self.of_attribute.get((held, "mode")) if entered is None else entered
-            if self.mode is None:
-                raise Unsettled(node, "the mode is decided when it runs")
-        else:
-            self.mode = self.entered.get(held)
-            if self.mode is None:
-                raise Unsettled(node, "it leaves a context that was not entered")
+        self.quiet: list[Node] = []
+        super().__init__(graph)
 
     def operator(self, node: Node) -> None:
         """Note an operator that runs where gradients are off."""

@@ -55,8 +55,10 @@ def reverse_tuple_index(grads: Gradients, node: Node) -> None:
 
 
 def reverse_cast(grads: Gradients, node: Node) -> None:
-    """Differentiate a cast of types: the operand has the gradient of the result."""
-    grads.add(node.inputs[0], grads.renamed(grads.current[node.output]))
+    """Differentiate a cast of types: each operand (of a tuple that was taken apart there are several) has the gradient of its result."""
+    for value, result in zip(node.inputs, node.outputs, strict=False):
+        if value in grads.needs and result in grads.current:
+            grads.add(value, grads.renamed(grads.current[result]))
 
 
 def reverse_sum(grads: Gradients, node: Node) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from irtool.analysis.alias import Aliases
+from irtool.analysis.gradients_off import is_off
 from irtool.autodiff.in_place import containers_late, in_its_dtype, is_rewritable, replace_writes, stop_writing
 from irtool.ir.constants import constant
 from irtool.ir.effects import FRESH, IF_KINDS, category_of, has_side_effects
@@ -11,13 +12,23 @@ from irtool.ir.graph import PARAM, Block, Graph, Node, Value
 
 
 def without_writes(graph: Graph, wanted: Iterable[Node] | None = None) -> None:
-    """Replace `relu_(x)` by `relu(x)` where no reader can tell, in inner blocks too. wanted: the nodes to replace (None: all)."""
-    nodes = [node for node in (graph.walk() if wanted is None else wanted) if is_rewritable(node)]
+    """Replace `relu_(x)` by `relu(x)` where no reader can tell, in inner blocks too. wanted: the nodes to replace (None: all).
+
+    What writes where gradients are off stays: for differentiation the tensor is then still what it was, which a new value would not be.
+    """
+    nodes = rewritable_nodes(graph) if wanted is None else [node for node in wanted if is_rewritable(node)]
     if nodes:
         containers_late(graph.block)
         replace_writes(graph, nodes)
         left = [node for node in nodes if node.owner_block.owning_node is not None and is_rewritable(node)]
         MutationRemover(graph, left).run()      # what a loop carries to its next round
+
+
+def rewritable_nodes(graph: Graph) -> list[Node]:
+    """The nodes that write into a tensor where gradients are on, and have a form that does not write."""
+    nodes = [node for node in graph.walk() if is_rewritable(node)]
+    runs_off = is_off(graph) if nodes else None
+    return [node for node in nodes if runs_off is None or runs_off(node) is False]
 
 
 class MutationRemover:

@@ -17,7 +17,7 @@ from irtool.dispatch.logger import Print, label, line
 from irtool.dispatch.loop_tapes import propagate_rounds, refuse_lists, run_rounds
 from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, pushed
 from irtool.dispatch.trees import flatten, unflatten
-from irtool.ir.errors import UnsupportedError
+from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import dtype_of
 from irtool.ops.nested_tensors import map_tensors, tensors_in
 from irtool.ops.tensor import Tensor
@@ -69,6 +69,38 @@ class Entry:
         if not is_again:
             args, results = inner, [tape.opened(each) for each in results]
         return tape.rules.backward(self.name, args, results, self.saved, grads, apply, needed, is_again)    # type: ignore[no-any-return]
+
+
+class Refusal(Entry):
+    """An operation without a gradient. saved: the error that says so."""
+
+    __slots__ = ()
+
+    def propagate(self, grads: list[Any], apply: Callable[..., Any]) -> Sequence[Any]:
+        """Raises the error."""
+        raise self.saved
+
+
+class ShapeChange(Entry):
+    """`squeeze_`, `t_` and others where gradients are off: torch's autograd still has the tensor for what it was, whatever the elements are
+    now, and takes its gradient in the shape that the tensor had."""
+
+    __slots__ = ()
+
+    def propagate(self, grads: list[Any], apply: Callable[..., Any]) -> Sequence[Any]:
+        """The gradient, summed over dimensions that the tensor did not have. Raises RunError, as torch does, for any other shape."""
+        before, grad = self.args[0].shape, grads[0]
+        if grad is None or list(grad.shape) == list(before):
+            return [grad, *[None] * (len(self.args) - 1)]
+        if not is_expandable(before, grad.shape):
+            raise RunError(f"{self.name.partition('.')[0]} changed the shape of a tensor where gradients are off: its gradient has the "
+                           f"shape {list(grad.shape)} but expected shape compatible with {list(before)}")
+        return [apply("aten::_grad_sum_to_size", [grad, list(before)]), *[None] * (len(self.args) - 1)]
+
+
+def is_expandable(shape: Sequence[int], other: Sequence[int]) -> bool:
+    """Does a tensor of one shape expand to the other?"""
+    return len(shape) <= len(other) and all(size in (1, whole) for size, whole in zip(shape[::-1], other[::-1], strict=False))
 
 
 class CustomEntry(Entry):
@@ -125,6 +157,8 @@ class LoopEntry(Entry):
 class Autograd(Layer):
     """Reverse differentiation by a tape. create_graph: record derivatives on this tape too. write: called with a line per operation."""
 
+    is_tape = True
+
     def __init__(self, inner: Layer, name: str = "", create_graph: bool = False, write: Print | None = None) -> None:
         super().__init__(inner, name)
         self.create_graph = create_graph
@@ -132,7 +166,6 @@ class Autograd(Layer):
         self.tape: list[Entry] = []
         self.records = True
         self.runs_again = False             # what is recorded has run before: other random numbers would be those of another function
-        self.is_for_tangents = False        # does `jvp` use this tape, below a second one?
         self.pre_hooks: list[PreHook] = []
         self.post_hooks: list[PostHook] = []
 
@@ -213,6 +246,18 @@ class Autograd(Layer):
         """The tapes that must not record a write: for a write through a detached tensor this one and those below; else this one if it
         does not record now."""
         return [self, *self.below.silent_tapes(True)] if is_detached else [] if self.records else [self]
+
+    @contextmanager
+    def noting_shapes(self) -> Iterator[None]:
+        """A context in which what changes the shape of a tensor is noted as that (`ShapeChange`), though nothing is recorded now."""
+        count, before = len(self.tape), self.records
+        self.records = True
+        try:
+            yield
+        finally:
+            self.records = before
+            for entry in self.tape[count:]:
+                entry.__class__ = ShapeChange
 
     @contextmanager
     def silently(self) -> Iterator[None]:

@@ -1,15 +1,18 @@
 """The arguments of transformations: functions; and graphs, modules of one graph and executors as functions of tensors."""
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from irtool.autodiff.gradient_modes import modes_in, refuse_grad_mode
+from irtool.analysis.gradients_off import modes_in
+from irtool.autodiff.gradient_modes import refuse_grad_mode, settle_grad_mode
 from irtool.autodiff.hidden_writes import is_writer
 from irtool.autodiff.unread_writes import without_writes
 from irtool.autodiff.versions import in_versions
 from irtool.dispatch.recipes import interpreted
-from irtool.dispatch.stack import Boxed, current, is_floating
+from irtool.dispatch.stack import Boxed, current, innermost_tape, is_floating, layers_from
+from irtool.dispatch.tracer import Tracer
 from irtool.dispatch.trees import flatten
 from irtool.ir.arguments import check_function, signature
 from irtool.ir.defaults import defaults_of
@@ -23,6 +26,7 @@ from irtool.ir.rounded import warn_of_rounded
 from irtool.ir.types import ListType, OptionalType, TensorType, TupleType, Type
 from irtool.ops.array_library import np
 from irtool.ops.arrays import as_array, dtype_named
+from irtool.ops.kernels.prim import GRAD_MODE
 from irtool.ops.nested_tensors import tensors_in
 from irtool.ops.tensor import Tensor, wrapped
 
@@ -46,7 +50,7 @@ def graph_of(where: str, function: Any) -> Graph | None:
         return function.graph()
     if isinstance(function, Graph):
         return function
-    graph = getattr(function, "graph", None) if callable(function) else None     # an executor
+    graph = getattr(function, "original", getattr(function, "graph", None)) if callable(function) else None     # an executor
     return graph if isinstance(graph, Graph) else None
 
 
@@ -67,15 +71,19 @@ def function_of(graph: Graph) -> Callable[..., Any]:
 
     Branches and loops whose conditions are undecided (batched, traced) are run by the layers (`irtool.dispatch.control_flow`).
 
-    The graph is functionalised as far as possible, as for differentiation. The function takes arguments by position or by the names of the
-    inputs. It returns the graph's output, or a tuple of several. It raises RunError for arguments that do not fit.
+    The graph is functionalised as far as possible, as for differentiation. `torch.no_grad()` in it detaches operands, unless tangents are
+    computed, which pass it, or the mode is known only when it runs: then it switches the tape off and on.
+
+    The function takes arguments by position or by the names of the inputs. It returns the graph's output, or a tuple of several. It raises
+    RunError for arguments that do not fit.
     """
     warn_of_rounded(graph)
     inputs = tuple(graph.inputs)
-    if next(modes_in(graph), None) is not None:
+    original, has_modes = graph, next(modes_in(graph), None) is not None
+    if has_modes:
         graph = clone_graph(graph)
-        refuse_grad_mode(graph)
-    if any(map(is_writer, graph.walk())):
+        is_settled = settle_grad_mode(graph)
+    if any(map(is_writer, graph.walk())) and (not has_modes or is_settled):
         graph = clone_graph(graph)
         without_writes(graph)
         graph = in_versions(graph)
@@ -88,12 +96,45 @@ def function_of(graph: Graph) -> Callable[..., Any]:
         if layer:
             raise UnsupportedError(f"{packed[0].kind} has a gradient of its own, which a {layer} does not take; "
                                    "irtool.vjp and `irtool grad --via differentiate` do", code="E0501")
-        results = [converted_result(each, declared.type) for each, declared in
-                   zip(interpreted(graph, values, current().apply), graph.outputs, strict=True)]
+        runs = original if has_modes and is_switched(original, is_settled) else graph
+        with modes_kept(has_modes):
+            outputs = interpreted(runs, values, current().apply)
+        results = [converted_result(each, declared.type) for each, declared in zip(outputs, runs.outputs, strict=True)]
         return results[0] if len(results) == 1 else tuple(results)
     function.__name__ = graph.name or "graph"
     setattr(function, NUMBERS_OF, frozenset(place for place, value in enumerate(inputs) if str(value.type.key) in NUMBERS))
     return function
+
+
+def is_switched(graph: Graph, is_settled: bool) -> bool:
+    """Must a graph with `torch.no_grad()` switch the tape off and on when it runs, and not detach operands? is_settled: could it detach?
+
+    Raises UnsupportedError where neither will do: a trace has no switches.
+    """
+    layers = list(layers_from(current()))
+    tape = innermost_tape(current())
+    is_traced = any(type(layer) is Tracer for layer in layers[:len(layers) if tape is None else layers.index(tape)])
+    if is_settled:
+        return any(layer.is_for_tangents for layer in layers) and not is_traced
+    if is_traced:
+        refuse_grad_mode(clone_graph(graph))
+    return True
+
+
+@contextmanager
+def modes_kept(is_needed: bool) -> Iterator[None]:
+    """A context after which the mode of gradients is what it was."""
+    if not is_needed:
+        yield
+        return
+    tape = innermost_tape(current())
+    before = tape is None or tape.records
+    with GRAD_MODE.fresh(before):
+        try:
+            yield
+        finally:
+            if tape is not None:
+                tape.records = before
 
 
 def may_vary(function: Callable[..., Any], place: int, value: Any) -> bool:

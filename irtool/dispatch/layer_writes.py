@@ -513,7 +513,10 @@ def unknown_elements(name: str) -> UnsupportedError:
 
 
 def reshaped(layer: Layer, plain: str, target: Tensor, rest: list[Any]) -> Any:
-    """Turn `target` into a view of itself (`t_`, `detach_`); it still shares memory as before. Raises RunError for detaching a view."""
+    """Turn `target` into a view of itself (`t_`, `detach_`); it still shares memory as before. Raises RunError for detaching a view.
+
+    Where gradients are off, tapes still have the tensor for what it was.
+    """
     is_part = target.links is not None and target.links.origin is not None
     if plain in SILENT and is_part:
         raise RunError("Can't detach views in-place. Use detach() instead.")
@@ -528,7 +531,10 @@ def reshaped(layer: Layer, plain: str, target: Tensor, rest: list[Any]) -> Any:
             siblings = before.links.origin.whole.links
             if siblings is not None:
                 siblings.parts = [ref(before) if each() is target else each for each in siblings.parts]
-    shown = remember(layer, plain, [before, *rest], layer.apply(plain, [before, *rest]))
+    with ExitStack() as stack:
+        for tape in [] if plain in SILENT else layer.silent_tapes(False):
+            stack.enter_context(tape.noting_shapes())
+        shown = remember(layer, plain, [before, *rest], layer.apply(plain, [before, *rest]))
     become(target, shown)
     target.links = shown.links
     if before.links is not None:

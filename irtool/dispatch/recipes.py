@@ -13,7 +13,7 @@ from irtool.analysis.liveness import remove_dead_nodes
 from irtool.autodiff.formula_graphs import Formula, formula_of, is_unsteady
 from irtool.dispatch.control_flow import DECIDES, Control, as_condition, is_undecided, logic, only_controls
 from irtool.dispatch.custom_functions import WHOLE, run_custom
-from irtool.dispatch.stack import Boxed, elements_of, is_floating
+from irtool.dispatch.stack import Boxed, elements_of, innermost_tape, is_floating
 from irtool.interpret import Plan, walk
 from irtool.ir.constants import CONSTANT_KINDS
 from irtool.ir.custom import CUSTOM_VJP
@@ -27,6 +27,7 @@ from irtool.ops import OPS
 from irtool.ops.array_library import np
 from irtool.ops.arrays import dtype_of
 from irtool.ops.call import overload
+from irtool.ops.kernels.prim import GRAD_MODE
 from irtool.ops.nested_tensors import map_tensors, tensors_in
 from irtool.ops.node_calls import call_node, plan_for
 from irtool.ops.size_facts import ON_TENSORS
@@ -36,6 +37,8 @@ from irtool.ops.tensor import Tensor, wrapped
 Apply = Callable[..., Any]
 Way = Callable[[Apply, list[Any]], Sequence[Any]]
 """What runs one node: a function of a layer's `apply` and the operands."""
+SWITCHES = frozenset(("prim::Enter", "prim::Exit", "aten::set_grad_enabled", "aten::is_grad_enabled"))
+"""Kinds that switch gradients on and off (`torch.no_grad()`), or ask whether they are on."""
 UNCHANGING = frozenset((int, float, bool, str, type(None)))
 
 
@@ -234,6 +237,8 @@ def way_of(node: Node) -> Way:
     if kind in ON_TENSORS and node.output.type.text == "bool":
         run = _by_layers(node)
         return lambda apply, values: (logic(kind, values, apply),) if any(map(is_undecided, values)) else run(apply, values)
+    if kind in SWITCHES:
+        return partial(_switch, node)
     if kind == "prim::AutogradAdd":
         return lambda apply, values: (added(values[0], values[1], apply),)
     if kind.startswith(("aten::", "prim::abs")) or kind.partition("::")[0] not in WITHOUT_LAYERS and OPS.of_kind(kind):
@@ -248,6 +253,17 @@ def way_of(node: Node) -> Way:
     if kind in CONSTANT_KINDS and len(node.outputs) == 1 and (results := call_node(node, []))[0].__class__ in UNCHANGING:
         return lambda apply, values: results
     return partial(_without_layers, node)
+
+
+def _switch(node: Node, apply: Apply, values: list[Any]) -> Sequence[Any]:
+    """Run a node that switches gradients on or off, or asks whether they are on: in a graph the mode is that of the innermost tape."""
+    tape = innermost_tape(apply.__self__)       # type: ignore[attr-defined]
+    if tape is None:
+        return call_node(node, values)
+    with GRAD_MODE.fresh(tape.records):
+        results = call_node(node, values)
+        tape.records = GRAD_MODE.is_on
+    return results
 
 
 def _by_layers(node: Node) -> Way:

@@ -148,6 +148,10 @@ _facts: dict[tuple[Any, str], OperatorFacts] = forgets_kinds({})
 class Layer:
     """One layer. A subclass defines `apply`; the other methods have defaults."""
 
+    is_tape = False
+    """Does it record operations for their gradients (`irtool.dispatch.autograd`)?"""
+    is_for_tangents = False
+    """Is it a tape that `jvp` uses, below a second one?"""
     hides_elements = False
     """Are the elements of its tensors hidden, so that Python cannot decide by them?"""
     follows = False
@@ -296,6 +300,21 @@ def current() -> Layer:
     """The layer on top of the stack; a backend if the stack is empty."""
     layer = _top.get()
     return _backend() if layer is None else layer
+
+
+def innermost_tape(layer: Layer | None) -> Any:
+    """The topmost tape from a layer down that is not one of `jvp`, whose tangents torch computes inside no_grad too; None: no such tape."""
+    while layer is not None and not layer.is_tape:
+        layer = layer.inner
+    below = None if layer is None else layer.inner
+    return None if below is not None and below.is_for_tangents else layer
+
+
+def layers_from(layer: Layer | None) -> Iterator[Layer]:
+    """A layer and those below it."""
+    while layer is not None:
+        yield layer
+        layer = layer.inner
 
 
 @cache

@@ -17,7 +17,8 @@ from threading import Lock, local
 from typing import Any
 
 from irtool.accepted_values import accept, delivered
-from irtool.autodiff.gradient_modes import refuse_grad_mode, settle_grad_mode
+from irtool.analysis.gradients_off import modes_in
+from irtool.autodiff.gradient_modes import settle_grad_mode
 from irtool.autodiff.reach import requiring
 from irtool.execute.argument_spec import ArgumentSpec, SpecMaker, arrays_key
 from irtool.execute.backends import BACKENDS
@@ -57,6 +58,7 @@ from irtool.ir.rounded import warn_of_rounded
 from irtool.ir.verify import explanation
 from irtool.ops.array_library import np
 from irtool.ops.arrays import seeded
+from irtool.ops.kernels.prim import GRAD_MODE
 from irtool.ops.quantized import holds_quantized, makes_quantized
 from irtool.ops.tensor import Tensor
 
@@ -105,11 +107,14 @@ class Executor(Displayed):
     """Runs a graph through plans: see the module's docstring."""
 
     __slots__ = ("graph", "options", "counters", "spec_maker", "plans", "fallback", "writes", "quick", "joined", "shelf", "profile",
-                 "reached", "quantized", "interpreting", "_lock", "__weakref__")
+                 "reached", "quantized", "original", "is_settled", "interpreting", "_lock", "__weakref__")
 
     def __init__(self, graph: Graph, options: Options | None = None, counters: Counters | None = None) -> None:
-        self.graph = clone_graph(graph)
-        settle_grad_mode(self.graph)
+        self.graph = self.original = clone_graph(graph)
+        self.is_settled = True              # are no switches of gradients left in `graph`?
+        if next(modes_in(graph), None) is not None:
+            self.graph = clone_graph(graph)
+            self.is_settled = settle_grad_mode(self.graph)
         self.options = options or Options()
         self.counters = counters or Counters(self.options.profiling)
         self.counters.count("graph_executors_constructed")
@@ -135,7 +140,7 @@ class Executor(Displayed):
 
     def __reduce__(self) -> Any:
         """Pickled as its graph and options: plans are made again where it runs."""
-        return type(self), (self.graph, self.options)
+        return type(self), (self.original, self.options)
 
     # -- for users
     def __call__(self, *inputs: Any, seed: int = 0) -> list[Any]:
@@ -270,6 +275,13 @@ class Executor(Displayed):
 
     def execute(self, values: list[Any], seed: int | None = None) -> list[Any]:
         """Run on values that `accepted` returned; random numbers come from `seed`, or (None) from the current generator."""
+        if self.is_settled:
+            return self.execute_settled(values, seed)
+        with GRAD_MODE.fresh():
+            return self.execute_settled(values, seed)
+
+    def execute_settled(self, values: list[Any], seed: int | None) -> list[Any]:
+        """As `execute`, in the current mode of gradients."""
         key = arrays_key(values)
         if self.quick or self.shelf is not None:
             outputs = self.run_quick(values, key)
@@ -330,7 +342,8 @@ class Executor(Displayed):
         flags = [tape.reaches(value) for value in values]
         if not any(flags):
             return [as_handles(each) for each in self.execute(plain)]
-        refuse_grad_mode(self.graph)
+        if not self.is_settled and self.options.optimize:
+            return self.plain().run_on_tape(values, tape)       # where switches stay in their places
         plan = self.get_plan(plain, flags)
         _last.graph = weakref.ref(plan.shown)
         return plan.record(list(values), tape)

@@ -132,12 +132,13 @@ def prepared_with_outline(graph: Graph) -> tuple[Graph, list[Outline]]:
     """The same, and for each output of the graph an outline: how it is built from results of the copy."""
     f = without_tuples(graph)
     open_groups(f)
-    settle_grad_mode(f)
+    is_settled = settle_grad_mode(f)
     results = iter(f.outputs)
     outline = [outline_of(value.type, results) for value in graph.outputs]
     f.block.set_outputs([each for part in outline for each in leaves_of_outline(part)])
-    without_writes(f)
-    f = in_versions(f)
+    if is_settled:      # else a write where gradients are off, which keeps the gradient of what it writes into, would become a constant
+        without_writes(f)
+        f = in_versions(f)
     remove_dead_nodes(f)
     return f, outline
 

@@ -16,11 +16,11 @@ class JittedGraph:
 
     def __init__(self, graph: Graph) -> None:
         self.executor = Executor(graph)
-        self.function = function_of(self.executor.graph)
+        self.function = function_of(self.executor.original)
         self.__name__ = self.function.__name__
 
     def __reduce__(self) -> Any:
-        return JittedGraph, (self.executor.graph,)
+        return JittedGraph, (self.executor.original,)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """The graph's output, a tuple of them when there are several; arguments by position or by the names of the inputs."""

@@ -12,7 +12,7 @@ from zlib import crc32
 
 from irtool.accepted_values import copied
 from irtool.autodiff.versions import takes_a_view
-from irtool.dispatch.autograd import Autograd, Entry
+from irtool.dispatch.autograd import Autograd, Entry, Refusal
 from irtool.dispatch.backend import BACKEND, Backend
 from irtool.dispatch.backward_pass import BackwardPass
 from irtool.dispatch.layer_writes import chain_of, root_of, write
@@ -112,16 +112,6 @@ class CheckedPass(BackwardPass):
 def checksum(array: Any) -> int:
     """A checksum of the bytes of an array."""
     return crc32(on_host(array).tobytes())
-
-
-class Refusal(Entry):
-    """An operation without a gradient. saved: the error that says so."""
-
-    __slots__ = ()
-
-    def propagate(self, grads: list[Any], apply: Callable[..., Any]) -> Sequence[Any]:
-        """Raises the error."""
-        raise self.saved
 
 
 class NodeCalls:

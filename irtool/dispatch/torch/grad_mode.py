@@ -8,8 +8,7 @@ from __future__ import annotations
 from contextlib import ContextDecorator
 from typing import Any
 
-from irtool.dispatch.autograd import Autograd
-from irtool.dispatch.stack import Layer, current
+from irtool.dispatch.stack import current, innermost_tape
 
 
 class GradMode(ContextDecorator):
@@ -17,10 +16,10 @@ class GradMode(ContextDecorator):
 
     def __init__(self, records: bool) -> None:
         self.records = records
-        self.left: list[tuple[Autograd | None, bool]] = []      # per open context: the tape, and its mode before
+        self.left: list[tuple[Any, bool]] = []      # per open context: the tape, and its mode before
 
     def __enter__(self) -> None:
-        tape = innermost_tape()
+        tape = innermost_tape(current())
         self.left.append((tape, tape is None or tape.records))
         if tape is not None:
             tape.records = self.records
@@ -52,14 +51,5 @@ def set_grad_enabled(mode: bool) -> GradMode:
 
 def is_grad_enabled() -> bool:
     """Does the innermost tape record? Without a tape True, as in torch."""
-    tape = innermost_tape()
+    tape = innermost_tape(current())
     return tape is None or tape.records
-
-
-def innermost_tape() -> Autograd | None:
-    """The topmost tape that is not one of `jvp`, whose tangents torch computes inside no_grad too; None: no such tape."""
-    layer: Layer | None = current()
-    while layer is not None and not isinstance(layer, Autograd):
-        layer = layer.inner
-    below = None if layer is None else layer.inner
-    return None if isinstance(below, Autograd) and below.is_for_tangents else layer

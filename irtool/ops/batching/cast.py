@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from irtool.ops.array_library import np
 from irtool.ops.batch import Batch
 from irtool.ops.batching.batch_dim import untouched
 from irtool.ops.batching.prim import fact
@@ -13,6 +14,8 @@ from irtool.ops.tensor import Tensor
 @table.batch("copy_.Tensor copy_.int copy_.float _no_grad_fill_ _no_grad_zero_")
 def overwrite(batch: Batch, self: Any, value: Any = 0, *rest: Any) -> Any:
     """value -> self's dtype and shape, which becomes self's new value. Without value: zeros."""
+    if batch.name.startswith("aten::copy_.") and not isinstance(value, Tensor):
+        value = Tensor(np.asarray(value))       # converted as a tensor is, where a number to fill with must fit
     if isinstance(value, Tensor):
         converted = batch.again("aten::expand", batch.again("aten::to", value, self.dtype), list(self.shape))
         whole = batch.box(batch.layer.whole(converted))

@@ -3,7 +3,7 @@ import math
 
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import astype, is_contiguous, real_of, title, wrap_dim
-from irtool.ops.checks import only
+from irtool.ops.checks import only, refuse
 from irtool.ops.kernels.pointwise_binary import no_bool_difference
 from irtool.ops.kernels.statistics import vector_norm
 from irtool.ops.op import OpTable
@@ -129,6 +129,8 @@ def _pdist(xp, self, p):
     only("pdist", "f", self)
     if not p >= 0:      # nan, too
         raise RunError("pdist only supports non-negative p values")
+    if self.shape[0] > 1 and self.shape[1] and self.dtype == xp.float16:
+        refuse("pdist", self)
     rows, columns = xp.triu_indices(self.shape[0], 1)
     return _norm_of(xp, self[rows] - self[columns], p)
 
@@ -163,5 +165,5 @@ def renorm(xp, self, p, dim, maxnorm):
 # ---- dtypes that torch serves
 
 table.takes("hf+", "cosine_similarity")
-table.takes("f=", "cdist _cdist_forward pdist _pdist_forward")
+table.takes("f=", "cdist _cdist_forward")
 table.laid_out("C", "renorm pairwise_distance cosine_similarity")

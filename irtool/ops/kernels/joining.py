@@ -164,10 +164,13 @@ def flatten_dense_tensors(xp, tensors):
 def unflatten_dense_tensors(xp, flat, tensors):
     """One dimension cut into tensors of the given shapes."""
     results, start = [], 0
+    if tensors and not flat.ndim:
+        raise RunError("narrow() cannot be applied to a 0-dim tensor.")
     for tensor in tensors:
         if start + tensor.size > flat.shape[0]:
             raise RunError(f"start ({start}) + length ({tensor.size}) exceeds dimension size ({flat.shape[0]}).")
-        results.append(flat[start:start + tensor.size].reshape(tensor.shape))
+        part = flat[start:start + tensor.size]
+        results.append(part.reshape(infer_shape(tensor.shape, part.size)))
         start += tensor.size
     return results
 

@@ -305,11 +305,20 @@ def _cutoff(xp, A, atol, rtol, largest):
     return xp.maximum(column(0.0 if atol is None else atol), column(rtol) * largest)
 
 
+def real_tolerances(operator, **tolerances):
+    """Raises RunError, in torch's words, for complex tensors as tolerances."""
+    for name, value in tolerances.items():
+        if hasattr(value, "dtype") and value.dtype.kind == "c":
+            raise RunError(f"{operator}: {name} tensor of complex type is not supported. Got {title(value.dtype)}")
+
+
 def _pinv_tolerances(xp, self, atol, rtol, hermitian):
+    real_tolerances("torch.linalg.pinv", atol=atol, rtol=rtol)
     return pseudo_inverse(xp, self, atol, rtol, hermitian)
 
 
 def _pinv_rcond(xp, self, rcond, hermitian=False):
+    real_tolerances("torch.linalg.pinv", rcond=rcond)
     return pseudo_inverse(xp, self, 0.0, rcond, hermitian)
 
 
@@ -335,10 +344,12 @@ def matrix_rank(xp, A, atol, rtol, hermitian):
 
 
 def _rank_tolerances(xp, self, atol, rtol, hermitian):
+    real_tolerances("torch.linalg.matrix_rank", atol=atol, rtol=rtol)
     return matrix_rank(xp, self, atol, rtol, hermitian)
 
 
 def _rank_tol(xp, self, tol, hermitian):
+    real_tolerances("torch.linalg.matrix_rank", atol=tol)
     return matrix_rank(xp, self, tol, 0.0, hermitian)
 
 

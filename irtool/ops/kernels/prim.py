@@ -288,9 +288,9 @@ class GradMode(threading.local):
     is_on = True
 
     @contextmanager
-    def fresh(self) -> Iterator[None]:
-        """On, as at the start of a run; as before at its end."""
-        before, self.is_on = self.is_on, True
+    def fresh(self, is_on: bool = True) -> Iterator[None]:
+        """On (or as said), as at the start of a run; as before at its end."""
+        before, self.is_on = self.is_on, is_on
         try:
             yield
         finally:
