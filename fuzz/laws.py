@@ -86,10 +86,16 @@ class Subject:
         return programs.compile_source(self.text, self.tally)
 
 
+def rounded(value: Any, *digits: Any) -> Any:
+    """Python's `round`, with TorchScript's result: a float for a float."""
+    result = round(value, *digits)
+    return float(result) if isinstance(value, float) else result
+
+
 def executed(source: str) -> Any:
     """The function `f` of a source, on irtool's tensors. What Python itself refuses in it is a RunError."""
     space: dict[str, Any] = {"torch": irtool.torch, "F": irtool.torch.nn.functional, "Tensor": irtool.Tensor, "List": list, "Dict": dict,
-                             "Optional": Optional, "Tuple": tuple, "math": math}
+                             "Optional": Optional, "Tuple": tuple, "math": math, "round": rounded}
     exec(compile(source, PROGRAM, "exec"), space)  # the generator's text
 
     def function(*args: Any) -> Any:

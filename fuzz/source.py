@@ -300,13 +300,15 @@ class Writer:
         flag = ["flag", "not flag"] if "flag" in self.inputs else []
         return self.random.choice([*elements, *elements, *flag, f"{self.number()} > 1", f"{a.text}.dim() > 1", f"{self.number()} % 2 == 0"])
 
-    def block(self, size: int, again: list[Name]) -> None:
-        """Statements of a block, the names in `again` assigned at its end; names that it defines end with it."""
+    def block(self, size: int, again: list[Name], first: str = "") -> None:
+        """Statements of a block, the names in `again` assigned at its end; names that it defines end with it. first: its first line."""
         before = list(self.names), list(self.ints), list(self.reals), self.carried, self.outside
         self.outside = frozenset(each.text for each in self.names)
         self.carried = {each.text for each in again} & (self.carried if self.carried is not None else self.outside)
         self.depth += 1
         length = len(self.lines)
+        if first:
+            self.emit(first)
         for _ in range(size):
             self.statement()
         for name in again:
@@ -332,7 +334,8 @@ class Writer:
         again = self.chosen()
         if self.style.silent and self.random.random() < 0.4:
             self.emit("with torch.no_grad():")
-            self.block(self.random.choice((1, 2, 3)), again)
+            first = f"torch.set_grad_enabled({self.condition()})" if self.random.random() < 0.3 else ""
+            self.block(self.random.choice((1, 2, 3)), again, first)
             return
         self.emit(f"if {self.condition()}:")
         self.block(self.random.choice((1, 1, 2)), again)
