@@ -31,14 +31,16 @@ def needless_copies(program: Program) -> Copies:
     fresh = {each.out for each in instructions if isinstance(each, Call) and each.way not in ("view", "into", "number", "keep")}
     fresh |= {out for each in instructions if isinstance(each, Visit) for out in each.outs if out.roots == {out}}
     taken = set(lives.escaping)                                 # memory that already leaves the plan as a result
-    instead: dict[Variable, frozenset[Variable]] = {}           # a removed copy -> the roots of its original
+    instead: dict[Variable, frozenset[Variable]] = {}           # a removed copy -> what it shares memory with: its originals, and theirs
     moved: set[Variable] = set()                                # removed copies whose originals have no later reader
     needless, needed = set(), set()        # by node, which may be lowered several times: for the first round of a loop, and for others
     for call in copies:
         source, out = call.args[0], call.out
-        roots = frozenset().union(*[instead.get(root, frozenset((root,))) for root in source.roots])
+        roots = source.roots.union(*[instead[root] for root in source.roots if root in instead])
         at = lives.at[id(call)]
-        if source.roots <= fresh and all(lives.last[root] == at and (root not in instead or root in moved) for root in source.roots):
+        is_read = any(lives.last[other] > at and not originals.isdisjoint(roots) for other, originals in instead.items())
+        if source.roots <= fresh and not is_read and all(lives.last[root] == at and (root not in instead or root in moved)
+                                                         for root in source.roots):
             moved.add(out)
         elif any(position > at and not others.isdisjoint(roots | {out}) for position, others in written):
             needed.add((call.node, call.step))
