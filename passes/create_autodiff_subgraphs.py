@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from irtool.analysis.alias import Aliases
 from irtool.analysis.autodiff_groups import Item, all_groups, reads_of
 from irtool.analysis.memory_classes import is_mutable
+from irtool.analysis.shape_changes import loose_tensors
 from irtool.autodiff.formula_graphs import has_gradient
 from irtool.ir.attribute import Attribute
 from irtool.ir.constants import CONSTANT_KINDS, constant, is_constant
@@ -17,7 +18,7 @@ from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.remarks import count, missed, wants_remarks
 from irtool.ir.schema import schema_of
 from irtool.ir.structure_kinds import GROUPED_PRIMS
-from irtool.ir.types import ListType, TensorType
+from irtool.ir.types import TENSOR, ListType, TensorType
 from irtool.ops.torch_lists import SYMBOLIC
 from irtool.passes import BY_NAME
 
@@ -56,7 +57,7 @@ def create_autodiff_subgraphs(graph: Graph, threshold: int = 2, form: str = "") 
     if form not in ("", "2018", "modern"):
         raise PassError(f"create-autodiff-subgraphs: form={form}; expected 2018 or modern", code="E0305")
     if form == "2018" or not form and graph.dialect.attribute_arguments:
-        return slice_runs(graph, graph.block, threshold)
+        return slice_runs(graph, graph.block, threshold, loose_tensors(graph))
     return Slicer(graph, threshold).run()
 
 
@@ -71,6 +72,7 @@ class Slicer:
         self.threshold = threshold
         self.aliases = Aliases(graph)
         self.renamed: dict[Value, Value] = {}
+        self.loose = loose_tensors(graph)       # whose shapes change in place, so that their types are not true everywhere
 
     def run(self) -> bool:
         """Group the nodes of all blocks; returns whether anything changed."""
@@ -99,7 +101,8 @@ class Slicer:
 
     def make(self, group: Item) -> None:
         """Make the node for a group, unless merging equal nodes leaves too few."""
-        node = wrap(self.graph, group.nodes(), group.operands(), group.results(), group.left, group.passed, self.renamed)
+        node = wrap(self.graph, group.nodes(), group.operands(), group.results(), group.left, group.passed, self.renamed,
+                    self.loose)
         inner = node.graphs["Subgraph"]
         BY_NAME["cse"](inner)
         if sum(each.kind not in CONSTANT_KINDS for each in inner.block) < self.threshold:
@@ -168,8 +171,8 @@ def _with_users(group: Item, start: list[Node]) -> list[Node]:
     return nodes
 
 
-def slice_runs(graph: Graph, block: Block, threshold: int) -> bool:
-    """Wrap maximal runs of neighbours in a block, and recursively in the blocks of other nodes."""
+def slice_runs(graph: Graph, block: Block, threshold: int, loose: set[Value]) -> bool:
+    """Wrap maximal runs of neighbours in a block, and recursively in the blocks of other nodes. loose: as for `wrap`."""
     changed = False
     run: list[Node] = []
     for node in [*block, None]:
@@ -177,11 +180,11 @@ def slice_runs(graph: Graph, block: Block, threshold: int) -> bool:
             run.append(node)
             continue
         if len(run) >= threshold:
-            wrap(graph, run)
+            wrap(graph, run, loose=loose)
             changed = True
         run = []
         for inner in node.blocks if node is not None else ():
-            changed = slice_runs(graph, inner, threshold) or changed
+            changed = slice_runs(graph, inner, threshold, loose) or changed
     return changed
 
 
@@ -213,17 +216,19 @@ def is_differentiable(node: Node) -> bool:
 
 def wrap(graph: Graph, nodes: list[Node], operands: Sequence[Value] = (), results: Sequence[Value] | None = None,
          unused: Mapping[Node, Sequence[Node]] = NO_NODES, passed: Mapping[Value, Container[Node]] = NO_VALUES,
-         renamed: dict[Value, Value] | None = None) -> Node:
+         renamed: dict[Value, Value] | None = None, loose: set[Value] | None = None) -> Node:
     """Move neighbours into a new graph; returns the node that runs it. Values are numbered in the order of nodes and inputs.
 
     operands: the first inputs, in order; results: the order of the outputs; unused: node -> constants to copy in front of it (of the return
     node: at the end) though nobody reads them; passed: operand -> the nodes outside that read it as a result of the group; renamed: result
-    of an earlier group -> its present value, to which the results of this group are added.
+    of an earlier group -> its present value, to which the results of this group are added; loose: values whose types say nothing of their
+    shapes here, to which such results are added.
     """
     inside = set(nodes)
+    loose = set() if loose is None else loose
     if renamed is not None:
         operands = [newest(value, renamed) for value in operands]
-    copy = _Copy(graph.dialect, operands)
+    copy = _Copy(graph.dialect, operands, loose)
     for node in nodes:
         copy.constants(unused.get(node, ()))
         copy.node(node)
@@ -239,10 +244,12 @@ def wrap(graph: Graph, nodes: list[Node], operands: Sequence[Value] = (), result
         else:
             readers = [(user, slot) for user, slot in value.uses if user in passed.get(value, ())]
         if readers:
-            output = group.add_output(graph.fresh_id(), value.type)
+            output = group.add_output(graph.fresh_id(), TENSOR if value in loose and value.node not in inside else value.type)
             copy.graph.block.add_output(copy.mapping[value])
             if renamed is not None and value.node in inside:
                 renamed[value] = output
+            if value in loose:
+                loose.add(output)
             for user, slot in readers:
                 user.replace_input(slot, output)
     for node in reversed(nodes):
@@ -260,16 +267,17 @@ def newest(value: Value, renamed: Mapping[Value, Value]) -> Value:
 class _Copy:
     """The graph under construction, into which nodes are copied."""
 
-    def __init__(self, dialect: Dialect, operands: Sequence[Value]) -> None:
+    def __init__(self, dialect: Dialect, operands: Sequence[Value], loose: Container[Value] = ()) -> None:
         self.graph = Graph(dialect)
         self.mapping: dict[Value, Value] = {}
+        self.loose = loose
         self.operands: list[Value] = []
         """The outer values of its inputs, in order."""
         for value in operands:
             self.add_input(value)
 
     def add_input(self, value: Value) -> None:
-        self.mapping[value] = self.graph.block.add_input(self.graph.fresh_id(), value.type)
+        self.mapping[value] = self.graph.block.add_input(self.graph.fresh_id(), TENSOR if value in self.loose else value.type)
         self.operands.append(value)
 
     def constants(self, nodes: Iterable[Node]) -> None:

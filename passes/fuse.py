@@ -7,6 +7,7 @@ from typing import Any
 
 from irtool.analysis.alias import Aliases
 from irtool.analysis.autodiff_groups import all_groups
+from irtool.analysis.shape_changes import loose_tensors
 from irtool.ir.constants import CONSTANT_KINDS, is_constant
 from irtool.ir.effects import facts_of, node_may_write
 from irtool.ir.errors import PassError
@@ -62,8 +63,9 @@ def fuse(graph: Graph, threshold: int = 2) -> bool:
             if node not in grouped and is_tensor_operator(node):
                 missed(graph, node, "not fused", why_not_fused(node, threshold, fits))
     renamed: dict[Value, Value] = {}
+    loose = loose_tensors(graph) if writes else None
     for group in groups:
-        fused = wrap(graph, group.nodes(), group.operands(), group.results(), renamed=renamed)
+        fused = wrap(graph, group.nodes(), group.operands(), group.results(), renamed=renamed, loose=loose)
         fused.kind = KIND
         if fused.subgraph is not None:
             fused.subgraph.source = graph.source     # for the places of errors

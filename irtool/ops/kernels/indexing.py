@@ -71,6 +71,8 @@ def check_index(index, extent, dim):
 
 def indexed(xp, self, indices):
     """self[indices], a new tensor."""
+    if not indices:
+        raise RunError("at least one index must be provided")
     return row_major(xp, self[index_tuple(xp, self, indices)])
 
 

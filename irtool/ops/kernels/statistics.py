@@ -187,14 +187,17 @@ def cov(xp, self, correction, fweights, aweights):
         raise RunError("cov(): bool dtype is not supported for input")
     x = self.reshape(1, -1) if self.ndim < 2 else self
     weights = _weights(xp, x, fweights, aweights)
-    exact = x.astype(xp.float64) if x.dtype.kind in "iu" else x
+    is_whole = x.dtype.kind in "iu"
+    exact = x.astype(xp.float64) if is_whole else x
     if weights is None:
-        mean, norm_factor = mean_over(exact, 1), x.shape[1] - correction
+        mean, norm_factor = (x.sum(axis=1, dtype=xp.int64, keepdims=True) / max(x.shape[1], 1) if is_whole and x.size else mean_over(exact, 1),
+                             x.shape[1] - correction)
     else:
         total = weights.sum()
         if not total:
             raise RunError("cov(): weights sum to zero, can't be normalized")
-        mean = (exact * weights).sum(axis=1, keepdims=True) / total
+        weighed = (x * weights).astype(xp.int64, copy=False) if is_whole and weights.dtype.kind in "iu" else exact * weights
+        mean = weighed.sum(axis=1, keepdims=True) / total       # whole numbers are added as such, and may overflow, as in torch
         norm_factor = total - correction if correction == 0 or aweights is None else total - correction * (weights * aweights).sum() / total
     away = exact - mean
     product = xp.matmul(away if weights is None else away * weights, xp.conj(away.T))
