@@ -147,13 +147,12 @@ def tile_gradient(grad, dims, self_size):
 
 @table.derivative("repeat_interleave.self_int")
 def repeat_interleave_gradient(grad, repeats, dim, self_size):
-    flat = grad.reshape([-1, repeats]).sum(1) if dim is None else grad.reshape([-1])
+    after = len(self_size)      # where the repeats are
     if dim is not None:
-        at = dim if dim >= 0 else dim + len(self_size)
-        shape = [length for length in self_size]
-        shape.insert(at + 1, repeats)
-        flat = grad.reshape(shape).sum(at + 1)
-    return flat.reshape(self_size)
+        after = dim + 1 if dim >= 0 else dim + len(self_size) + 1
+    shape = [length for length in self_size]
+    shape.insert(after, repeats)
+    return grad.reshape(shape).sum(after).reshape(self_size)
 
 
 @table.derivative("repeat_interleave.self_Tensor")
