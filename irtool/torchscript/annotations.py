@@ -106,7 +106,7 @@ def _moved(node: ast.expr, at: ast.AST) -> ast.expr:
 
 def check_key(key: Type, place: Place, node: ast.AST) -> None:
     """Raises ParseError for a type that dictionary keys cannot have."""
-    if key.key not in ("int", "float", "bool", "complex", "str", "Tensor", "Device"):
+    if key.key not in ("int", "float", "bool", "complex", "str", "Tensor", "Device", "Any"):
         fail(place, node, f"Cannot create dict for key type '{key}', only int, float, complex, Tensor, device and string keys are "
                           "supported")
 

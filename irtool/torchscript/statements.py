@@ -93,10 +93,20 @@ def statements(e: Emitter, body: Sequence[ast.stmt]) -> Flow:
             unsupported(e.place, statement)
         flow = compiler(e, statement) or FALLS
         if flow.exits:
+            if isinstance(statement, ast.Break | ast.Continue):
+                check_unreached(e, body[i + 1:])
             return flow
         if not flow.falls:
             return guarded(e, statement, flow, body[i + 1:])
     return FALLS
+
+
+def check_unreached(e: Emitter, body: Sequence[ast.stmt]) -> None:
+    """Compile the statements after a `break` or `continue`, as torch does, for the errors in them; they are not kept."""
+    if body:
+        node = e.node("prim::If", (e.constant(True),), ())
+        branch(e, node, body, {})
+        node.destroy()
 
 
 # ---------------------------------------------------------------- if

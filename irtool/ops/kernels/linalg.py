@@ -475,8 +475,14 @@ def linalg_vecdot(xp, x, y, dim):
     if x.dtype != y.dtype:
         raise RunError(f"linalg.vecdot: Expected x and y to have the same dtype, but found x of type {title(x.dtype)} and y of type "
                        f"{title(y.dtype)} instead", code="E0409")
+    if x.ndim == y.ndim == 1:
+        if x.size != y.size:
+            raise RunError(f"inconsistent tensor size, expected tensor [{x.size}] and src [{y.size}] to have the same number of elements, but "
+                           f"got {x.size} and {y.size} elements respectively")
+        dim = 0         # torch takes their product, and does not look at it
     product = xp.conj(x) * y
-    return row_major(xp, xp.asarray(product.sum(wrap_dim(dim, product.ndim) if product.ndim else None, dtype=product.dtype)))
+    axis = wrap_dim(dim, product.ndim)
+    return row_major(xp, xp.asarray(product.sum(axis if product.ndim else None, dtype=product.dtype)))
 
 
 @table.op("aten::linalg_tensorinv(Tensor self, int ind=2) -> Tensor")

@@ -127,13 +127,20 @@ def concatenate_in_place(xp, self, b):
 @table.op("aten::mul.left_t(t[] l, int n) -> t[]")
 def repeat(xp, items, n):
     """items * n, a new list."""
+    return repeated(items, n)
+
+
+def repeated(items, n):
+    """A list n times. Raises RunError, in torch's words, where n is negative and the list is not empty."""
+    if items and n < 0:
+        raise RunError("vector::reserve")
     return list(items) * n
 
 
 @table.op("aten::mul.right_(int n, t[] l) -> t[]")
 def repeat_right(xp, n, items):
     """n * items, a new list."""
-    return list(items) * n
+    return repeated(items, n)
 
 
 @table.op("aten::mul_.t(t[](a!) l, int n) -> t[](a!)")
@@ -174,8 +181,16 @@ def contains(xp, items, item):
     return any(same(x, item) for x in items)
 
 
+SORTED = (int, float, str, tuple)
+
+
 def _key(item: Any) -> Any:
-    return item.item() if is_array(item) else item
+    """What a list is sorted by. Raises RunError, in torch's words, for an item of a type that has no order."""
+    value = item.item() if is_array(item) else item
+    if not isinstance(value, SORTED):
+        raise RunError("Only list of Tensors, ints, floats, bools, strs, a User Defined Class that defines the __lt__ compare method or "
+                       f"Tuples of aforementioned types can be sorted, got list of {type(value).__name__}")
+    return value
 
 
 @table.op("aten::sort.Tensor(Tensor[](a!) self, bool reverse=False) -> ()", "aten::sort.any(t[](a!) self, bool reverse=False) -> ()",

@@ -190,8 +190,8 @@ def cov(xp, self, correction, fweights, aweights):
     is_whole = x.dtype.kind in "iu"
     exact = x.astype(xp.float64) if is_whole else x
     if weights is None:
-        mean, norm_factor = (x.sum(axis=1, dtype=xp.int64, keepdims=True) / max(x.shape[1], 1) if is_whole and x.size else mean_over(exact, 1),
-                             x.shape[1] - correction)
+        mean = x.sum(axis=1, dtype=xp.int64, keepdims=True) / x.shape[1] if is_whole and x.size else mean_over(exact, 1)
+        norm_factor = x.shape[1] - correction
     else:
         total = weights.sum()
         if not total:
