@@ -477,8 +477,8 @@ def linalg_vecdot(xp, x, y, dim):
                        f"{title(y.dtype)} instead", code="E0409")
     if x.ndim == y.ndim == 1:
         if x.size != y.size:
-            raise RunError(f"inconsistent tensor size, expected tensor [{x.size}] and src [{y.size}] to have the same number of elements, but "
-                           f"got {x.size} and {y.size} elements respectively")
+            raise RunError(f"inconsistent tensor size, expected tensor [{x.size}] and src [{y.size}] to have the same number of elements, "
+                           f"but got {x.size} and {y.size} elements respectively")
         dim = 0         # torch takes their product, and does not look at it
     product = xp.conj(x) * y
     axis = wrap_dim(dim, product.ndim)
