@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from irtool.ir.attribute import Opaque
-from irtool.ir.effects import SPECIAL_PRIMS, is_known_prim
+from irtool.ir.effects import MUTATORS, SPECIAL_PRIMS, is_known_prim
 from irtool.ir.graph import Graph, Node
 from irtool.ir.kinds import nearest_kind
 from irtool.ir.schema import Schema, schema_of, schemas
@@ -332,7 +332,9 @@ _CALLED = {"int": "an int", "str": "a name", "types": "a list of types"}
 
 
 def _argument_problem(node: Node) -> str:
-    """Attributes that are arguments have values of the arguments' types."""
+    """Attributes that are arguments have values of the arguments' types; none stands for the list that an operator changes."""
+    if node.kind in MUTATORS and not node.inputs:
+        return f"{node.kind} has no operand that it changes"
     schema = schema_of(node)
     if schema is None:
         return ""

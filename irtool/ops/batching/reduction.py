@@ -70,6 +70,8 @@ def sum_to_size(batch: Batch, self: Any, size: Any) -> Any:
         x = batch.do("aten::sum", x, repeated, True)
     if lead:
         x = batch.do("aten::sum", x, list(range(1, 1 + lead)), False)
+    elif not size:      # a sum also of one element, and so of long integers
+        x = batch.do("aten::sum", batch.do("aten::unsqueeze", x, 1), [1], False)
     return batch.box(x)
 
 

@@ -378,7 +378,6 @@ def _ctc_loss(xp, log_probs, targets, input_lengths, target_lengths, blank, redu
     batched = log_probs.ndim == 3
     if not batched:
         log_probs = log_probs[:, None]
-        targets = targets if targets.ndim == 1 else targets.reshape(1, -1)
     inputs, outputs = _lengths(_at_least_1d(input_lengths)), _lengths(_at_least_1d(target_lengths))
     losses, _ = ctc(xp, log_probs, targets, inputs, outputs, blank, zero_infinity)
     if reduction == MEAN:

@@ -81,6 +81,10 @@ table.define("aten::linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, 
 def linalg_cond(xp, self, p):
     """Condition number: norm of the matrix times norm of its inverse; inf where singular."""
     matrices("linalg.cond", self)
+    if isinstance(p, str):
+        square(f"linalg.cond(ord={p})", self)
+    if p not in (None, 1, -1, 2, -2, math.inf, -math.inf, "fro", "nuc"):
+        raise RunError(f"linalg.cond got an invalid norm type: {p}")
     if not self.size and not isinstance(p, str):
         return xp.zeros(self.shape[:-2], real_of(self.dtype))
     if p in (None, 2, -2):
