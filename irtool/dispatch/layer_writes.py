@@ -22,10 +22,10 @@ from irtool.ops import OPS
 from irtool.ops.array_library import np
 from irtool.ops.arrays import CODES, dtype_of
 from irtool.ops.call import overload
-from irtool.ops.checks import OVERLAP, PARTIAL, refuse_partial_overlap
+from irtool.ops.checks import OVERLAP, PARTIAL, refuse_own_elements, refuse_partial_overlap
 from irtool.ops.nested_tensors import map_tensors, tensors_in
 from irtool.ops.overload import THROUGH, refuse_dtype
-from irtool.ops.size_facts import BY_INDEX, CERTAIN_VIEWS, CONJUGATES, HIDDEN_VIEWS, VIEWS_AS, read_late
+from irtool.ops.size_facts import BY_INDEX, CERTAIN_VIEWS, CONJUGATES, HIDDEN_VIEWS, IN_ORDER, VIEWS_AS, read_late
 from irtool.ops.tensor import Tensor, next_birth
 
 SILENT = ("aten::detach", "aten::data")
@@ -349,6 +349,7 @@ def refuse_shared_parts(name: str, target: Tensor, operands: list[Any]) -> None:
     tensor itself."""
     root, kind = root_of(target), name.partition(".")[0]
     operands = list(read_late(kind, operands))
+    refuse_own_elements(kind, kind in IN_ORDER and any(root_of(each) is root for each in tensors_in(operands)))
     if kind in BY_INDEX and any(each is target for each in tensors_in(operands)):
         raise RunError(PARTIAL)
     others = [each for each in tensors_in(operands) if each is not target and root_of(each) is root]

@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
-from irtool.ir.errors import RunError
+from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.schema import MISSING, Schema
 from irtool.ops.array_library import np
 from irtool.ops.arrays import real_of, title, wrap_dim
@@ -100,6 +100,12 @@ def refuse_partial_overlap(target: Any, operands: Iterable[Any], or_whole: bool 
         is_same = is_whole and has_strides_of(other, target) and not or_whole
         if start < high and low < end and not is_same and is_dense(target) and is_dense(other):
             raise RunError(PARTIAL)
+
+
+def refuse_own_elements(kind: str, is_so: bool) -> None:
+    """Raises UnsupportedError if an operator may read elements that it has written."""
+    if is_so:
+        raise UnsupportedError(f"{kind} of elements of the tensor itself is not supported: torch reads some that it has written before")
 
 
 def memory_span(array: Any) -> tuple[int, int]:

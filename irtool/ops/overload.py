@@ -36,6 +36,7 @@ from irtool.ops.checks import (
     overlaps,
     refuse_growth,
     refuse_overlap,
+    refuse_own_elements,
     refuse_partial_overlap,
     repeats,
     row_major,
@@ -49,7 +50,7 @@ from irtool.ops.out_dtypes import ADDED_IN_OUT, check_out, converts
 from irtool.ops.out_overlaps import refuse_shared_out
 from irtool.ops.promotion import Rule, can_cast, compute_dtype, result_type
 from irtool.ops.quantized import HELD
-from irtool.ops.size_facts import BY_INDEX, LISTS_IN_FULL, read_late
+from irtool.ops.size_facts import BY_INDEX, IN_ORDER, LISTS_IN_FULL, read_late
 
 NO_PROMOTION_BY_NAME = frozenset({"condition", "mask", "alpha", "beta", "out"})
 """Arguments with a dtype of their own, even in operators with a promotion rule."""
@@ -228,7 +229,10 @@ class Overload:
 
 
 def refuse_parts(kind: str, target: Any, operands: Sequence[Any]) -> None:
-    """Raises torch's error for operands that share memory with the target of a write, as far as torch refuses them for the kind."""
+    """Raises torch's error for operands that share memory with the target of a write, as far as torch refuses them for the kind;
+    UnsupportedError where torch gives what the order of writing gives."""
+    if kind in IN_ORDER:
+        refuse_own_elements(kind, any(is_array(each) and share_memory(target, each) for each in read_late(kind, operands)))
     refuse_partial_overlap(target, read_late(kind, operands), kind in BY_INDEX)
 
 

@@ -102,15 +102,17 @@ FACTORIES = frozenset("arange empty empty_like eye full full_like linspace logsp
 SIZED_BY_OPERAND = frozenset(("aten::sum_to_size", "aten::_grad_sum_to_size", "aten::expand", "aten::reshape", "aten::view", "aten::zeros"))
 """Kinds whose result has the shape in an operand."""
 
-READS_FIRST = frozenset(f"aten::{name}_" for name in "addmm addmv addbmm baddbmm masked_scatter".split())
+READS_FIRST = frozenset(f"aten::{name}_" for name in "addmm addmv addbmm baddbmm".split())
 """Kinds that read all operands before they write, so that these may overlap the target."""
 BY_INDEX = frozenset(f"aten::{name}_" for name in
-                     "index_add index_copy index_fill index_reduce index_put scatter scatter_add scatter_reduce put".split())
+                     "index_add index_copy index_fill index_reduce index_put scatter scatter_add scatter_reduce put masked_scatter".split())
 """Kinds that write elements by index: no operand may share memory with the target, not even all of it."""
+IN_ORDER = frozenset(("aten::masked_scatter_",))
+"""Kinds of BY_INDEX that torch does not refuse then: it reads elements, of the last operand, some of which it may have written."""
 NUMBER_FIRST = frozenset(("aten::index_fill_", "aten::masked_fill_"))
 """Kinds that read their last operand, one number, before they write."""
 
 
 def read_late(kind: str, operands: Sequence[Any]) -> Sequence[Any]:
     """The operands, behind the target, that a kind may still read when it has begun to write: those that may not share memory with it."""
-    return () if kind in READS_FIRST else operands[:-1] if kind in NUMBER_FIRST else operands
+    return () if kind in READS_FIRST else operands[:-1] if kind in NUMBER_FIRST else operands[-1:] if kind in IN_ORDER else operands
