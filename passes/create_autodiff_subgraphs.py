@@ -12,7 +12,7 @@ from irtool.ir.attribute import Attribute
 from irtool.ir.constants import CONSTANT_KINDS, constant, is_constant
 from irtool.ir.dialect import Dialect
 from irtool.ir.edits import clone_block, clone_node, inline_graph, replace_node
-from irtool.ir.effects import FRESH, category_of
+from irtool.ir.effects import FRESH, category_of, node_may_write
 from irtool.ir.errors import PassError
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.remarks import count, missed, wants_remarks
@@ -57,7 +57,8 @@ def create_autodiff_subgraphs(graph: Graph, threshold: int = 2, form: str = "") 
     if form not in ("", "2018", "modern"):
         raise PassError(f"create-autodiff-subgraphs: form={form}; expected 2018 or modern", code="E0305")
     if form == "2018" or not form and graph.dialect.attribute_arguments:
-        return slice_runs(graph, graph.block, threshold, loose_tensors(graph))
+        aliases = Aliases(graph) if any(map(node_may_write, graph.walk())) else None
+        return slice_runs(graph, graph.block, threshold, loose_tensors(graph), aliases)
     return Slicer(graph, threshold).run()
 
 
@@ -171,12 +172,17 @@ def _with_users(group: Item, start: list[Node]) -> list[Node]:
     return nodes
 
 
-def slice_runs(graph: Graph, block: Block, threshold: int, loose: set[Value]) -> bool:
-    """Wrap maximal runs of neighbours in a block, and recursively in the blocks of other nodes. loose: as for `wrap`."""
+def slice_runs(graph: Graph, block: Block, threshold: int, loose: set[Value], aliases: Aliases | None) -> bool:
+    """Wrap maximal runs of neighbours in a block, and recursively in the blocks of other nodes. loose: as for `wrap`.
+
+    aliases: of a graph with writes (None: there are none). What writes, and what makes memory that is written, stays outside: a group does
+    not say which of its operands and results share memory.
+    """
     changed = False
     run: list[Node] = []
     for node in [*block, None]:
-        if node is not None and is_differentiable(node):
+        if node is not None and is_differentiable(node) and (aliases is None or not node_may_write(node) and not any(
+                map(aliases.is_written, node.outputs))):
             run.append(node)
             continue
         if len(run) >= threshold:
@@ -184,7 +190,7 @@ def slice_runs(graph: Graph, block: Block, threshold: int, loose: set[Value]) ->
             changed = True
         run = []
         for inner in node.blocks if node is not None else ():
-            changed = slice_runs(graph, inner, threshold, loose) or changed
+            changed = slice_runs(graph, inner, threshold, loose, aliases) or changed
     return changed
 
 

@@ -9,7 +9,6 @@ from irtool.ir.graph import Graph, Node
 from irtool.ir.numbering import merge_equal_nodes
 from irtool.ir.remarks import missed
 
-
 SAME = ((False, False), (True, True))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from irtool.analysis.alias import Aliases
 from irtool.analysis.memory_classes import contained_classes
-from irtool.ir.effects import IF_KINDS, LOOP_KINDS, facts_of, has_side_effects, node_may_write
+from irtool.ir.effects import IF_KINDS, LOOP_KINDS, facts_of, group_may_write, has_side_effects, node_may_write
 from irtool.ir.graph import PARAM
 from irtool.ir.remarks import count
 
@@ -64,6 +64,8 @@ def _sweep_straight_line(graph: Graph, allow_side_effects: bool) -> tuple[bool, 
             verdict = verdicts.get(node.kind)
             if verdict is None:
                 verdict = verdicts[node.kind] = _verdict(node.kind)
+            if "Subgraph" in node.attributes and not allow_side_effects and (has_side_effects(node) or group_may_write(node)):
+                return False, deleted
             if verdict is _KEEP and not allow_side_effects:
                 read(node.inputs)
             elif verdict is _LOOK and not allow_side_effects or (
@@ -95,6 +97,11 @@ def _verdict(kind: str) -> object:
     return facts.out_arities
 
 
+def writes(node: Node) -> bool:
+    """May a node, or one in its inner graph, write into memory that existed before?"""
+    return node_may_write(node) or group_may_write(node)
+
+
 class Liveness:
     """The live nodes and values of a graph, by marking from results, side effects and writes."""
 
@@ -112,7 +119,7 @@ class Liveness:
         self.keeps_gradients_whole = graph.dialect.is_of_2018
         """In texts of 2018 a `GradOf` keeps unused results."""
         everything = list(graph.walk())
-        if not allow_side_effects and any(map(node_may_write, everything)):
+        if not allow_side_effects and any(map(writes, everything)):
             self._aliases = Aliases(graph)
             self._note_writers(graph, everything)
         self._reach_all(graph.outputs, graph.block.return_node)
@@ -125,7 +132,7 @@ class Liveness:
         """Note the nodes that write into memory that nothing outside the graph sees."""
         number_nodes(graph.block, self._order)
         for node in nodes:
-            if self._aliases is not None and node_may_write(node):
+            if self._aliases is not None and writes(node):
                 since = self._order[outermost_loop(node)]
                 for root in self._aliases.writes(node):
                     self._writers.setdefault(root, []).append((since, node))
@@ -141,7 +148,7 @@ class Liveness:
         facts = facts_of(node.kind)
         if facts.side_effects or "Subgraph" in node.attributes and has_side_effects(node):
             self._mark(node)
-        elif self._aliases is not None and node_may_write(node) and self._aliases.writes_wild(node):
+        elif self._aliases is not None and writes(node) and self._aliases.writes_wild(node):
             self._mark(node)
 
     def _mark(self, node: Node) -> None:

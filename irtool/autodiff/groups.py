@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from irtool.ir.edits import inline_graph, replace_node
-from irtool.ir.effects import GROUP_KINDS
+from irtool.ir.effects import GROUP_KINDS, group_may_write
 from irtool.ir.graph import Graph
 from irtool.ir.packed import owns_gradient
 
@@ -25,3 +25,9 @@ def open_groups(graph: Graph) -> None:
             elif len(node.inputs) == len(inner.inputs) and len(node.outputs) <= len(inner.outputs):
                 replace_node(node, inline_graph(inner, node, node.inputs)[:len(node.outputs)])
                 opened = True
+
+
+def open_writing_groups(graph: Graph) -> None:
+    """As `open_groups`, where a group writes into its operands: the rest of the graph must see that."""
+    if any(node.kind in GROUP_KINDS and not owns_gradient(node) and group_may_write(node) for node in graph.walk()):
+        open_groups(graph)

@@ -7,6 +7,7 @@ from typing import Any
 
 from irtool.analysis.gradients_off import modes_in
 from irtool.autodiff.gradient_modes import refuse_grad_mode, settle_grad_mode
+from irtool.autodiff.groups import open_groups
 from irtool.autodiff.hidden_writes import is_writer
 from irtool.autodiff.unread_writes import without_writes
 from irtool.autodiff.versions import in_versions
@@ -17,6 +18,7 @@ from irtool.dispatch.trees import flatten
 from irtool.ir.arguments import check_function, signature
 from irtool.ir.defaults import defaults_of
 from irtool.ir.edits import clone_graph
+from irtool.ir.effects import group_may_write
 from irtool.ir.errors import RunError, UnsupportedError, did_you_mean
 from irtool.ir.graph import Graph, Value
 from irtool.ir.module import Module
@@ -79,6 +81,9 @@ def function_of(graph: Graph) -> Callable[..., Any]:
     """
     warn_of_rounded(graph)
     inputs = tuple(graph.inputs)
+    if any(map(group_may_write, graph.walk())):
+        graph = clone_graph(graph)
+        open_groups(graph)
     original, has_modes = graph, next(modes_in(graph), None) is not None
     if has_modes:
         graph = clone_graph(graph)

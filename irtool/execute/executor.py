@@ -19,6 +19,7 @@ from typing import Any
 from irtool.accepted_values import accept, delivered
 from irtool.analysis.gradients_off import modes_in
 from irtool.autodiff.gradient_modes import settle_grad_mode
+from irtool.autodiff.groups import open_writing_groups
 from irtool.autodiff.reach import requiring
 from irtool.execute.argument_spec import ArgumentSpec, SpecMaker, arrays_key
 from irtool.execute.backends import BACKENDS
@@ -111,9 +112,10 @@ class Executor(Displayed):
 
     def __init__(self, graph: Graph, options: Options | None = None, counters: Counters | None = None) -> None:
         self.graph = self.original = clone_graph(graph)
+        open_writing_groups(self.graph)
         self.is_settled = True              # are no switches of gradients left in `graph`?
         if next(modes_in(graph), None) is not None:
-            self.graph = clone_graph(graph)
+            self.graph = clone_graph(self.original)
             self.is_settled = settle_grad_mode(self.graph)
         self.options = options or Options()
         self.counters = counters or Counters(self.options.profiling)
@@ -346,7 +348,11 @@ class Executor(Displayed):
             return self.plain().run_on_tape(values, tape)       # where switches stay in their places
         plan = self.get_plan(plain, flags)
         _last.graph = weakref.ref(plan.shown)
-        return plan.record(list(values), tape)
+        records = tape.records
+        try:
+            return plan.record(list(values), tape)
+        finally:
+            tape.records = records      # the graph may leave gradients off
 
     def reaches(self, index: int) -> bool:
         """Could a gradient reach this input if other branches ran? False for a graph without branches and loops."""

@@ -201,6 +201,13 @@ def node_may_write(node: Node) -> bool:
     return False
 
 
+def group_may_write(node: Node) -> bool:
+    """May a node in the inner graph of a group write into memory that existed before?"""
+    subgraph = node.attributes.get("Subgraph")
+    return subgraph is not None and isinstance(subgraph.value, Graph) and any(
+        node_may_write(inner) or group_may_write(inner) for inner in subgraph.value.walk())
+
+
 def may_write_or_is_python(node: Node) -> bool:
     """May the node itself write into memory that existed before, if a Python operator may, whatever is declared of it?"""
     return node_may_write(node) or node.kind[:1] == "^"

@@ -49,6 +49,7 @@ def cosine_similarity(xp, x1, x2, dim, eps):
     shape = xp.broadcast_shapes(x1.shape, x2.shape)
     a, b = (xp.broadcast_to(x if x.dtype.kind in "fc" else astype(x, dtype), shape) for x in (x1, x2))      # norms are rounded to its dtype
     axis = wrap_dim(dim, len(shape))
+    dtype = result_type([a, b])     # now that both have all dimensions: float64 of a single number counts
 
     def unit(x):
         size = xp.sqrt((xp.abs(x) ** 2).sum(axis, keepdims=True, dtype=real_of(x.dtype))) if shape else xp.abs(x)
