@@ -60,3 +60,17 @@ def test_sequences_repeat_along_the_rest(other: tuple[int, ...], side: str) -> N
     np.testing.assert_array_equal(slope.array, np.full(other, rows.size / y.size))
     batch = irtool.vmap(padded, in_dims=(None, 0))(torch.tensor(x), torch.tensor(np.stack([y, y])))
     np.testing.assert_array_equal(batch.array, [expected, expected])
+
+
+@pytest.mark.parametrize("borders", [[0, 0, 0, 0], [0, 0], [1, 0, 0, 2], [-1, 0, 1, 1]])
+@pytest.mark.parametrize("order", [(0, 1, 2), (0, 2, 1), (2, 1, 0), (1, 0, 2)])
+def test_plans_know_how_paddings_lie_in_memory(order: tuple[int, ...], borders: list[int]) -> None:
+    source = "def f(x: Tensor, pad: List[int]):\n    y = torch.sin(x)\n    return torch.constant_pad_nd(y, pad) * 2\n"
+    graph = irtool.from_script(source, "f")
+    x = np.arange(24.0).reshape(2, 3, 4).transpose(order)
+    (want,) = irtool.run(graph, [x, borders], interpret=True)
+    executor = irtool.compile(graph)
+    for _ in range(3):
+        (got,) = executor(x, borders)
+        np.testing.assert_array_equal(got, want)
+        assert got.strides == want.strides

@@ -324,23 +324,30 @@ class Plan:
         if variant.function is None and not variant.is_interpreted:
             self.prepare(variant)
         self.latest = variant
-        if variant.reason is not None:
-            results = run(self.graph, inputs, seed=seed)
-            if self.said is None:
-                self.said = interpreted(variant.reason, self.graph)
-            return results
-        if self.writes:
-            values = copied(values, self.written)
-        try:
-            results = self.once(variant, values, seed)
-        except Changed:
-            variant = self.latest = self.after_change(key, variant)
-            values = inputs if accepted or variant.as_they_are else self.accepted(inputs)
-            results = self.once(variant, copied(values, self.written) if self.writes else values, seed)
+        results: list[Any] | None = None
+        for _ in range(3):
+            if variant.reason is not None:
+                return self.interpreted(variant.reason, inputs, seed)
+            try:
+                results = self.once(variant, copied(values, self.written) if self.writes else values, seed)
+                break
+            except Changed:
+                variant = self.latest = self.after_change(key, variant)
+                values = inputs if accepted or variant.as_they_are else self.accepted(inputs)
+        if results is None:
+            variant.reason = NotLowered("a result lies in memory otherwise than was predicted")
+            return self.interpreted(variant.reason, inputs, seed)
         for place in self.delivers:
             value = results[place]
             if type(value) is not np.ndarray:
                 results[place] = delivered(value, self.graph.outputs[place].type)
+        return results
+
+    def interpreted(self, reason: NotLowered, inputs: Sequence[Any], seed: int | None) -> list[Any]:
+        """The results by the interpreter; why it runs the graph is said once."""
+        results = run(self.graph, inputs, seed=seed)
+        if self.said is None:
+            self.said = interpreted(reason, self.graph)
         return results
 
     def after_change(self, key: Any, variant: Variant) -> Variant:

@@ -59,7 +59,9 @@ def predicted_meta(node: Node, items: list[Item]) -> Meta | None:
     if node.kind == "aten::constant_pad_nd":
         inner, borders = meta_of_item(items[0]), numbers_of(items[1])
         count = len(borders) // 2
-        if inner is None or not count or len(borders) % 2 or count > len(inner.shape) or min(borders) < 0 or 0 in inner.shape:
+        if not count or len(borders) % 2 or min(borders) < 0:
+            return None
+        if inner is None or not inner.is_contiguous or count > len(inner.shape) or 0 in inner.shape:    # others keep their memory order
             return None
         around = [*[0] * (len(inner.shape) - count), *[sum(borders[2 * place:2 * place + 2]) for place in reversed(range(count))]]
         return fresh_meta(inner.dtype, tuple(map(sum, zip(inner.shape, around, strict=True))))
