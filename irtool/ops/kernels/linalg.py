@@ -503,14 +503,18 @@ def linalg_tensorinv(xp, self, ind):
 @table.op("aten::linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor")
 def linalg_tensorsolve(xp, self, other, dims):
     """X with tensordot(self, X, X.ndim) = other."""
-    if dims is not None and self.ndim:
+    if dims is not None:
         moved = [wrap_dim(d, self.ndim) for d in dims]
-        self = self.transpose([p for p in range(self.ndim) if p not in moved] + moved)
+        if len(moved) > max(self.ndim, 1):
+            wrap_dim(self.ndim - len(moved), self.ndim)     # raises
+        if len(set(moved)) < len(moved):
+            raise RunError(f"movedim: repeated dim in `source` ({list(dims)})")
+        self = self.transpose([p for p in range(self.ndim) if p not in moved] + moved) if self.ndim else self
     shape = self.shape[other.ndim:]
-    matrix = self.reshape(other.size, math.prod(shape))
-    if matrix.shape[0] != matrix.shape[1]:
+    if self.size != other.size * math.prod(shape) or math.prod(shape) != other.size:
         raise RunError("Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), but got "
                        f"{math.prod(shape)} != {other.size}")
+    matrix = self.reshape(other.size, math.prod(shape))
     return linalg_solve.kernel(xp, matrix, other.reshape(-1), True).reshape(shape)
 
 
