@@ -409,6 +409,8 @@ def repeat_interleave_each(xp, self, repeats, dim, output_size):
     repeats = _counts(xp, repeats)
     if repeats.ndim > 1:
         raise RunError("repeats must be 0-dim or 1-dim tensor")
+    if dim is not None and not self.ndim:
+        raise RunError(f"Dimension specified as {dim} but tensor has no dimensions")
     extent = self.size if dim is None else (self.shape or (1,))[wrap_dim(dim, self.ndim)]
     if repeats.size not in (1, extent):
         raise RunError(f"repeats must have the same size as input along dim, but got repeats.size(0) = {repeats.size} and input.size("
@@ -592,6 +594,12 @@ def weight_norm(xp, v, g, dim):
 def norm_except(xp, v, power, dim):
     """Norm over all dimensions but `dim` (over all with -1), keeping them as 1."""
     axes = tuple(range(v.ndim)) if dim == -1 else tuple(p for p in range(v.ndim) if p != wrap_dim(dim, v.ndim))
+    if dim != -1 and not v.ndim:
+        raise RunError(f"Dimension specified as {dim} but tensor has no dimensions")
+    if dim != -1 and not v.shape[dim]:
+        matrix = [0, -1] if not dim or dim < v.ndim - 1 else [-1, 0]
+        raise RunError(f"cannot reshape tensor of 0 elements into shape {matrix} because the unspecified dimension size -1 can be any "
+                       "value and is ambiguous")
     if power == 0:      # as of all norms
         return (v != 0).sum(axis=axes, keepdims=dim != -1).astype(xp.abs(v[:0]).dtype)
     total = (xp.abs(v) ** power).sum(axis=axes, keepdims=dim != -1)

@@ -59,7 +59,7 @@ table.define("aten::linalg_matrix_norm.str_ord(Tensor self, str ord=\"fro\", int
 
 
 def _linalg_norm(xp, self, ord, dim, keepdim, dtype):
-    if dim is not None and len(dim) not in (1, 2) and ord is not None:
+    if dim is not None and len(dim) not in (1, 2):
         raise RunError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dim)}")
     if dim is None and ord is not None and self.ndim not in (1, 2):
         raise RunError(f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {self.ndim}D.")

@@ -247,6 +247,8 @@ def _gradient(xp, self, spacings, dims, edge_order, is_list=False):
 
 
 def _gradient_dims(self, dim):
+    if dim is not None and not isinstance(dim, int) and not len(dim):
+        return ()
     return wrap_dims(None if dim is None else dim, self.ndim) if self.ndim or dim is None else (0,)
 
 
