@@ -39,7 +39,7 @@ def lower_grad_of(graph: Graph) -> bool:
     tensor = spell(types.TENSOR, dialect)
     build = Builder(graph)
     changed = False
-    for node in [each for block in graph.walk_blocks() for each in block]:
+    for node in [each for block in reversed(list(graph.walk_blocks())) for each in block]:       # inner ones first: blocks are copied
         if node.kind != "prim::GradOf" or len(node.blocks) != 1:
             continue
         build.before(node)
