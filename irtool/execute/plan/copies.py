@@ -31,18 +31,23 @@ def needless_copies(program: Program) -> Copies:
     fresh = {each.out for each in instructions if isinstance(each, Call) and each.way not in ("view", "into", "number", "keep")}
     fresh |= {out for each in instructions if isinstance(each, Visit) for out in each.outs if out.roots == {out}}
     taken = set(lives.escaping)                                 # memory that already leaves the plan as a result
-    instead: dict[Variable, frozenset[Variable]] = {}           # a removed copy -> what it shares memory with: its originals, and theirs
+    instead: dict[Variable, frozenset[Variable]] = {}           # a removed copy -> the roots of its original
+    shown: dict[Variable, int] = {}                             # root -> the last read of a removed copy that lies in its memory
     moved: set[Variable] = set()                                # removed copies whose originals have no later reader
     needless, needed = set(), set()        # by node, which may be lowered several times: for the first round of a loop, and for others
+
+    def in_memory(roots: frozenset[Variable]) -> frozenset[Variable]:
+        """The roots in whose memory these lie, with copies removed so far."""
+        return roots if instead.keys().isdisjoint(roots) else frozenset().union(*[instead.get(root, frozenset((root,))) for root in roots])
+
     for call in copies:
         source, out = call.args[0], call.out
-        roots = source.roots.union(*[instead[root] for root in source.roots if root in instead])
+        roots = in_memory(source.roots)
         at = lives.at[id(call)]
-        is_read = any(lives.last[other] > at and not originals.isdisjoint(roots) for other, originals in instead.items())
-        if source.roots <= fresh and not is_read and all(lives.last[root] == at and (root not in instead or root in moved)
-                                                         for root in source.roots):
+        if source.roots <= fresh and all(shown.get(root, at) <= at for root in roots) and all(
+                lives.last[root] == at and (root not in instead or root in moved) for root in source.roots):
             moved.add(out)
-        elif any(position > at and not others.isdisjoint(roots | {out}) for position, others in written):
+        elif any(position > at and (out in others or not roots.isdisjoint(in_memory(others))) for position, others in written):
             needed.add((call.node, call.step))
             continue
         if out in lives.escaping:
@@ -51,6 +56,7 @@ def needless_copies(program: Program) -> Copies:
                 continue
             taken |= roots
         instead[out] = roots
+        shown.update({root: max(shown.get(root, 0), lives.last[out]) for root in roots})
         needless.add((call.node, call.step))
     return frozenset(needless - needed)
 
