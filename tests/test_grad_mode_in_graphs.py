@@ -180,3 +180,14 @@ def test_a_run_that_ends_with_an_error_leaves_the_mode_on() -> None:
     with pytest.raises(irtool.RunError):
         irtool.run(graph, [X], interpret=True)
     assert irtool.run(module("return torch.is_grad_enabled()").graph(), [X]) == [True]
+
+
+def test_second_derivatives_pass_as_for_functions() -> None:
+    """torch.func.hessian: the tangent of the gradient has that of the constant factor."""
+    graph = module("y = x * 2\nwith torch.no_grad():\n    z = y.sin()\nreturn (z * y).sum()")
+    x = irtool.Tensor(X)
+    want = np.diag(4 * np.cos(2 * X))
+    for transform in (irtool.torch.func.hessian, lambda f: irtool.jit(irtool.torch.func.hessian(f))):
+        np.testing.assert_allclose(transform(graph)(x).array, want, atol=1e-12)
+    np.testing.assert_allclose(irtool.torch.func.jacfwd(graph)(x).array, 2 * np.sin(2 * X) + 4 * X * np.cos(2 * X))
+    np.testing.assert_allclose(irtool.torch.func.jacrev(graph)(x).array, 2 * np.sin(2 * X))
