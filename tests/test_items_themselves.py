@@ -70,3 +70,15 @@ def test_transformations(name: str, write: str) -> None:
     graph = irtool.trace(f, [X, whole])
     assert irtool.run(graph, [X, whole])[0] == expected(name, write, whole)[0]
     assert irtool.run(graph, [X, u])[0] == value
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_constant_among_the_items_is_traced(order: tuple[int, int]) -> None:
+    """A tensor that is no part of the trace, and has the size already, is an item itself, too."""
+    def f(x: irtool.Tensor) -> irtool.Tensor:
+        items = [x, irtool.torch.tensor([0.0, 1.0])]
+        one, other = irtool.torch.broadcast_tensors(items[order[0]], items[order[1]])
+        return (one * 2 + other) * x
+    x = irtool.torch.tensor([3.0])
+    np.testing.assert_allclose(irtool.jit(f)(x).array, f(x).array)
+    np.testing.assert_allclose(irtool.jit(irtool.grad(lambda x: f(x).sum()))(x).array, irtool.grad(lambda x: f(x).sum())(x).array)

@@ -245,7 +245,7 @@ class Tracer(Layer):
         result may be a view."""
         results = with_operands(self, name, args, result, boxed)
         for place, (each, box) in enumerate(zip(results, boxed, strict=True) if results is not boxed else ()):
-            if each is not box and each.known.node.owner_block is self.build.block:
+            if each is not box and self.owns(each) and each.known.node.owner_block is self.build.block:
                 each.known = box.known
             elif each is not box:
                 results[place] = box
