@@ -64,7 +64,7 @@ def batched(graph: Graph, dims: list[int | None], length: int, randomness: str) 
         except PassError:
             if has_numbers:
                 raise
-    return trace_vmap(graph, dims, sample_inputs(graph, dims, length), 0, randomness)
+    return trace_vmap(graph, dims, sample_inputs(graph, dims, length), 0, randomness, True)
 
 
 vmap.repeats = "one more dimension is batched over"     # type: ignore[attr-defined]

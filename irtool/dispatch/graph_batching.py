@@ -88,7 +88,7 @@ class Blocks:
         copy = clone_node(node, mapping, alone.block, alone)
         alone.block.set_outputs(copy.outputs)
         dims = [0 if value in self.batched else None for value in outer]
-        traced = trace_vmap(alone, dims, sample_inputs(alone, dims, self.length), 0, self.randomness)
+        traced = trace_vmap(alone, dims, sample_inputs(alone, dims, self.length), 0, self.randomness, True)
         back: Mapping = dict(zip(traced.inputs, outer, strict=True))
         for each in traced.block:
             clone_node(each, back, None, self.graph).insert_before(node)

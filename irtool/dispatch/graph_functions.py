@@ -158,9 +158,13 @@ def sample_inputs(graph: Graph, dims: Sequence[int | None], length: int, what: s
     return samples
 
 
-def trace_vmap(graph: Graph, dims: Sequence[int | None], values: Sequence[Any], out_dim: int = 0, randomness: str = "error") -> Graph:
-    """The graph of a batched graph, traced on batched inputs."""
-    from irtool.dispatch.tracer import trace
+def trace_vmap(graph: Graph, dims: Sequence[int | None], values: Sequence[Any], out_dim: int = 0, randomness: str = "error",
+               stand_ins: bool = False) -> Graph:
+    """The graph of a batched graph, traced on batched inputs. stand_ins: these have the right dtypes and sizes alone (`sample_inputs`)."""
+    from irtool.dispatch.tracer import check_names, record
 
     function = transforms.vmap(function_of(graph), tuple(dims), out_dim, randomness)
-    return trace(function, values, [value.name if not value.name.isdecimal() else "" for value in graph.inputs])
+    names = [value.name if not value.name.isdecimal() else "" for value in graph.inputs]
+    leaves, shape = flatten([transforms.tensors(value) for value in values])
+    check_names(leaves, names)
+    return record(function, leaves, shape, names, stand_ins=stand_ins)[0]

@@ -48,6 +48,8 @@ class Tracer(Layer):
 
     hides_elements = True
     unrolls = True
+    has_stand_ins = False
+    """Have the inputs dtypes and sizes, but no elements that mean anything? Then a loop runs one round, to show its results."""
 
     def __init__(self, inner: Layer, name: str = "") -> None:
         super().__init__(inner, name)
@@ -159,12 +161,16 @@ class Tracer(Layer):
 
     def repeat(self, limit: int | None, condition: Any, body: Branch, args: list[Any], count: int) -> list[Any]:
         """Record a Loop. Raises UnsupportedError for a carried value that changes and is no tensor."""
-        final = self.below.repeat(limit, self.opened(condition), body, self.opened(args), count)
+        final = self.below.repeat(self.rounds(limit), self.opened(condition), body, self.opened(args), count)
         return self.loop(limit, condition, body, args, final)
+
+    def rounds(self, limit: int | None) -> int | None:
+        """How many rounds of a loop run while it is recorded."""
+        return limit if not self.has_stand_ins else 1 if limit is None else min(limit, 1)
 
     def keep(self, limit: int | None, condition: Any, body: Branch, args: list[Any], count: int) -> tuple[list[Any], Any]:
         """As `repeat`, with a history: each round first appends its carried values to lists."""
-        final, below = self.below.keep(limit, self.opened(condition), body, self.opened(args), count)
+        final, below = self.below.keep(self.rounds(limit), self.opened(condition), body, self.opened(args), count)
         lists = [self.build.construct_list((), tensor_type()) if isinstance(arg, Tensor) else None for arg in args[:count]]
 
         def noted(*values: Any) -> list[Any]:
@@ -387,9 +393,13 @@ def check_names(leaves: Sequence[Any], names: Sequence[str]) -> None:
 
 
 def record(function: Callable[..., Any], leaves: Sequence[Any], shape: Any, names: Sequence[str] = (),
-           where: str = "trace") -> tuple[Graph, Any]:
-    """As `trace`, for arguments flattened into `leaves` and `shape`, of which tensors are inputs. Also returns the shape of the result."""
+           where: str = "trace", stand_ins: bool = False) -> tuple[Graph, Any]:
+    """As `trace`, for arguments flattened into `leaves` and `shape`, of which tensors are inputs. Also returns the shape of the result.
+
+    stand_ins: tensors have the right dtypes and sizes, but no elements that mean anything.
+    """
     layer = Tracer(current())
+    layer.has_stand_ins = stand_ins
     operands = []
     for place, leaf in enumerate(leaves):
         if type(leaf) is Tensor:        # the function may write into the tensor

@@ -41,10 +41,11 @@ def vmap(arguments: Arguments, console: Console) -> int:
     graph = module.graph(arguments.graph)
     dims = in_dims_of(arguments.in_dims, graph, "--in-dims")
     with seeded(arguments.seed):
-        if arguments.inputs or arguments.input:
+        has_values = bool(arguments.inputs or arguments.input)
+        if has_values:
             archive, literals = graph_inputs.read_values(arguments, console)
             values = bind(of_any_shape(graph), archive, literals, arguments.cast)
         else:
             values = sample_inputs(graph, dims, arguments.length, "--in-dims")
-        deliver(trace_vmap(graph, dims, values, arguments.out_dim, arguments.randomness), arguments, console)
+        deliver(trace_vmap(graph, dims, values, arguments.out_dim, arguments.randomness, not has_values), arguments, console)
     return 0
