@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from irtool.ir.attribute import Opaque
+from irtool.ir.constants import CONSTANT_KINDS
 from irtool.ir.effects import MUTATORS, SPECIAL_PRIMS, is_known_prim
 from irtool.ir.graph import Graph, Node
 from irtool.ir.kinds import nearest_kind
@@ -272,6 +273,9 @@ def check_forms(graph: Graph) -> Iterator[Found]:
             if message:
                 yield node, message
         form = FORMS.get(kind)
+        if kind in CONSTANT_KINDS and len(node.outputs) != 1:
+            yield node, f"{kind} gives 1 results, found {len(node.outputs)}"
+            continue
         if kind == "prim::unchecked_cast" and len(node.inputs) != len(node.outputs):
             yield node, f"{kind} gives as many values as it takes, found {len(node.inputs)} operands and {len(node.outputs)} results"
         if form is not None:
