@@ -19,6 +19,7 @@ from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, 
 from irtool.dispatch.trees import flatten, unflatten
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import dtype_of
+from irtool.ops.checks import expands
 from irtool.ops.nested_tensors import map_tensors, tensors_in
 from irtool.ops.tensor import Tensor
 
@@ -92,15 +93,10 @@ class ShapeChange(Entry):
         before, grad = self.args[0].shape, grads[0]
         if grad is None or list(grad.shape) == list(before):
             return [grad, *[None] * (len(self.args) - 1)]
-        if not is_expandable(before, grad.shape):
+        if not expands(before, grad.shape):
             raise RunError(f"{self.name.partition('.')[0]} changed the shape of a tensor where gradients are off: its gradient has the "
                            f"shape {list(grad.shape)} but expected shape compatible with {list(before)}")
         return [apply("aten::_grad_sum_to_size", [grad, list(before)]), *[None] * (len(self.args) - 1)]
-
-
-def is_expandable(shape: Sequence[int], other: Sequence[int]) -> bool:
-    """Does a tensor of one shape expand to the other?"""
-    return len(shape) <= len(other) and all(size in (1, whole) for size, whole in zip(shape[::-1], other[::-1], strict=False))
 
 
 class CustomEntry(Entry):

@@ -7,7 +7,7 @@ from typing import Any
 
 from irtool.analysis.gradients_off import modes_in
 from irtool.autodiff.gradient_modes import refuse_grad_mode, settle_grad_mode
-from irtool.autodiff.groups import open_groups
+from irtool.autodiff.groups import open_writing_groups
 from irtool.autodiff.hidden_writes import is_writer
 from irtool.autodiff.unread_writes import without_writes
 from irtool.autodiff.versions import in_versions
@@ -83,7 +83,7 @@ def function_of(graph: Graph) -> Callable[..., Any]:
     inputs = tuple(graph.inputs)
     if any(map(group_may_write, graph.walk())):
         graph = clone_graph(graph)
-        open_groups(graph)
+        open_writing_groups(graph)
     original, has_modes = graph, next(modes_in(graph), None) is not None
     if has_modes:
         graph = clone_graph(graph)

@@ -102,6 +102,11 @@ def refuse_partial_overlap(target: Any, operands: Iterable[Any], or_whole: bool 
             raise RunError(PARTIAL)
 
 
+def expands(shape: Sequence[int], whole: Sequence[int]) -> bool:
+    """Can a tensor of `shape` be expanded to the shape `whole`?"""
+    return len(shape) <= len(whole) and all(size in (1, extent) for size, extent in zip(reversed(shape), reversed(whole), strict=False))
+
+
 def refuse_own_elements(kind: str, is_so: bool) -> None:
     """Raises UnsupportedError if an operator may read elements that it has written."""
     if is_so:

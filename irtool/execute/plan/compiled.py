@@ -324,7 +324,6 @@ class Plan:
         if variant.function is None and not variant.is_interpreted:
             self.prepare(variant)
         self.latest = variant
-        results: list[Any] | None = None
         for _ in range(3):
             if variant.reason is not None:
                 return self.interpreted(variant.reason, inputs, seed)
@@ -334,7 +333,7 @@ class Plan:
             except Changed:
                 variant = self.latest = self.after_change(key, variant)
                 values = inputs if accepted or variant.as_they_are else self.accepted(inputs)
-        if results is None:
+        else:
             variant.reason = NotLowered("a result lies in memory otherwise than was predicted")
             return self.interpreted(variant.reason, inputs, seed)
         for place in self.delivers:

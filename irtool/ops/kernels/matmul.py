@@ -7,7 +7,7 @@ import math
 from irtool.ir.errors import RunError
 from irtool.ir.shapes import pointwise_strides, view_strides
 from irtool.ops.arrays import as_array, astype, broadcast_view, dtype_of, element_strides, strided_view, title, wrap_dim
-from irtool.ops.checks import c_name, only, refuse, row_major, same_dtype
+from irtool.ops.checks import c_name, expands, only, refuse, row_major, same_dtype
 from irtool.ops.contraction import contract
 from irtool.ops.kernels.shape import view_as_shape
 from irtool.ops.op import OpTable
@@ -202,11 +202,6 @@ def linear(xp, input, weight, bias):
     result = xp.asarray(result)
     result += bias
     return result
-
-
-def expands(shape, whole):
-    """Can a tensor of `shape` be expanded to the shape `whole`?"""
-    return len(shape) <= len(whole) and all(size in (1, extent) for size, extent in zip(reversed(shape), reversed(whole), strict=False))
 
 
 @table.op("aten::linear_backward(Tensor self, Tensor grad_output, Tensor weight, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
