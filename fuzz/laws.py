@@ -251,7 +251,8 @@ def vmap_of_grad(subject: Subject) -> None:
 
 
 def jvp(subject: Subject) -> None:
-    """The tangent of a number is the sum of gradients times tangents."""
+    """The tangent of a number is the sum of gradients times tangents. (Not where a tangent is zero times a slope that is not finite, which
+    a write undoes in gradients alone: such a tangent is compared with torch's.)"""
     if any(each.size == 0 for each in subject.arrays):
         return      # the tangent of a mean of nothing is NaN, of which a sum over no elements knows nothing
     gradient = outcome(lambda: plain(irtool.grad(subject.weighted, argnums=tuple(range(len(subject.places))))(*subject.arrays)))
@@ -260,6 +261,10 @@ def jvp(subject: Subject) -> None:
     tangents = layered.tangents(subject.arrays)
     dtype = plain(subject.weighted(*subject.arrays)).dtype
     want = np.asarray(sum(float((a * b).sum()) for a, b in zip(gradient[1], tangents)), dtype)
+    results = outcome(lambda: [plain(each) for each in irtool.jvp(subject.floats, tuple(subject.arrays), tuple(tangents))[1]])
+    if results[0] == "value" and not all(map(is_tame, results[1])) and oracle.library() is not None:
+        agree(results, oracle.tangents(subject.text, subject.values, subject.places, tangents), "jvp: not finite")
+        return
     subject.expect(lambda: irtool.jvp(subject.weighted, tuple(subject.arrays), tuple(tangents))[1], want, "jvp")
 
 

@@ -124,6 +124,24 @@ def ran(function: Any, values: list[Any]) -> Outcome:
         return "error", str(error).strip().rpartition("\n")[2]
 
 
+def tangents(source: str, values: list[Any], places: list[int], given: list[Any]) -> Outcome:
+    """Tangents of the floating-point tensors of a source's results, as arrays, where the values at `places` have the tangents `given`."""
+    torch = library()
+    function = eager(source)
+
+    def floats(*arrays: Any) -> Any:
+        operands = [to_torch(each) for each in values]
+        for place, array in zip(places, arrays, strict=True):
+            operands[place] = array
+        return [leaf for leaf in leaves(function(*operands)) if leaf.is_floating_point()]
+
+    primals = tuple(to_torch(values[place]) for place in places)
+    try:
+        return "value", to_numpy(torch.func.jvp(floats, primals, tuple(map(to_torch, given)))[1])
+    except Exception as error:
+        return "error", str(error).strip().rpartition("\n")[2]
+
+
 def to_torch(value: Any) -> Any:
     """Arrays become tensors of the same memory layout, with memory of their own."""
     if isinstance(value, list | tuple):

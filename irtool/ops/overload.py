@@ -91,7 +91,8 @@ class Overload:
         self.is_pointwise = op.promote is not None or schema.kind in ORDERED or (
             schema.kind != "aten::masked_fill" and facts_of_overload(schema.name if mode == "plain" else op.names[0]).is_pointwise)
         self.ordering = (tensors[::-1] if schema.kind in SWAPPED else tensors) if mode == "plain" and self.is_pointwise else []
-        self.written = [place for place, argument in enumerate(schema.arguments) if argument.alias is not None and argument.alias.is_write]
+        self.written = [place for place, argument in enumerate(schema.arguments)
+                        if argument.alias is not None and argument.alias.is_write and schema.kind not in RESHAPES]
         self.of_quantized = op.family.startswith("quantized")
         converters = CONVERTERS_OF_QUANTIZED if self.of_quantized else CONVERTERS
         self.converters: list[tuple[int, Callable[[Any, Argument], Any], Argument]] = []
