@@ -47,8 +47,9 @@ BLENDED = re.compile(r"::(addm|addbmm|addr|baddbmm|detach)")
 KINKED = re.compile(r"max|min|sort|median|mode|kthvalue|topk|clamp|clip|relu|hard|shrink|round|floor|ceil|trunc|frac|sign|heaviside|abs"
                     r"|quantile|margin|remainder|fmod|div|threshold|unique|huber|l1|hinge|triplet|norm|dist|pool|renorm|sgn|angle|elu"
                     r"|bessel|index_copy|::put|::scatter|_cast|log_sigmoid_forward|nll_loss|logit$|logit_$|lstsq|pinv|logdet|cholesky_solve"
-                    r"|cholesky_inverse|xlog|nextafter|atan2|arctan2|index_put|::embedding$|_cpu_fallback")
-"""Operators that are not smooth everywhere, whose gradient is not the slope (of padding in embedding), or that torch has none of."""
+                    r"|cholesky_inverse|xlog|nextafter|atan2|arctan2|index_put|::embedding$|_cpu_fallback|::pow|float_power")
+"""Operators that are not smooth everywhere (pow: at exponent 0), whose gradient is not the slope (of padding in embedding), or that torch
+has none of."""
 
 
 @cache

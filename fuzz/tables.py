@@ -82,7 +82,7 @@ MORE_SMOOTH: Table = (
 MORE_BOTH: Table = (
     ("torch.bmm({a}, {b})", batched), ("F.linear({a}, {b})", linear), ("torch.outer({a}, {b})", outer),
     ("torch.atan2({a}, {b} * {b} + 1)", smooth_both), ("torch.einsum('ij,jk->ik', {a}, {b})", square_matrices),
-    ("torch.pow({a} * {a} + 1, {b} * 0.5)", smooth_both), ("({a} if {a}.dim() > {b}.dim() else {a} * 0.5)", floats),
+    ("torch.pow({a} * {a} + 1, {b} * 0.5 + 0.111)", smooth_both), ("({a} if {a}.dim() > {b}.dim() else {a} * 0.5)", floats),
     ("F.mse_loss({a}, {b})", lambda a, b: average(a, b) if (a.dtype, a.shape) == (b.dtype, b.shape) else None),
     ("torch.dot({a}, {b})", lambda a, b: matrices(a, b) if len(a.shape) == len(b.shape) == 1 else None),
     ("torch.addmm({a}, {a}, {b})", lambda a, b: square_matrices(a, b) if b.shape == a.shape[1:] * 2 else None),

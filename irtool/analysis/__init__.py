@@ -1,8 +1,9 @@
-"""Analyses of graphs. Except for the removal of dead nodes in `liveness`, nothing here changes a graph; nothing knows arrays.
+"""Analyses of graphs. Only `liveness`, which removes dead nodes, and `constant_folding` change a graph; nothing knows arrays.
 
     alias, alias_roots, memory_classes    which values may share memory, and which nodes write into it
     overlaps                              whether a write may read the memory that it writes
     liveness                              which nodes are needed
+    constant_folding                      what is computed of constants alone
     list_changes                          which lists change after their construction, and by which nodes
     definedness, undefined_values         which gradients may be undefined
     shape_facts, shape_rules, shape_sizes, shape_changes    types of results from types of operands

@@ -5,7 +5,7 @@ import ast
 from collections.abc import Mapping
 from copy import copy
 
-from irtool.analysis.liveness import remove_dead_nodes
+from irtool.analysis.constant_folding import fold_constants
 from irtool.ir import types
 from irtool.ir.defaults import DEFAULTS, spelled
 from irtool.ir.errors import Error, ParseError, did_you_mean
@@ -227,6 +227,6 @@ def declare_parameters(emitter: Emitter, function: Function) -> None:
 
 
 def finish(graph: Graph) -> None:
-    """Remove unused nodes."""
-    remove_dead_nodes(graph)
+    """Fold numbers and what they decide, and remove unused nodes, as `torch.jit.script` does (runCleanupPasses of ir_emitter.cpp)."""
+    fold_constants(graph, immutable_types=True)
     graph.forget_names()
