@@ -23,7 +23,7 @@ from fuzz.pipelines import steps
 from fuzz.programs import EXECUTORS, compile_source, torch_function
 from fuzz.rounding import agree_but_for_rounding
 from fuzz.source import Style, program
-from fuzz.values import copied, elements, value_of
+from fuzz.values import OTHER_KINDS, copied, elements, of_other_kind, value_of
 from irtool.analysis.gradients_off import modes_in
 from irtool.execute.mixed_dtypes import may_mix
 from irtool.ir.types import spell, tensor_type
@@ -61,6 +61,8 @@ def draw(seed: int) -> Case:
         options["pipeline"] = ",".join(rng.choice(steps()) for _ in range(3))
     if rng.random() < 0.2:
         options["undefined"] = str(rng.randrange(3))
+    if not style.large and rng.random() < 0.15:
+        options["kinds"] = " ".join(rng.choices(OTHER_KINDS, k=3))
     return Case("gradients", drawn.source, drawn.inputs, options)
 
 
@@ -91,6 +93,8 @@ def check(case: Case, tally: Counter[str]) -> None:
         raise Skip("not finite")
     for way in case.options["ways"].split():
         check_way(way, case, module, values, seeds, wrt, want, tally)
+    if "kinds" in case.options:
+        check_kinds(case, module, values, wrt, tally)
 
 
 def is_tame(value: Any) -> bool:
@@ -197,6 +201,31 @@ def check_way(way: str, case: Case, module: Any, values: list[Any], seeds: list[
                                    tally)
         else:
             agree(got, want, way)
+
+
+def check_kinds(case: Case, module: Any, values: list[Any], wrt: list[int], tally: Counter[str]) -> None:
+    """Executors that take gradients at values of one kind, then at others, and again at those, give what the reference gives. Raises
+    Wrong."""
+    kinds, seeds, wants = {}, {}, {}
+    for how in ("as drawn", *case.options["kinds"].split()):
+        kinds[how] = values if how == "as drawn" else of_other_kind(values, how)
+        outputs = outcome(partial(irtool.run, module, copied(kinds[how]), interpret=True))
+        seeds[how] = cotangents(leaves(outputs[1]), None) if outputs[0] == "value" else []
+        want = outcome(partial(irtool.vjp, module, copied(kinds[how]), seeds[how], wrt, interpret=True))
+        if outputs[0] == want[0] == "value" and any(each is not None for each in seeds[how]) \
+                and all(map(is_tame, [*want[1], *leaves(outputs[1])])):
+            wants[how] = want
+    for way in case.options["ways"].split():
+        if way not in (*EXECUTORS, "vjp"):
+            continue
+        vjp: Any = partial(irtool.vjp, irtool.parse(str(module))) if way == "vjp" else irtool.compile(module, **EXECUTORS[way]).vjp
+        for how in [*wants, *wants, *reversed(wants)]:
+            tally["ways"] += 1
+            got = outcome(partial(vjp, copied(kinds[how]), seeds[how], wrt))
+            if got[0] == "value":
+                got = "value", dense(got[1], kinds[how], wrt)
+            agree_but_for_rounding(got, ("value", dense(wants[how][1], kinds[how], wrt)), f"{way}, {how}",
+                                   partial(dense_reference, module, kinds[how], seeds[how], wrt), tally)
 
 
 def callers(way: str, module: Any, values: list[Any], seeds: list[Any], wrt: list[int], pipeline: str) -> list[Callable[[], Any]]:

@@ -19,7 +19,7 @@ from fuzz.case import Case
 from fuzz.gradients import is_tame, leaves
 from fuzz.judge import Skip, Wrong, agree, outcome, same
 from fuzz.source import Style, program
-from fuzz.values import copied, other_values, value_of
+from fuzz.values import OTHER_KINDS, copied, of_other_kind, other_values, value_of
 from irtool.dispatch.trees import flatten
 
 ROWS = 3
@@ -185,7 +185,9 @@ def wrapped(values: list[Any]) -> list[Any]:
 def jit(subject: Subject) -> None:
     """Compiled, a function takes the decisions that it takes eagerly, whatever came before, and changes what eager changes."""
     fast = irtool.jit(subject.function)
-    for turn, values in enumerate((subject.values, other_values(subject.values), subject.values, other_values(subject.values))):
+    kind = OTHER_KINDS[len(subject.text) % len(OTHER_KINDS)]
+    turns = {"": subject.values, ", other values": other_values(subject.values), f", {kind}": of_other_kind(subject.values, kind)}
+    for which, values in [*turns.items(), *turns.items()]:
         args, same_args = wrapped(values), wrapped(values)
         want = outcome(lambda: plain(subject.function(*args)))  # noqa: B023
         got = outcome(lambda: plain(fast(*same_args)))  # noqa: B023
@@ -193,7 +195,6 @@ def jit(subject: Subject) -> None:
         if got[0] == "refused":
             subject.tally[f"refused: jit: {got[1]}"] += 1
             return
-        which = ", other values" if turn % 2 else ""
         if want[0] == "value":
             agree(got, want, f"jit{which}")
             same(plain(same_args), plain(args), f"jit{which}: arguments after the call")

@@ -1,4 +1,5 @@
-"""Programs: a function gives the same by the reference, by every executor, again and again, on other values and other memory, and in torch.
+"""Programs: a function gives the same by the reference, by every executor, again and again, on other values and other memory, and in torch;
+some also on inputs of other sizes, ranks and dtypes in turn.
 
 Ways: `run` (irtool.run: interpreted, then planned), `plain` (an executor without C), `native` (all groups as loops in C), `default`,
 `threads`, `profiling`, `unoptimised`, `decompiled` (printed as source and compiled again), `text` (torch's graph of the source).
@@ -21,7 +22,7 @@ from fuzz.judge import SCRIPT_ALONE, Outcome, Skip, Wrong, agree, agree_with_eit
 from fuzz.reduction import fewer_statements
 from fuzz.rounding import agree_but_for_rounding
 from fuzz.source import Style, program
-from fuzz.values import copied, other_memory, other_values, spelled, value_of
+from fuzz.values import OTHER_KINDS, copied, of_other_kind, other_memory, other_values, spelled, value_of
 from irtool.interpret import run as every_node
 
 EXECUTORS: dict[str, dict[str, Any]] = {
@@ -48,7 +49,10 @@ def draw(seed: int) -> Case:
     ways |= {"native"} if rng.random() < (0.5 if is_large else 1 / 8) else set()
     ways |= {"decompiled"} if rng.random() < 0.25 else set()
     ways |= {"text"} if rng.random() < 0.4 else set()
-    return Case("programs", drawn.source, drawn.inputs, {"ways": " ".join(sorted(ways))})
+    options = {"ways": " ".join(sorted(ways))}
+    if not is_large and rng.random() < 0.2:
+        options["kinds"] = " ".join(rng.choices(OTHER_KINDS, k=4))
+    return Case("programs", drawn.source, drawn.inputs, options)
 
 
 def check(case: Case, tally: Counter[str]) -> None:
@@ -70,6 +74,8 @@ def check(case: Case, tally: Counter[str]) -> None:
     wants = [(want[0], copied(want[1])) for want in wants]
     for way in case.options["ways"].split():
         check_way(way, case, module, function, sets, wants, tally)
+    if "kinds" in case.options:
+        check_kinds(case, module, sets[0], tally)
 
 
 def input_sets(case: Case) -> list[list[Any]]:
@@ -229,11 +235,27 @@ def check_way(way: str, case: Case, module: Any, function: Any, sets: list[list[
         same(values, before, f"{way}: inputs after the run", exact=True)
 
 
+def check_kinds(case: Case, module: Any, values: list[Any], tally: Counter[str]) -> None:
+    """Executors that run on values of one kind, then on others, and again on those, give what the interpreter gives. Raises Wrong."""
+    kinds = {"as drawn": values} | {how: of_other_kind(values, how) for how in case.options["kinds"].split()}
+    wants = {how: outcome(partial(irtool.run, module, copied(each), interpret=True)) for how, each in kinds.items()}
+    for way in case.options["ways"].split():
+        if way not in EXECUTORS:
+            continue
+        run = irtool.compile(module, **EXECUTORS[way]).run
+        for how in [*kinds, *kinds, *reversed(kinds)]:
+            tally["ways"] += 1
+            reference = partial(irtool.run, module, copied(kinds[how]), interpret=True)
+            agree_but_for_rounding(outcome(partial(run, copied(kinds[how]))), wants[how], f"{way}, {how}", reference, tally)
+
+
 def smaller(case: Case) -> Iterator[Case]:
     """One way alone, fewer statements, fewer results, smaller inputs."""
     ways = case.options.get("ways", "").split()
     if len(ways) > 1:
         yield from (case.with_option("ways", way) for way in ways)
+    kinds = case.options.get("kinds", "").split()
+    yield from (case.with_option("kinds", " ".join(kinds[:place] + kinds[place + 1:])) for place in range(len(kinds)))
     lines = case.text.rstrip("\n").split("\n")
     for fewer in fewer_statements(lines):
         yield case.with_text("\n".join(fewer) + "\n")

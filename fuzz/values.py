@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,34 @@ def other(value: Any) -> Any:
     if value.dtype.kind == "u":
         return np.asarray((value + 3) % 10).astype(value.dtype)
     return np.asarray(-value + 1).astype(value.dtype)
+
+
+SIZES: dict[str, Callable[[int], int]] = {
+    "grown": lambda size: size + 1 if size > 1 else size, "doubled": lambda size: 2 if size == 1 else size,
+    "emptied": lambda size: 0 if size == 2 else size,
+}
+"""Ways to change sizes, equal ones alike, so that operands still fit."""
+OTHER_DTYPE = {"float64": "float32", "float32": "float64", "int64": "int32", "int32": "int64", "complex128": "complex64",
+               "complex64": "complex128", "uint8": "int16", "float16": "float32"}
+OTHER_KINDS = (*SIZES, "turned", "deepened", "cast")
+"""Inputs of other sizes, ranks or dtypes: what an executor has specialised is not for them."""
+
+
+def of_other_kind(value: Any, how: str) -> Any:
+    """A value whose tensors have other sizes, another rank or another dtype; `how` is one of OTHER_KINDS."""
+    if isinstance(value, list | tuple):
+        return type(value)(of_other_kind(each, how) for each in value)
+    if isinstance(value, dict):
+        return {key: of_other_kind(each, how) for key, each in value.items()}
+    if not isinstance(value, np.ndarray):
+        return value
+    if how == "cast":
+        return value.astype(OTHER_DTYPE.get(value.dtype.name, value.dtype.name))
+    if how == "deepened":
+        return value[None]
+    if how == "turned":
+        return value.reshape(value.shape[1:] + value.shape[:1])
+    return np.resize(value, [SIZES[how](size) for size in value.shape]).astype(value.dtype)
 
 
 def other_memory(values: list[Any]) -> list[Any]:
