@@ -352,6 +352,13 @@ def test_methods_that_nobody_calls_are_compiled_too() -> None:
     assert caught.value.diagnostics[0].line == 5
 
 
+@pytest.mark.parametrize("name", ["math.log2", "math.trunc", "math.hypot", "cmath.isclose", "cmath.erf"])
+def test_functions_of_math_that_torch_does_not_know_are_no_operators(name: str) -> None:
+    """`aten::log2` exists, of tensors."""
+    with pytest.raises(irtool.ParseError, match=f"object has no attribute {name.partition('.')[2]}"):
+        compile_source(f"import math\nimport cmath\ndef f(x):\n    return {name}(x)")
+
+
 def test_every_function_with_a_mistake_is_reported() -> None:
     with pytest.raises(irtool.ParseError) as caught:
         compile_source("def f(x):\n    return a\n\ndef g(x):\n    return x\n\ndef h(x):\n    return b\n")

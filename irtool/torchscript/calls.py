@@ -347,7 +347,7 @@ def rounded(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> V
     e.at(node)
     if len(positional) == 1 and positional[0].type.key in ("int", "float"):
         return e.one("aten::round", positional, types.FLOAT)
-    return e.operator(node, "aten::round", positional, named)
+    return special_call(e, node, "round", positional) or e.operator(node, "aten::round", positional, named)
 
 
 def range_(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Meaning:

@@ -104,12 +104,16 @@ def chain(node: ast.Compare) -> list[ast.expr]:
 
 
 def short_circuit(e: Emitter, parts: list[ast.expr], is_and: bool, node: ast.expr) -> Condition:
-    """`a and b`: If(a) {b} {False}; `a or b`: If(a) {True} {b}. An operand that a known first operand makes irrelevant is not compiled."""
+    """`a and b`: If(a) {b} {False}; `a or b`: If(a) {True} {b}. An operand that a known first operand makes irrelevant is compiled for the
+    errors in it only."""
     first = condition(e, parts[0])
     if len(parts) == 1:
         return first
     if first.known is not None:
         if first.known != is_and:
+            unused = e.node("prim::If", (first.as_value(e),), ())
+            in_block(e, unused.add_block(), {}, lambda: short_circuit(e, parts[1:], is_and, node))
+            unused.destroy()
             return first
         refine(e, first.when_true if is_and else first.when_false)
         return short_circuit(e, parts[1:], is_and, node)

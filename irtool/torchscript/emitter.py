@@ -261,7 +261,7 @@ class Emitter:
         return None
 
     def apply(self, match: Match) -> Value:
-        """Make the node of a chosen overload. Several results become a tuple, none become None."""
+        """Make the node of a chosen overload. Several results become a tuple; none, an empty one."""
         inputs = [self.make(recipe) for recipe in match.recipes]
         results = match.results
         node = self.node(match.schema.kind, inputs, results)
@@ -270,11 +270,9 @@ class Emitter:
         return self.packed(node, match.schema)
 
     def packed(self, node: Node, schema: Schema) -> Value:
-        """The results of a node as one value."""
-        if not node.outputs:
-            return self.none()
+        """The results of a node as one value: of `l.sort()`, which has none, the empty tuple."""
         names = [result.name for result in schema.returns]
-        if all(names):
+        if names and all(names):
             type = types.named_tuple_of(names, [value.type for value in node.outputs])
             return self.one("prim::TupleConstruct", node.outputs, type)
         return self.tuple_value(node.outputs)

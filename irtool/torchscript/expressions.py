@@ -193,7 +193,8 @@ def binary_operation(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
 
 def binary(e: Emitter, node: ast.AST, op: type[ast.operator], left: Value, right: Value) -> Value:
     """`left op right`."""
-    of_instance = special_method(e, node, BY_SYNTAX[op].method, left, [right]) if op is not ast.FloorDiv else None
+    has_method = op not in (ast.FloorDiv, ast.MatMult)      # of which torch knows no methods
+    of_instance = special_method(e, node, BY_SYNTAX[op].method, left, [right]) if has_method else None
     if of_instance is not None:
         return of_instance
     kind = BY_SYNTAX[op].kind

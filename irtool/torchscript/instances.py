@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 UNARY_METHODS: dict[type[ast.AST], str] = {ast.USub: "__neg__", ast.Invert: "__invert__"}
-CALLED_METHODS = {"len": "__len__", "int": "__int__", "float": "__float__", "bool": "__bool__", "str": "__str__", "complex": "__complex__"}
+CALLED_METHODS = {"len": "__len__", "int": "__int__", "float": "__float__", "bool": "__bool__", "str": "__str__", "complex": "__complex__",
+                  "round": "__round__"}
 """Python function -> the method of an instance that it calls."""
 
 

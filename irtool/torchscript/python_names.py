@@ -54,6 +54,12 @@ TORCH_CONSTANTS: dict[str, object] = {
 CONSTRUCTORS = {"BoolTensor": "bool", "ByteTensor": "uint8", "CharTensor": "int8", "ShortTensor": "int16", "IntTensor": "int32",
                 "LongTensor": "int64", "HalfTensor": "float16", "FloatTensor": "float32", "DoubleTensor": "float64"}
 """Constructors of torch's first years -> the dtype of their tensors."""
+MATH_FUNCTIONS = {
+    "math": frozenset(("acos acosh asin asinh atan atan2 atanh ceil copysign cos cosh degrees erf erfc exp expm1 fabs factorial floor fmod "
+                       "frexp gamma gcd isfinite isinf isnan ldexp lgamma log log10 log1p modf pow radians sin sinh sqrt tan tanh").split()),
+    "cmath": frozenset("acos acosh asin asinh atan atanh cos cosh exp isfinite isinf isnan log log10 sin sinh sqrt tan tanh".split()),
+}
+"""Functions that mean the operator of the same name; of others, such as `math.log2`, torch knows nothing."""
 MATH_CONSTANTS = {"pi": math.pi, "e": math.e, "tau": math.tau, "inf": math.inf, "nan": math.nan}
 
 
@@ -110,7 +116,7 @@ def _member(module: str, name: str, path: str) -> Meaning | None:
     if module in ("math", "cmath"):
         if name in MATH_CONSTANTS:
             return Known(MATH_CONSTANTS[name])
-        return Builtin(f"aten::{name}") if schemas(f"aten::{name}") else None
+        return Builtin(f"aten::{name}") if name in MATH_FUNCTIONS[module] else None
     if module == "torch" and name in TORCH_CONSTANTS and not (name in ("e",) and schemas(f"aten::{name}")):
         return Known(TORCH_CONSTANTS[name])
     if module == "torch.ops":
@@ -131,6 +137,6 @@ def members(module: str) -> list[str]:
     from irtool.ir.schema import declared_kinds
 
     if module in ("math", "cmath"):
-        return [*MATH_CONSTANTS, "sqrt", "exp", "log", "floor", "ceil", "sin", "cos", "tan", "pow", "fabs", "log10", "log2", "atan2"]
+        return [*MATH_CONSTANTS, *sorted(MATH_FUNCTIONS[module])]
     prefix = "aten::" + PREFIXES.get(module, "")
     return [kind.removeprefix(prefix) for kind in declared_kinds() if kind.startswith(prefix)] + list(TORCH_CONSTANTS)

@@ -89,7 +89,7 @@ class Resolver:
                 recipes.append(self.operand(argument, receiver, convert, variables))
             elif not argument.keyword_only and used < len(positional):
                 if self._takes_rest(schema, i, positional[used]):
-                    recipes.append(self._list_of_rest(argument, positional[used:], variables, convert))
+                    recipes.append(self._list_of_rest(argument, positional[used:], variables))
                     used = len(positional)
                     continue
                 if argument.name in named:
@@ -163,11 +163,12 @@ class Resolver:
             return False
         return not (isinstance(first.type, TupleType) and all(_fits_element(each, formal.element) for each in first.type.elements))
 
-    def _list_of_rest(self, argument: Argument, rest: Sequence[Value], variables: dict[str, Type], convert: bool) -> Recipe:
+    def _list_of_rest(self, argument: Argument, rest: Sequence[Value], variables: dict[str, Type]) -> Recipe:
+        """The list of all these; as in torch, an overload that comes earlier is taken even if they have to be converted for it."""
         formal = argument.type.element if isinstance(argument.type, OptionalType) else argument.type
         assert isinstance(formal, ListType)
         element = Argument(argument.name, formal.element, formal.element.text, 0, argument.default, False, None)
-        return "list", formal.element, [self.operand(element, value, convert, variables) for value in rest]
+        return "list", formal.element, [self.operand(element, value, True, variables) for value in rest]
 
 
 def keyword_of(argument: Argument, schema: Schema, named: Mapping[str, Value]) -> str | None:

@@ -85,6 +85,8 @@ def statements(e: Emitter, body: Sequence[ast.stmt]) -> Flow:
         e.at(statement)
         if isinstance(statement, ast.If):
             flow, done = if_statement(e, statement, body[i + 1:])
+            if flow.exits and not done:
+                check_unreached(e, later_rounds(body[i + 1:]))
             if done or flow.exits:
                 return flow
             continue
@@ -93,19 +95,24 @@ def statements(e: Emitter, body: Sequence[ast.stmt]) -> Flow:
             unsupported(e.place, statement)
         flow = compiler(e, statement) or FALLS
         if flow.exits:
-            if isinstance(statement, ast.Break | ast.Continue):
-                check_unreached(e, body[i + 1:])
+            check_unreached(e, body[i + 1:] if isinstance(statement, ast.Break | ast.Continue) else later_rounds(body[i + 1:]))
             return flow
         if not flow.falls:
             return guarded(e, statement, flow, body[i + 1:])
     return FALLS
 
 
+def later_rounds(body: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """Of the statements after one that always leaves those that torch compiles all the same: the first one of each further round of an
+    unrolled loop."""
+    return [each for i, step in enumerate(body) if isinstance(step, Step) for each in body[i:i + 2]]
+
+
 def check_unreached(e: Emitter, body: Sequence[ast.stmt]) -> None:
-    """Compile the statements after a `break` or `continue`, as torch does, for the errors in them; they are not kept."""
+    """Compile statements that never run, as torch does, for the errors in them; they are not kept."""
     if body:
         node = e.node("prim::If", (e.constant(True),), ())
-        branch(e, node, body, {})
+        continue_in(e, Branch(node.add_block(), Environment(e.env), e.env), body)
         node.destroy()
 
 

@@ -9,7 +9,7 @@ from irtool.ir.constants import constant, is_constant
 from irtool.ir.graph import Value
 from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type
 from irtool.torchscript.emitter import Emitter
-from irtool.torchscript.instances import is_module_list, special_method
+from irtool.torchscript.instances import definition_of, is_module_list, special_method
 from irtool.torchscript.meanings import SliceValue
 
 Reader = Callable[[Emitter, ast.expr], Value]
@@ -252,9 +252,14 @@ def add_in_place(e: Emitter, target: ast.Subscript, statement: ast.AugAssign) ->
 
 
 def delete_item(e: Emitter, target: ast.Subscript) -> None:
-    """`del l[i]`."""
+    """`del l[i]`; of an instance, its method `__delitem__`."""
     held = _value(e, target.value)
     if isinstance(target.slice, ast.Slice):
         e.fail(target, "del statements only support deletion at a single index, slicing is not supported (see "
                        "https://github.com/pytorch/pytorch/issues/31430)")
-    e.operator(target, "aten::Delete", [held, _value(e, target.slice)])
+    index = _value(e, target.slice)
+    definition = definition_of(e, held.type)
+    if definition is not None and "__delitem__" not in definition.methods:
+        e.fail(target, "Class does not define __delitem__")
+    if special_method(e, target, "__delitem__", held, [index]) is None:
+        e.operator(target, "aten::Delete", [held, index])

@@ -416,3 +416,33 @@ def options_of_data_classes(n: int):
     made = Made(n, 5)
     compared = made == Made(n, factor=5, name="b"), made < Made(n, 5, "c", 7), FromHalf(n) == FromHalf(3)
     return Bare(n).x, made.x, made.name, compared, FromHalf(n).x
+
+
+class Shelf:
+    """The methods that `del`, `round` and `with` call."""
+
+    def __init__(self, held: List[int]):
+        self.held = held
+        self.depth = 0
+
+    def __delitem__(self, place: int) -> None:
+        del self.held[place]
+
+    def __round__(self) -> int:
+        return len(self.held) * 10
+
+    def __enter__(self) -> int:
+        self.depth += 1
+        return self.depth
+
+    def __exit__(self, type: Any, value: Any, traceback: Any) -> None:
+        self.depth += 10
+
+
+# run: 3
+def methods_that_statements_call(n: int):
+    shelf = Shelf([n, n + 1, n + 2])
+    del shelf[1]
+    with shelf as depth:
+        rounded = round(shelf) + depth
+    return shelf.held, rounded, shelf.depth

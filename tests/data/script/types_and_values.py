@@ -445,3 +445,18 @@ def parsed(s: str):
 # run: 1114112
 def character(n: int):
     return chr(n)
+
+
+# run: True, [3, 1]
+def the_first_overload_that_a_list_of_numbers_fits(flag: bool, v: List[int]):
+    nothing = v.sort()
+    return max(flag), min(True, False), max(1.5), max(2), min(3, 2, 1), max(True, False, True), nothing, v
+
+
+# run: 2
+def rounds_after_a_return(n: int):
+    for held in (n, 2, None):
+        if n > 2:
+            return 0
+        return held
+    return 1
