@@ -359,6 +359,25 @@ def test_functions_of_math_that_torch_does_not_know_are_no_operators(name: str) 
         compile_source(f"import math\nimport cmath\ndef f(x):\n    return {name}(x)")
 
 
+def test_a_string_is_no_literal() -> None:
+    """Each literal is an object of its own, as in torch."""
+    graph = compile_source('def f(s: str):\n    return s is "ab", "ab" is not s, s is s').graph()
+    assert irtool.run(graph, ["ab"])[0] == (False, True, True)
+
+
+def test_types_have_the_names_that_imports_give_them() -> None:
+    graph = compile_source("""
+import torch as th
+import typing as tp
+from torch import Tensor as Array
+from typing import Dict as Map, Optional as Maybe
+
+def f(x: th.Tensor, a: Array, m: Map[str, tp.List[Array]], n: Maybe[tp.Any], k: Maybe[Array]) -> Map[str, tp.List[th.Tensor]]:
+    return m
+""").graph()
+    assert [value.type.text for value in graph.inputs] == ["Tensor", "Tensor", "Dict(str, Tensor[])", "Any", "Tensor?"]
+
+
 def test_every_function_with_a_mistake_is_reported() -> None:
     with pytest.raises(irtool.ParseError) as caught:
         compile_source("def f(x):\n    return a\n\ndef g(x):\n    return x\n\ndef h(x):\n    return b\n")

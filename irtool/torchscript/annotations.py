@@ -39,7 +39,7 @@ def annotation(node: ast.expr, place: Place) -> Type:
             name = name.removeprefix(prefix)
         named = SIMPLE.get(name)
         if named is None:
-            named = named_type(name, place)
+            named = named_type(name, place) or SIMPLE.get(imported(name, place))
         if named is None and name in BARE:
             inside = "int, int" if name in ("Dict", "dict", "Union") else "int"
             fail(place, node, f"Attempted to use {name} without {BARE[name]}. Please add {BARE[name].replace('types', 'type')}, e.g. "
@@ -54,6 +54,13 @@ def annotation(node: ast.expr, place: Place) -> Type:
     if isinstance(node, ast.Tuple) and not node.elts:
         return types.tuple_of(())
     fail(place, node, "Expression of this form is not supported as a type", code="E0610")
+
+
+def imported(name: str, place: Place) -> str:
+    """What a name stands for that an import gave a name of its own: `Tensor` of `th.Tensor` after `import torch as th`."""
+    head, dot, rest = name.partition(".")
+    module = place.unit.modules.get(head) if place.unit is not None else None
+    return f"{module}{dot}{rest}".removeprefix("torch.").removeprefix("typing.") if module is not None else name
 
 
 def named_type(name: str, place: Place) -> Type | None:
@@ -112,7 +119,7 @@ def check_key(key: Type, place: Place, node: ast.AST) -> None:
 
 
 def _subscripted(node: ast.Subscript, place: Place) -> Type:
-    name = (dotted(node.value) or "").rpartition(".")[2]
+    name = imported(dotted(node.value) or "", place).rpartition(".")[2]
     arguments = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
     if name in ("Tuple", "tuple"):
         return types.tuple_of([annotation(each, place) for each in arguments])

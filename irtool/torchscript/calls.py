@@ -52,7 +52,7 @@ from irtool.torchscript.meanings import (
 )
 from irtool.torchscript.python_names import CONSTRUCTORS
 from irtool.torchscript.source_text import Function
-from irtool.torchscript.torch_calls import check, constructed, converted_type, slice_
+from irtool.torchscript.torch_calls import asserted, check, constructed, converted_type, slice_
 
 Arguments = tuple[list[Value], dict[str, Value]]
 
@@ -514,7 +514,7 @@ SPECIALS: dict[str, Callable[[Emitter, ast.Call, Special, Type | None], Meaning]
        ("byte", "char", "short", "int", "long", "half", "float", "double", "bool", "bfloat16", "cfloat", "cdouble")},
     "tensor.size": tensor_size, "tensor.tolist": tensor_tolist, "tensor.type": converted_type, "slice": slice_, "fork": fork, "wait": wait,
     "awaitable": fork, "awaitable_wait": awaited, "awaitable_nowait": awaited,
-    "check": check, "OrderedDict": dict_, **dict.fromkeys(CONSTRUCTORS, constructed),
+    "check": check, "asserted": asserted, "OrderedDict": dict_, **dict.fromkeys(CONSTRUCTORS, constructed),
 }
 
 __all__ = ["call", "call_function", "type_name", "union"]

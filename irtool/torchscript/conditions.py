@@ -167,7 +167,8 @@ def none_check(e: Emitter, node: ast.Compare) -> Condition:
             return Condition(e.constant(not negative), not negative)
         if not may_be_none(left.type):
             return Condition(e.constant(negative), negative)
-    if left is right and left.type.key == "str" and isinstance(name, ast.Constant):     # each string literal is an object of its own
+    if left.type.key == "str" and any(isinstance(each, ast.Constant) for each in (node.left, *node.comparators)):
+        # each string literal is an object of its own
         return Condition(e.constant(negative), negative)
     value = e.operator(node, "aten::__isnot__" if negative else "aten::__is__", [left, right])
     is_none: Refinements = {}

@@ -41,6 +41,7 @@ JIT_SPECIALS = {
     "torch.jit.is_scripting": "is_scripting", "torch.jit.is_tracing": "never", "torch.overrides.has_torch_function": "never",
     "torch.overrides.has_torch_function_unary": "never", "torch.overrides.has_torch_function_variadic": "never",
     "torch.jit.fork": "fork", "torch.jit._fork": "fork", "torch.jit.wait": "wait", "torch.jit._wait": "wait", "torch._check": "check",
+    "torch._assert": "asserted",
     "torch.jit._awaitable": "awaitable", "torch.jit._awaitable_wait": "awaitable_wait",
     "torch.jit._awaitable_nowait": "awaitable_nowait", "collections.OrderedDict": "OrderedDict",
     "torch.jit.unused": "decorator", "torch.jit.script": "decorator",
@@ -55,8 +56,9 @@ CONSTRUCTORS = {"BoolTensor": "bool", "ByteTensor": "uint8", "CharTensor": "int8
                 "LongTensor": "int64", "HalfTensor": "float16", "FloatTensor": "float32", "DoubleTensor": "float64"}
 """Constructors of torch's first years -> the dtype of their tensors."""
 MATH_FUNCTIONS = {
-    "math": frozenset(("acos acosh asin asinh atan atan2 atanh ceil copysign cos cosh degrees erf erfc exp expm1 fabs factorial floor fmod "
-                       "frexp gamma gcd isfinite isinf isnan ldexp lgamma log log10 log1p modf pow radians sin sinh sqrt tan tanh").split()),
+    "math": frozenset((
+        "acos acosh asin asinh atan atan2 atanh ceil copysign cos cosh degrees erf erfc exp expm1 fabs factorial floor fmod frexp gamma "
+        "gcd isfinite isinf isnan ldexp lgamma log log10 log1p modf pow radians sin sinh sqrt tan tanh").split()),
     "cmath": frozenset("acos acosh asin asinh atan atanh cos cosh exp isfinite isinf isnan log log10 sin sinh sqrt tan tanh".split()),
 }
 """Functions that mean the operator of the same name; of others, such as `math.log2`, torch knows nothing."""

@@ -158,8 +158,9 @@ class Resolver:
             return False
         if index + 1 < len(arguments) and not arguments[index + 1].keyword_only:
             return False
-        expected = first.type.element if isinstance(first.type, OptionalType) else first.type
-        if isinstance(expected, ListType) or expected.key == "None":
+        takes_any = formal.element.key == "Any"        # `len(x)` of an optional is 1 in torch: that of the list [x]
+        expected = first.type.element if isinstance(first.type, OptionalType) and not takes_any else first.type
+        if isinstance(expected, ListType) or expected.key == "None" and not takes_any:
             return False
         return not (isinstance(first.type, TupleType) and all(_fits_element(each, formal.element) for each in first.type.elements))
 

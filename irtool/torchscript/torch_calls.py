@@ -1,16 +1,20 @@
-"""Functions and methods of torch that are no operators: `torch._check`, `torch.LongTensor(...)`, `x.type(...)`, `slice(...)`."""
+"""Functions and methods of torch that are no operators: `torch._check`, `torch._assert`, `torch.LongTensor(...)`, `x.type(...)`,
+`slice(...)`."""
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 
 from irtool.ir import types
+from irtool.ir.constants import constant, is_constant
 from irtool.ir.dtypes import CODES
 from irtool.ir.graph import Value
+from irtool.ir.schema import parse_schema
 from irtool.ir.types import Type
 from irtool.torchscript.conditions import condition
 from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.environment import Environment, Meaning
-from irtool.torchscript.meanings import SliceValue, Special
+from irtool.torchscript.meanings import Nothing, SliceValue, Special
 from irtool.torchscript.python_names import CONSTRUCTORS
 
 
@@ -32,7 +36,34 @@ def constructed(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) 
     return e.operator(node, "aten::tensor", positional, {"dtype": code})
 
 
-def check(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+ASSERTIONS = [parse_schema(f"_assert({type} condition, str message) -> None") for type in ("bool", "Tensor")]
+
+
+def asserted(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """`torch._assert(condition, message)`."""
+    from irtool.torchscript.calls import arguments
+
+    match, reasons = e.resolver.choose(ASSERTIONS, *arguments(e, node))
+    e.at(node)
+    if match is None:
+        e.refuse_call(node, "_assert", ASSERTIONS, reasons)
+    holds, message = map(e.make, match.recipes)
+    start, text = "AssertionError: ", constant(message) if is_constant(message) else None
+    raise_unless(e, holds if holds.type.key == "bool" else e.operator(node, "aten::Bool", [holds]), lambda: (
+        e.constant(start + text) if isinstance(text, str) else e.operator(node, "aten::add", [e.constant(start), message])))
+    return e.none()
+
+
+def raise_unless(e: Emitter, holds: Value, text: Callable[[], Value]) -> None:
+    """Raise an exception with a text, which is made only then, unless the condition holds."""
+    chosen = e.node("prim::If", (holds,), ())
+    chosen.add_block()
+    other = chosen.add_block()
+    with e.inside(other, Environment(e.env)):
+        e.node("prim::RaiseException", (text(), e.none()), ())
+
+
+def check(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Nothing:
     """`torch._check(condition, message)`: an assertion."""
     from irtool.torchscript.statements import assertion_message
 
@@ -50,13 +81,9 @@ def check(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Val
         e.fail(node, "torch._check() missing required argument 'cond'")
     test = condition(e, parts["cond"])
     e.at(node)
-    chosen = e.node("prim::If", (test.as_value(e),), ())
-    chosen.add_block()
-    other = chosen.add_block()
-    with e.inside(other, Environment(e.env)):
-        text = assertion_message(e, parts["message"]) if "message" in parts else e.constant("AssertionError: ")
-        e.node("prim::RaiseException", (text, e.none()), ())
-    return e.none()
+    raise_unless(e, test.as_value(e), lambda: (
+        assertion_message(e, parts["message"]) if "message" in parts else e.constant("AssertionError: ")))
+    return Nothing()
 
 
 def converted_type(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:

@@ -460,3 +460,19 @@ def rounds_after_a_return(n: int):
             return 0
         return held
     return 1
+
+
+# run: [3, 1]
+# run: None
+def length_of_an_optional(v: Optional[List[int]]):
+    return len(v)
+
+
+# run: T(2), 2
+# run: T(2), 1
+# run: T(1), 2
+def asserted_by_a_call(x: Tensor, n: int):
+    torch._assert(n > 1, "n is small")
+    torch._assert((x != 0).sum() > 1, "x has few elements")
+    torch._check(n < 5, message="n is large")
+    return x * n
