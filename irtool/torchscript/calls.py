@@ -153,9 +153,10 @@ def chosen(e: Emitter, node: ast.Call, choice: Choice) -> Sugared:
     from irtool.torchscript.expressions import value_of
 
     value = value_of(e, argument)
-    answer = constant(value) if is_constant(value) else None
+    answer = constant(value) if is_constant(value) and not isinstance(argument, ast.Name) else None       # a variable may change
     if not isinstance(answer, bool):
-        e.fail(argument, f"{choice.argument} has to be True or False where the function is called")
+        e.fail(node.func, f"Keyword argument '{choice.argument}' for boolean dispatch at position was not constant: it has to be True or "
+                          "False where the function is called")
     return choice.if_true if answer else choice.if_false
 
 
@@ -455,6 +456,11 @@ def known(answer: bool) -> Callable[[Emitter, ast.Call, Special, Type | None], V
     return lambda e, node, callee, hint: e.constant(answer)
 
 
+def not_tracing(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """`torch.jit.is_tracing()`: False, but no constant, so that both branches of an `if` are compiled, as in torch."""
+    return e.operator(node, "aten::__not__", [e.constant(True)])
+
+
 def refused(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
     """Refuse Python functions that TorchScript does not have."""
     e.fail(node, f"Python builtin <built-in function {callee.name}> is currently not supported in Torchscript")
@@ -507,6 +513,7 @@ SPECIALS: dict[str, Callable[[Emitter, ast.Call, Special, Type | None], Meaning]
     "unchecked_cast": unchecked_cast, "uninitialized": uninitialized,
     "unwrap_optional": unwrap_optional, "list": list_, "dict": dict_, "tuple": tuple_, "hasattr": has_attribute,
     "getattr": get_attribute, "is_scripting": known(True), "never": known(False),
+    "is_tracing": not_tracing,
     **{name: operator(f"aten::{name}") for name in
        ("sum", "any", "all", "ord", "chr", "hex", "oct", "bin", "hash", "pow", "divmod")},
     **{name: refused for name in ("reversed", "type", "super", "iter", "next", "decorator")},

@@ -38,7 +38,7 @@ CONTEXTS = {
 PREFIXES = {"torch.linalg": "linalg_", "torch.special": "special_", "torch.fft": "fft_"}
 JIT_SPECIALS = {
     "torch.jit.annotate": "annotate", "torch.jit.isinstance": "isinstance", "torch.jit._unwrap_optional": "unwrap_optional",
-    "torch.jit.is_scripting": "is_scripting", "torch.jit.is_tracing": "never", "torch.overrides.has_torch_function": "never",
+    "torch.jit.is_scripting": "is_scripting", "torch.jit.is_tracing": "is_tracing", "torch.overrides.has_torch_function": "never",
     "torch.overrides.has_torch_function_unary": "never", "torch.overrides.has_torch_function_variadic": "never",
     "torch.jit.fork": "fork", "torch.jit._fork": "fork", "torch.jit.wait": "wait", "torch.jit._wait": "wait", "torch._check": "check",
     "torch._assert": "asserted",

@@ -53,9 +53,9 @@ def tuple_item(e: Emitter, node: ast.Subscript, held: Value, index: Value) -> Va
     """An element of a tuple, by a constant."""
     if index.type.key != "int":
         e.fail(node, "tuple index must be an integer")
-    known = constant(index) if is_constant(index) else None
+    known = known_number(index, node.slice)
     elements = held.type.elements
-    if not isinstance(known, int):
+    if known is None:
         if elements and all(types.same(each, elements[0]) for each in elements):
             return e.one("prim::TupleIndex", (held, index), elements[0])
         e.fail(node, f"Cannot index into a {e.type_name(held)} with a non-integer literal because we cannot resolve the output type")
@@ -73,21 +73,32 @@ def bounds(e: Emitter, node: ast.Slice) -> list[Value | None]:
 
 def sliced(e: Emitter, node: ast.Subscript, held: Value, parts: Sequence[Value | None]) -> Value:
     """`held[a:b:c]` of a list, a string or a tuple."""
-    start, stop, step = parts
     if isinstance(held.type, TupleType):
-        known = [known_bound(e, node, part) for part in (start, stop, step)]
+        written = (node.slice.lower, node.slice.upper, node.slice.step) if isinstance(node.slice, ast.Slice) else (None, None, None)
+        known = [known_bound(e, node, part, expression) for part, expression in zip(parts, written, strict=True)]
+        if known[2] == 0:
+            e.fail(node, "slice step cannot be zero")
         return e.tuple_value(e.unpacked(held)[slice(known[0], known[1], known[2])])
     if not isinstance(held.type, ListType) and held.type.key != "str":
         e.fail(node, f"'{e.type_name(held)}' object is not subscriptable")
+    start, stop, step = parts
     none = e.none()
     return e.operator(node, "aten::slice", [held, start or none, stop or none, step or e.constant(1)])
 
 
-def known_bound(e: Emitter, node: ast.Subscript, bound: Value | None) -> int | None:
+def known_bound(e: Emitter, node: ast.Subscript, bound: Value | None, expression: ast.expr | None) -> int | None:
     """A bound of a tuple's slice, which must be constant."""
-    known = constant(bound) if bound is not None and is_constant(bound) else None
-    if bound is not None and bound.type.key != "None" and not isinstance(known, int):
+    known = known_number(bound, expression) if bound is not None else None
+    if bound is not None and known is None:
         e.fail(node, "tuple slice indices must be integer constants")
+    return known
+
+
+def known_number(value: Value, expression: ast.expr | None) -> int | None:
+    """The number that an expression always is. That of a variable is not known, as in torch, whatever was assigned to it."""
+    if value.type.key != "int" or not is_constant(value) or isinstance(expression, ast.Name):
+        return None
+    known = constant(value)
     return known if isinstance(known, int) else None
 
 
