@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 
 from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.meanings import ExceptionClass
@@ -19,4 +20,5 @@ def raise_exception(e: Emitter, statement: ast.Raise) -> None:
     if not isinstance(raised, ExceptionClass):
         e.fail(statement.exc, "exceptions must derive from BaseException")
     message = raised.message if raised.message is not None else e.constant("")
-    e.node("prim::RaiseException", (message, e.constant(f"builtins.{raised.name}" if raised.name in EXCEPTIONS else raised.name)), ())
+    name = f"builtins.{getattr(builtins, raised.name).__name__}" if raised.name in EXCEPTIONS else raised.name      # IOError is OSError
+    e.node("prim::RaiseException", (message, e.constant(name)), ())

@@ -1,6 +1,7 @@
 """The meanings of names of Python and of torch: modules, functions, constants."""
 from __future__ import annotations
 
+import builtins
 import math
 
 from irtool.ir.dtypes import CODES
@@ -19,11 +20,8 @@ ARCHIVE: dict[str, Meaning] = {
     "nan": Known(math.nan), "infj": Known(complex(0, math.inf)), "nanj": Known(complex(0, math.nan)),
 }
 """Names that only the code of archives and of `irtool decompile` has."""
-EXCEPTIONS = frozenset((
-    "Exception", "AssertionError", "AttributeError", "ArithmeticError", "FloatingPointError", "IndexError", "KeyError", "LookupError",
-    "NameError", "NotImplementedError", "OSError", "OverflowError", "RuntimeError", "StopIteration", "TypeError", "ValueError",
-    "ZeroDivisionError",
-))
+EXCEPTIONS = frozenset(name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, Exception))
+"""Python's classes of exceptions; those that are no `Exception`, such as `KeyboardInterrupt`, torch cannot raise."""
 MODULES = frozenset((
     "torch", "torch.nn", "torch.nn.functional", "torch.jit", "torch.linalg", "torch.special", "torch.fft", "torch._C", "torch._C._nn",
     "torch.ops", "torch.ops.aten", "torch.ops.prim", "torch._jit_internal", "torch.functional", "torch._VF", "math", "cmath", "typing",

@@ -119,6 +119,9 @@ def viewed(e: Emitter, node: ast.Subscript, held: Value) -> tuple[Value, list[Va
     """The view that ints, slices, None and `...` make; and a tensor (or None) per remaining dimension, up to the last indexed one."""
     parts = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
     ellipsis = [i for i, part in enumerate(parts) if isinstance(part, ast.Constant) and part.value is Ellipsis]
+    if not parts:
+        e.fail(node, "Unsupported operation: indexing tensor with unsupported index type 'Tuple[()]'. Only ints, slices, lists and tensors "
+                     "are supported")
     if ellipsis and not isinstance(node.slice, ast.Tuple):
         e.fail(node.slice, "Cannot emit expr for: (dots)")
     if len(ellipsis) > 1:

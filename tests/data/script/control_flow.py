@@ -479,3 +479,14 @@ def shadowing(n: int):
     else:
         y = 0.0
     return y
+
+
+# run: 1
+# run: 2
+# run: 3
+def exceptions_of_python(n: int):
+    if n == 1:
+        raise IOError("file")
+    elif n == 2:
+        raise UnicodeError
+    return n
