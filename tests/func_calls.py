@@ -140,6 +140,31 @@ CALLS: dict[str, Callable[..., Any]] = {        # of the transformations, torch'
         lambda t, torch, T: equal_rows(t.vmap(lambda a: a.clone().uniform_(), randomness="same")(T(X))),
     "rand chunk same":
         lambda t, torch, T: equal_rows(t.vmap(lambda a: a * 0+torch.rand([3]), randomness="same", chunk_size=1)(T(X))),
+    "jacrev of complex": lambda t, torch, T: t.jacrev(lambda z: z * z)(torch.complex(T(Y), T(Y))),
+    "jacrev to complex": lambda t, torch, T: t.jacrev(lambda a: torch.complex(a, a * a))(T(Y)),
+    "jacfwd of complex": lambda t, torch, T: t.jacfwd(lambda z: z.real)(torch.complex(T(Y), T(Y))),
+    "jacfwd to complex": lambda t, torch, T: t.jacfwd(lambda a: torch.complex(a, a * a))(T(Y)),
+    "hessian of complex": lambda t, torch, T: t.hessian(lambda z: z.abs().sum())(torch.complex(T(Y), T(Y))),
+    "jacobians through complex":
+        lambda t, torch, T: [make(lambda a: torch.complex(a, a * a).abs())(T(Y)) for make in (t.jacrev, t.jacfwd)],
+    "tensor of a tensor": lambda t, torch, T: t.grad(lambda a: (torch.tensor(a) * a).sum())(T(Y)),
+    "tensor of a tensor in another dtype": lambda t, torch, T: t.grad(lambda a: (torch.tensor(a, dtype=torch.float32) * a).sum())(T(Y)),
+    "tangent of the tensor of a tensor": lambda t, torch, T: t.jvp(lambda a: torch.tensor(a) * a, (T(Y),), (T(Y),)),
+    "tensor of tensors among numbers": lambda t, torch, T: [torch.tensor(each) for each in (
+        [T(Y)[0], 2.0], [[T(Y)[0], 1], [T(X)[0, :1], True]], (T(N)[0], 2.0), [T(N)[0], True], [T(Y).float()[0], 1], [[1.5], [T(Y).sum()]])],
+    "tensor of tensors of more elements": lambda t, torch, T: torch.tensor([T(Y), T(Y)]),
+    "tensor of tensors and a text": lambda t, torch, T: torch.tensor([T(Y)[0], "a"]),
+    "gradient past a tensor of tensors": lambda t, torch, T: t.grad(lambda a: (torch.tensor([a[0], 2.0]) * a[1:]).sum())(T(Y)),
+    "as_tensor": lambda t, torch, T: t.grad(lambda a: (torch.as_tensor(a) * torch.as_tensor([a[0], 1.0, 2])).sum())(T(Y)),
+    "new_tensor of tensors": lambda t, torch, T: t.grad(lambda a: (a.new_tensor(a) * a.new_tensor([a[0], 1, 2]) * a).sum())(T(Y)),
+    "new_tensor of a tensor of another dtype": lambda t, torch, T: T(N).new_tensor(T(Y)),
+    "asarray with a copy": lambda t, torch, T: t.grad(lambda a: (torch.asarray(a, copy=True) * a).sum())(T(Y)),
+    "where as a method":
+        lambda t, torch, T: t.vmap(lambda a: (a.where(a > 2, a * 10), a.where(a > 2, 7.0), (a > 1).where(a > 2, a < 4)))(T(X)),
+    "gradient of where as a method": lambda t, torch, T: t.grad(lambda a: a.where(condition=a > 2, other=a * a).sum())(T(X)),
+    "polygamma as a method": lambda t, torch, T: t.grad(lambda a: a.polygamma(1).sum())(T(X)),
+    "hessian of a loss of a target that varies": lambda t, torch, T: t.vmap(t.hessian(
+        lambda a: torch.nn.functional.binary_cross_entropy(a.sigmoid(), a.sigmoid()).cos()))(T(X)),
     "inplace": lambda t, torch, T: t.vmap(lambda a: T(Y).add_(a))(T(X)),
 }
 

@@ -28,8 +28,10 @@ def jacrev(func: Function, argnums: int | tuple[int, ...] = 0, *, has_aux: bool 
     @wraps(func)
     def transformed(*args: Any, **named: Any) -> Any:
         of_some, chosen = restricted(func, args, named, argnums, "jacrev")
+        refuse_complex("jacrev", "inputs", flatten(tuple(chosen))[0])
         outputs, back, *aux = vjp(of_some, *chosen, has_aux=has_aux)
         leaves, shape = flatten(outputs)
+        refuse_complex("jacrev", "outputs", leaves)
         rows = []
         for place, leaf in enumerate(leaves):
             def row(seed: Any, place: int = place) -> Any:
@@ -55,6 +57,7 @@ def jacfwd(func: Function, argnums: int | tuple[int, ...] = 0, has_aux: bool = F
     def transformed(*args: Any, **named: Any) -> Any:
         of_some, chosen = restricted(func, args, named, argnums, "jacfwd")
         inputs, inner = flatten(tuple(chosen))
+        refuse_complex("jacfwd", "inputs", inputs)
         parts: list[list[Any]] = []
         aux: Any = None
         shape: Any = None
@@ -70,6 +73,7 @@ def jacfwd(func: Function, argnums: int | tuple[int, ...] = 0, has_aux: bool = F
                 return linear(unflatten(inner, [tangent if i == place else do("aten::zeros_like", each) for i, each in enumerate(inputs)]))
 
             leaves, shape = flatten(vmap(column, out_dims=-1, randomness=randomness)(unit_rows(leaf)))
+            refuse_complex("jacfwd", "outputs", leaves)
             parts.append([do("aten::reshape", each, [*each.shape[:-1], *leaf.shape]) for each in leaves])
         columns = [unflatten(inner, list(each)) for each in zip(*parts, strict=True)]
         jacobian_tree = unflatten(shape, [each if isinstance(argnums, tuple) else each[0] for each in columns])
@@ -88,6 +92,13 @@ def restricted(func: Function, args: Sequence[Any], named: dict[str, Any], argnu
             filled[place] = value
         return func(*filled, **named)
     return of_some, [operands[place] for place in places]
+
+
+def refuse_complex(what: str, which: str, leaves: Sequence[Any]) -> None:
+    """Raises RunError, in torch's words, for a complex tensor among the inputs or outputs: its Jacobian is no matrix of complex numbers."""
+    for place, leaf in enumerate(leaves):
+        if isinstance(leaf, Tensor) and dtype_of(leaf.dtype).kind == "c":
+            raise RunError(f"{what}: Expected all {which} to be real but received complex tensor at flattened input idx: {place}")
 
 
 def hessian(func: Function, argnums: int | tuple[int, ...] = 0) -> Function:

@@ -13,15 +13,21 @@ from irtool.ops.array_library import np
 from irtool.ops.arrays import CODES
 from irtool.ops.tensor import Tensor, call, elements
 from irtool.ops.tensor_facts import BY_NAME, DTYPES, Size
+from irtool.ops.tensor_parts import has_tensors, of_parts
 
 GRADIENTS = "gradients are asked for by irtool.grad(f)(x), or irtool.value_and_grad"
 
 
 # -- methods
 def new_tensor(self: Tensor, data: Any, dtype: int | None = None, device: str | None = None, requires_grad: bool = False) -> Any:
-    """A tensor of numbers, or of lists of them, by default in this one's dtype."""
+    """A tensor of numbers, tensors, or lists of them, by default in this one's dtype; no gradient goes back to the tensors."""
     refuse_gradient(requires_grad, "new_tensor")
-    return call("aten::to", (Tensor(np.array(elements(data))), self.dtype if dtype is None else dtype), {})
+    dtype = self.dtype if dtype is None else dtype
+    if isinstance(data, Tensor):
+        return call("aten::to", (call("aten::detach", (data,), {}), dtype), {"copy": True})
+    if has_tensors(data):
+        return of_parts(data, dtype)
+    return call("aten::to", (Tensor(np.array(elements(data))), dtype), {})
 
 
 def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Any:
@@ -67,6 +73,16 @@ def nonzero(self: Tensor, *, as_tuple: bool = False) -> Any:
     return tuple(call("aten::nonzero_numpy", (self,), {})) if as_tuple else call("aten::nonzero", (self,), {})
 
 
+def where(self: Tensor, condition: Any, other: Any) -> Any:
+    """Its elements where the condition is true, those of `other` elsewhere."""
+    return call("aten::where", (condition, self, other), {})
+
+
+def polygamma(self: Tensor, n: int) -> Any:
+    """The derivative of order n of digamma."""
+    return call("aten::polygamma", (n, self), {})
+
+
 def type_(self: Tensor, dtype: Any = None) -> Any:
     """The elements in another dtype; without a dtype, the name of torch's class of tensors, `torch.FloatTensor`."""
     if dtype is not None:
@@ -108,6 +124,7 @@ def refused(name: str, instead: str) -> Callable[..., Any]:
 
 METHODS: dict[str, Callable[..., Any]] = {
     "new_tensor": new_tensor, "fill_diagonal_": fill_diagonal_, "unique": unique, "unique_consecutive": unique_consecutive,
+    "where": where, "polygamma": polygamma,
     "nonzero": nonzero, "type": type_, "size": size, "stride": stride, "requires_grad_": requires_grad_,
     "nelement": lambda self: call("aten::numel", (self,), {}), "ndimension": lambda self: self.ndim,
     "cfloat": lambda self: call("aten::to", (self, BY_NAME["complex64"]), {}),

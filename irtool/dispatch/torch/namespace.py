@@ -21,6 +21,7 @@ from irtool.ops.array_library import np
 from irtool.ops.size_facts import FACTORIES
 from irtool.ops.tensor import Functions, Tensor, call, calling_kind, is_kind, next_birth, operator_names
 from irtool.ops.tensor_methods import refuse_gradient
+from irtool.ops.tensor_parts import has_tensors, of_parts
 
 PREFIXES = ("linalg", "fft", "special")
 VARIADIC = ("broadcast_tensors", "block_diag", "cartesian_prod", "chain_matmul", "meshgrid")
@@ -56,13 +57,16 @@ class Torch(Functions):
 
     def tensor(self, data: Any, dtype: int | None = None, device: str | None = None, requires_grad: bool = False) -> Any:
         """A tensor of numbers, or of nested lists of numbers. Without `dtype` Python's floats become float32, complex numbers complex64.
-        Raises RunError for other data."""
+        Tensors, also in lists, it copies, and no gradient goes back to them. Raises RunError for other data."""
         refuse_gradient(requires_grad, "tensor")
         if type(data) is Number:
             known = data.tensor("float32" if type(data.value) is float and dtype is None else None)
             return known if dtype is None else known.to(dtype)
         if isinstance(data, Tensor):
-            return data.clone() if dtype is None else data.to(dtype, copy=True)
+            known = data.detach()       # as in torch: of a tensor it takes the numbers, and no gradient
+            return known.clone() if dtype is None else known.to(dtype, copy=True)
+        if has_tensors(data):
+            return of_parts(data, dtype)
         try:
             tensor = Tensor(np.array(data))
             tensor.born = next_birth()        # nobody else refers to its elements
@@ -76,10 +80,16 @@ class Torch(Functions):
 
     def asarray(self, data: Any, *, dtype: int | None = None, device: str | None = None, copy: bool | None = None) -> Any:
         """A tensor that shares the memory of an array, or a copy of it; for numbers as `tensor`."""
+        if isinstance(data, Tensor):
+            return data.clone() if copy and dtype is None else data if dtype is None else data.to(dtype, copy=bool(copy))
         if copy:
             return self.tensor(data, dtype)
-        tensor = data if isinstance(data, Tensor) else Tensor(data) if isinstance(data, np.ndarray) else self.tensor(data)
+        tensor = Tensor(data) if isinstance(data, np.ndarray) else self.tensor(data)
         return tensor if dtype is None else tensor.to(dtype)
+
+    def as_tensor(self, data: Any, dtype: int | None = None, device: str | None = None) -> Any:
+        """A tensor itself, a tensor that shares the memory of an array, or what `tensor` makes of numbers; in another dtype a copy."""
+        return self.asarray(data, dtype=dtype)
 
     def from_numpy(self, array: Any) -> Any:
         """A tensor that shares the memory of an array. Raises RunError for any other value."""

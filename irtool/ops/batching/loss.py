@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from irtool.ops.batch import Batch
@@ -25,7 +26,7 @@ def reduced(batch: Batch, losses: Any, reduction: int) -> Any:
 def elementwise_loss(batch: Batch, *args: Any) -> Any:
     """Pointwise without reduction, of operands (B, ...); then reduced."""
     place = batch.schema.positions["reduction"]
-    operands = [batch.box(batch.whole(each)) if isinstance(each, Tensor) else each for each in args]      # some want equal shapes
+    operands = expanded(batch, args)
     return reduced(batch, pointwise(batch, *operands[:place], NONE, *operands[place + 1:]), args[place])
 
 
@@ -41,7 +42,12 @@ def elementwise_loss_backward(batch: Batch, grad: Any, self: Any, *args: Any) ->
     if reduction != NONE:
         values[0] = batch.again("aten::expand", values[0], list(self.shape))
     values[place] = NONE
-    return pointwise(batch, *values)
+    return pointwise(batch, *expanded(batch, values))
+
+
+def expanded(batch: Batch, values: Sequence[Any]) -> list[Any]:
+    """Every tensor batched: these operators, or gradients of theirs, want operands of equal shapes."""
+    return [batch.box(batch.whole(each)) if isinstance(each, Tensor) else each for each in values]
 
 
 @table.batch("cosine_embedding_loss")
