@@ -165,6 +165,13 @@ CALLS: dict[str, Callable[..., Any]] = {        # of the transformations, torch'
     "polygamma as a method": lambda t, torch, T: t.grad(lambda a: a.polygamma(1).sum())(T(X)),
     "hessian of a loss of a target that varies": lambda t, torch, T: t.vmap(t.hessian(
         lambda a: torch.nn.functional.binary_cross_entropy(a.sigmoid(), a.sigmoid()).cos()))(T(X)),
+    "comparisons with what has no elements":
+        lambda t, torch, T: t.vmap(lambda a: a * (a == None) + (a != "a") + (a in [None, "a"]) + (a == [1.0]))(T(X)),     # noqa: E711
+    "shifts of numbers": lambda t, torch, T: t.vmap(lambda n: (2 << n, 64 >> n))(T(N)),
+    "vmap of a number in a list": lambda t, torch, T: t.vmap(lambda a: torch.cat([a, 3]))(T(X)),
+    "vmap of a number for a tensor": lambda t, torch, T: t.vmap(lambda a: a.expand_as(3))(T(X)),
+    "vmaps of a number for a tensor": lambda t, torch, T: t.vmap(t.vmap(lambda a: torch.cat([a.reshape(1), 3])))(T(X)),
+    "vmap over nothing of a number for a tensor": lambda t, torch, T: t.vmap(lambda a: torch.cat([a, 3]))(T(X[:0])),
     "inplace": lambda t, torch, T: t.vmap(lambda a: T(Y).add_(a))(T(X)),
 }
 

@@ -87,9 +87,7 @@ class Batched(Layer):
             return do_write(self, name, facts.plain, args)
         try:
             result = self.rules.batch(name)(Batch(self, name), *args)
-        except (LookupError, TypeError, ValueError) as error:       # rules do not check ranks
-            if not self.length:
-                raise
+        except (AttributeError, LookupError, TypeError, ValueError) as error:       # rules check neither ranks nor types
             refuse_as_at_first_place(self, name, args, error)
         if self.length and not facts.is_pointwise and name.startswith("aten::") and not (facts.is_random and draws(name, args)):
             check_first_place(self, name, args, result)

@@ -4,6 +4,7 @@ refuses at each place, such as an operand without dimensions that is summed over
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from typing import Any, NoReturn
 
 from irtool.dispatch.stack import Boxed, Layer, elements_of
@@ -45,11 +46,9 @@ def check_first_place(layer: Layer, name: str, args: list[Any], results: Any) ->
 
 def refuse_as_at_first_place(layer: Layer, name: str, args: list[Any], error: Exception) -> NoReturn:
     """For a batching rule that ended in one of Python's errors: raises the operator's error if it refuses the operands of the first place,
-    UnsupportedError if it takes them, and `error` if it cannot be asked."""
-    try:
+    UnsupportedError if it takes them, cannot be asked, or there is no place."""
+    with suppress(Unasked):
         of_first_place(layer, name, args)
-    except Unasked:
-        raise error from None
     raise UnsupportedError(f"{name} under vmap is not supported with operands of these sizes: {error}", code="E0504") from error
 
 
@@ -72,6 +71,8 @@ def at_first_place(layer: Layer, value: Any) -> Any:
     if not isinstance(array, np.ndarray) or list(array.shape) != list(whole.shape):
         raise Unasked
     if isinstance(value, Boxed) and value.layer is layer:
+        if not array.shape[value.known]:
+            raise Unasked
         array = array[(slice(None),) * value.known + (slice(0, 1),)].squeeze(value.known)
     # how a place lies in memory is the batch's affair; some operators write into operands, such as running statistics
     return np.array(array, order="C")

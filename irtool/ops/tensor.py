@@ -43,6 +43,11 @@ def _operators(names: str) -> Iterator[Callable[[Any, Any], Any]]:
     return (of(f"aten::{name}") for name in names.split())
 
 
+def _has_elements(value: Any) -> bool:
+    """Is a value a tensor, an array or a number, which a tensor is compared with element by element?"""
+    return isinstance(value, Tensor | bool | int | float | complex | np.generic) or is_array(value)
+
+
 class Tensor(Displayed):
     """A tensor value. `array` has the elements; methods and operators are torch's.
 
@@ -208,11 +213,23 @@ class Tensor(Displayed):
 
     __add__, __sub__, __mul__, __truediv__, __floordiv__, __mod__, __pow__, __matmul__, __lshift__, __rshift__ = _operators(
         "add sub mul div floor_divide remainder pow matmul __lshift__ __rshift__")
-    __and__, __or__, __xor__, __lt__, __le__, __gt__, __ge__, __eq__, __ne__ = _operators("__and__ __or__ __xor__ lt le gt ge eq ne")
+    __and__, __or__, __xor__, __lt__, __le__, __gt__, __ge__ = _operators("__and__ __or__ __xor__ lt le gt ge")
     __radd__, __rand__, __ror__, __rxor__ = __add__, __and__, __or__, __xor__
+
+    def __eq__(self, other: Any) -> Any:
+        return _do("aten::eq", self, other) if _has_elements(other) else NotImplemented      # `x == None` is Python's False, as in torch
+
+    def __ne__(self, other: Any) -> Any:
+        return _do("aten::ne", self, other) if _has_elements(other) else NotImplemented
 
     def __pos__(self) -> Any:
         return self
+
+    def __rlshift__(self, other: Any) -> Any:
+        return _do("aten::bitwise_left_shift", other, self)
+
+    def __rrshift__(self, other: Any) -> Any:
+        return _do("aten::bitwise_right_shift", other, self)
 
     def __rmul__(self, other: Any) -> Any:
         return NotImplemented if isinstance(other, str | list | tuple) else self * other      # which are repeated
