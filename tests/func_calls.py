@@ -16,6 +16,17 @@ RECORDED = Path(__file__).parent / "data" / "func_calls.json"
 X, Y, N = np.arange(1, 7.0).reshape(2, 3), np.arange(3.0) + 0.5, np.arange(3)
 PUBLIC = ("grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "vjp", "vmap")
 
+NANS, TIES = np.array([[1.0, np.nan, -2.0], [np.inf, 3.0, 0.0]]), np.array([[1.0, 2.0, 2.0, 0.0], [3.0, 3.0, 3.0, 1.0]])
+SLOPES: dict[str, Callable[..., Any]] = {
+    "max": lambda torch, a: a.max(), "min": lambda torch, a: a.min(), "quantile": lambda torch, a: a.quantile(0.5),
+    "quantiles of rows": lambda torch, a: a.quantile(torch.tensor([0.25, 0.5]).to(a.dtype), dim=1),
+    "largest": lambda torch, a: torch.linalg.vector_norm(a, float("inf"), dim=1), "smallest": lambda torch, a: a.norm(-float("inf")),
+    "smooth_l1_loss": lambda torch, a: torch.nn.functional.smooth_l1_loss(a, torch.ones_like(a)),
+    "huber_loss": lambda torch, a: torch.nn.functional.huber_loss(a, torch.ones_like(a), delta=2.0),
+    "elu": lambda torch, a: torch.nn.functional.elu(a), "selu": lambda torch, a: torch.nn.functional.selu(a - 2),
+}
+
+
 def equal_rows(found: Any) -> bool:
     """Are the first two rows the same?"""
     return bool((found[0] == found[1]).all())
@@ -172,6 +183,9 @@ CALLS: dict[str, Callable[..., Any]] = {        # of the transformations, torch'
     "vmap of a number for a tensor": lambda t, torch, T: t.vmap(lambda a: a.expand_as(3))(T(X)),
     "vmaps of a number for a tensor": lambda t, torch, T: t.vmap(t.vmap(lambda a: torch.cat([a.reshape(1), 3])))(T(X)),
     "vmap over nothing of a number for a tensor": lambda t, torch, T: t.vmap(lambda a: torch.cat([a, 3]))(T(X[:0])),
+    **{f"slopes at nan and ties of {name}": lambda t, torch, T, f=f: [torch.nan_to_num(each, 7.0) for each in (
+        t.grad(lambda a: f(torch, a).sum())(T(NANS)), t.vmap(t.grad(lambda a: f(torch, a[None]).sum()))(T(TIES)),
+        t.jacrev(t.jacrev(lambda a: f(torch, a).sum()))(T(TIES)))] for name, f in SLOPES.items()},
     "inplace": lambda t, torch, T: t.vmap(lambda a: T(Y).add_(a))(T(X)),
 }
 

@@ -33,8 +33,8 @@ def l1_loss_gradient(grad, self, target, reduction):
 
 
 def smooth_slope(difference: Tensor, beta: float) -> Tensor:
-    """Slope of smooth_l1_loss: linear up to `beta`, then 1."""
-    return difference.sign() if beta == 0 else (difference / beta).clamp(-1, 1)
+    """Slope of smooth_l1_loss: linear below `beta`, then 1."""
+    return difference.sign() if beta == 0 else torch.where(difference.abs() >= beta, difference.sign(), difference / beta)
 
 
 @table.pointwise("smooth_l1_loss")
@@ -63,7 +63,7 @@ def huber_loss_gradient(grad, self, target, reduction, delta):
 def huber_loss_backward_gradient(grad, grad_output, self, target, reduction, delta):
     difference = self - target
     scaled = each(grad, self.numel(), reduction)
-    second = scaled * grad_output * (difference.abs() < delta)
+    second = scaled * grad_output * (difference.abs() <= delta)
     return scaled * difference.clamp(-delta, delta), second, -second
 
 

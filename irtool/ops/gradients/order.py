@@ -24,6 +24,8 @@ def quantile_back(grad: Tensor, self: Tensor, q: Tensor, dim: int | None, keepdi
         results = results.transpose(inner, -2).squeeze(-2) if self.dim() > 0 else results.reshape([q.numel()])
     count = (rows == rows).sum([-1], True) if skip_nan else torch.full_like(rows.narrow(-1, 0, 1), rows.size(-1))
     place = (q.reshape([-1]) * (count - 1).to(self.dtype)).clamp_min(0)
+    if not skip_nan:        # nan, which is sorted last, is the result of its row
+        place = torch.where((rows != rows).any(-1, True), (count - 1).to(self.dtype), place)
     below, above = place.floor(), place.ceil()
     if interpolation == "lower":
         above = below

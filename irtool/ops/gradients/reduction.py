@@ -60,7 +60,7 @@ def amax_gradient(grad, self, dim, keepdim, result, self_size):
 
 @table.derivative("max min")
 def max_gradient(grad, self, result):
-    mask = self == result
+    mask = (self == result) | (self != self)        # nan wins
     return mask * (grad / mask.sum())
 
 

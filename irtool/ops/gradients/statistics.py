@@ -142,7 +142,7 @@ def norm_slope(self: Tensor, grad: Tensor, norm: Tensor, p: float, dim: list[int
     elif p == 2.0:
         slope = ratio_or_zero(self, length) * spread
     elif p == float("inf") or p == float("-inf"):
-        mask = self.abs() == length
+        mask = (self.abs() == length) | ((self != self) & (length != length))
         slope = self.sgn() * (mask * (spread / mask.sum(dim, True)))
     elif p < 1.0:
         slope = torch.where(self == 0, nothing, self.sgn() * self.abs().pow(p - 1.0)) * spread * length.pow(1.0 - p)
