@@ -39,8 +39,18 @@ def turned(torch: Any, x: Any) -> Any:
     return (torch.view_as_real(numbers) ** 2).sum()
 
 
+def again(torch: Any, x: Any) -> Any:
+    """`numbers.imag[1:] *= x` writes what it computed into the same place once more."""
+    numbers = x * (1 + 2j)
+    numbers.imag[1:] *= x[1:] * 3
+    numbers.real += numbers.imag
+    numbers.imag = x[0] * 2
+    numbers[1:].real -= 1
+    return (torch.view_as_real(numbers) ** 2).sum()
+
+
 VALUES = np.array([1.75, -0.5, 2.0])
-PROGRAMS = whole, real, imaginary, pairs, turned
+PROGRAMS = whole, real, imaginary, pairs, turned, again
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

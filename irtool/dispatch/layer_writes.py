@@ -354,9 +354,18 @@ def refuse_shared_parts(name: str, target: Tensor, operands: list[Any]) -> None:
         raise RunError(PARTIAL)
     others = [each for each in tensors_in(operands) if each is not target and root_of(each) is root]
     if others and (target is not root or any(each is not root for each in others)):
+        shown, *parts = in_memory(root, [chain_of(each) for each in (target, *others)], name)
+        refuse_partial_overlap(shown, parts, kind in BY_INDEX)
+
+
+def in_memory(root: Tensor, chains: list[list[View]], name: str) -> list[Any]:
+    """Arrays of one memory that lie in it as what chains of views of a tensor show. Views of another dtype, such as the real parts of
+    complex numbers, are of a memory of the tensor's dtype. Raises UnsupportedError for an unknown view."""
+    if not any(view.name.partition(".")[0] in INVERSES for chain in chains for view in chain):
         places = all_places(root)
-        parts = [viewed(places, chain_of(each), name) for each in others]
-        refuse_partial_overlap(viewed(places, chain_of(target), name), parts, kind in BY_INDEX)
+        return [viewed(places, chain, name) for chain in chains]
+    memory = Tensor(np.zeros(root.shape, dtype_of(root.dtype)))
+    return [seen(memory, chain, name) for chain in chains]
 
 
 def chain_of(tensor: Tensor) -> list[View]:
@@ -490,14 +499,19 @@ def all_places(root: Tensor) -> Tensor:
 
 def viewed(places: Any, chain: list[View], name: str) -> Any:
     """A chain of views applied to a tensor of indices. Raises UnsupportedError for an unknown view."""
-    try:
-        elements = np.asarray(through(places, chain, BACKEND).array)
-    except Error as error:
-        operator = chain[-1].name.partition(".")[0]
-        raise UnsupportedError(f"{name.partition('.')[0]} into what {operator} gives is not supported here yet", code="E0504") from error
+    elements = seen(places, chain, name)
     if elements.dtype != np.int64:
         raise unknown_elements(name)
     return elements
+
+
+def seen(tensor: Tensor, chain: list[View], name: str) -> Any:
+    """The array that a chain of views of a tensor shows. Raises UnsupportedError for an unknown view."""
+    try:
+        return np.asarray(through(tensor, chain, BACKEND).array)
+    except Error as error:
+        operator = chain[-1].name.partition(".")[0]
+        raise UnsupportedError(f"{name.partition('.')[0]} into what {operator} gives is not supported here yet", code="E0504") from error
 
 
 def through(tensor: Any, chain: list[View], layer: Layer) -> Any:

@@ -99,8 +99,26 @@ class Tensor(Displayed):
         """Number of dimensions."""
         return self.array.ndim
 
+    @property
+    def real(self) -> Any:
+        """The real parts, a view; assigning to it writes them."""
+        return _do("aten::real", self)
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        _do("aten::copy_", self.real, value)
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary parts, a view; assigning to it writes them."""
+        return _do("aten::imag", self)
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        _do("aten::copy_", self.imag, value)
+
     def __getattr__(self, name: str) -> Any:
-        if name in ("T", "mT", "H", "mH", "real", "imag"):
+        if name in ("T", "mT", "H", "mH"):
             return _do("aten::numpy_T" if name == "T" else f"aten::{name}", self)
         if name[:2] == "__":        # names that Python itself looks up
             raise AttributeError(name)
