@@ -252,3 +252,19 @@ def test_arrays_beside_tensors_are_operands() -> None:
         wanted = eval(text, {"a": a, "x": a + 1, "np": np})
         found = irtool.jit(lambda x, text=text: eval(text, {"a": a, "x": x, "np": np}))(a + 1)      # type: ignore[misc]
         assert np.allclose(np.asarray(found), wanted), text
+
+
+ROWS = np.array([[1.0, 2.0, 0.5], [3.0, -1.0, 2.5]])
+OF_ARRAYS: dict[str, Any] = {
+    "softmax": lambda torch, x: torch.nn.functional.softmax(x, 1), "normalize": lambda torch, x: torch.nn.functional.normalize(x),
+    "batch_norm": lambda torch, x: torch.nn.functional.batch_norm(x, None, None, training=True),
+    "interpolate": lambda torch, x: torch.nn.functional.interpolate(x[None], 2),
+    "cosine_similarity": lambda torch, x: torch.nn.functional.cosine_similarity(x, x), "norm": lambda torch, x: torch.norm(x, dim=1),
+    "tensordot": lambda torch, x: torch.tensordot(x, x, 2), "as_tensor": lambda torch, x: torch.as_tensor(x),
+}
+
+
+@pytest.mark.parametrize("name", OF_ARRAYS)
+def test_functions_take_arrays_as_operators_do(name: str) -> None:
+    call = OF_ARRAYS[name]
+    assert np.array_equal(np.asarray(call(irtool.torch, ROWS)), np.asarray(call(irtool.torch, irtool.Tensor(ROWS))))

@@ -15,7 +15,7 @@ from irtool.dispatch.loop_tapes import History
 from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, elements_of, look_at, pushed
 from irtool.dispatch.trees import flatten, unflatten
 from irtool.ir.effects import facts_of
-from irtool.ir.errors import RunError
+from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.batch import Batch
 from irtool.ops.call import overload
 from irtool.ops.nested_tensors import map_tensors, tensors_in
@@ -89,6 +89,9 @@ class Batched(Layer):
             result = self.rules.batch(name)(Batch(self, name), *args)
         except (AttributeError, LookupError, TypeError, ValueError) as error:       # rules check neither ranks nor types
             refuse_as_at_first_place(self, name, args, error)
+        except DispatchError:
+            self.refuse_numbers(name, args)
+            raise
         if self.length and not facts.is_pointwise and name.startswith("aten::") and not (facts.is_random and draws(name, args)):
             check_first_place(self, name, args, result)
         return remember(self, name, args, result) if facts.is_view else result
@@ -116,6 +119,13 @@ class Batched(Layer):
         if self.randomness == "error":
             raise RunError(f"{name.partition('.')[0]} draws random numbers inside vmap: say randomness='same' or 'different'")
         return self.randomness == "different"
+
+    def refuse_numbers(self, name: str, args: Sequence[Any]) -> None:
+        """Raises UnsupportedError for a batched tensor in place of a number, such as an index that `select` takes."""
+        for argument, value in zip(overload(name).schema.arguments, args, strict=False):
+            if "Tensor" not in argument.type_text and self.owns(value):
+                raise UnsupportedError(f"{name} under vmap is not supported with a batched tensor as '{argument.name}': it makes a Python "
+                                       "number of elements", code="E0504")
 
     def check_target(self, target: Any, name: str) -> None:
         """Raises DispatchError, in torch's words, for a write of batched values into a tensor from outside that is not batched."""

@@ -108,6 +108,7 @@ class Torch(Functions):
 
     def tensordot(self, a: Any, b: Any, dims: Any = 2) -> Any:
         """A sum of products over the last `dims` dimensions of a and the first of b, or over those that two lists name."""
+        a, b = self.asarray(a), self.asarray(b)
         if isinstance(dims, int) and not 0 <= dims <= min(a.dim(), b.dim()):
             raise RunError(f"tensordot expects dims of at least 0 and at most the dimensions of a and b, but got dims={dims}")
         summed, others = (list(range(a.dim() - dims, a.dim())), list(range(dims))) if isinstance(dims, int) else dims

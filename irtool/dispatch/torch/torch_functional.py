@@ -7,8 +7,9 @@ from types import FunctionType
 from typing import Any
 
 from irtool.ir.errors import Error, RunError
+from irtool.ops.array_library import np
 from irtool.ops.composed.reductions import reduction_number
-from irtool.ops.tensor import call
+from irtool.ops.tensor import Tensor, call
 
 COMPOSED = "irtool.ops.composed."
 
@@ -54,21 +55,28 @@ def functions() -> dict[str, Callable[..., Any]]:
 
 
 def speaking(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of `irtool.ops.composed`, whose `raise` statements, of Python's exceptions as TorchScript has them, become RunError."""
+    """A function of `irtool.ops.composed`, which takes arrays, too, and whose exceptions become RunError: those of `raise` statements,
+    which are Python's as TorchScript has them, and those for operands that are no tensors."""
     @wraps(function)
     def checked(*args: Any, **named: Any) -> Any:
         try:
-            return function(*args, **named)
+            return function(*map(of_array, args), **{name: of_array(each) for name, each in named.items()})
         except Error:
             raise
-        except (ValueError, RuntimeError, AssertionError, NotImplementedError) as error:
+        except (ValueError, RuntimeError, AssertionError, NotImplementedError, AttributeError, TypeError) as error:
             last = error.__traceback__
             while last is not None and last.tb_next is not None:
                 last = last.tb_next
             if last is None or not str(last.tb_frame.f_globals.get("__name__")).startswith(COMPOSED):
                 raise
-            raise RunError(str(error)) from error
+            is_of_operands = isinstance(error, AttributeError | TypeError)
+            raise RunError(f"{function.__name__}: {error}" if is_of_operands else str(error)) from error
     return checked
+
+
+def of_array(value: Any) -> Any:
+    """A tensor of an array; any other value unchanged."""
+    return Tensor(value) if isinstance(value, np.ndarray) else value
 
 
 def choosing(alone: Callable[..., Any], with_indices: Callable[..., Any], position: int) -> Callable[..., Any]:

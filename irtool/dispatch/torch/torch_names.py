@@ -14,6 +14,7 @@ from irtool.dispatch import jacobians, transforms
 from irtool.dispatch.stack import Layer, current
 from irtool.dispatch.torch import higher_order, low_rank
 from irtool.dispatch.torch.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from irtool.dispatch.torch.torch_functional import of_array
 from irtool.ir.arguments import check_seed
 from irtool.ir.errors import NameMissing, RunError, UnsupportedError
 from irtool.ops.array_library import np
@@ -101,7 +102,7 @@ def for_each(name: str) -> Callable[..., Any]:
 
 def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: int | None = None) -> Any:
     """The norm of all elements, or over the dimensions `dim`, as torch.norm."""
-    return input.norm(p, dim, keepdim, dtype)
+    return of_array(input).norm(p, dim, keepdim, dtype)
 
 
 def stft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Any = None, center: bool = True,
