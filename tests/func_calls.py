@@ -186,6 +186,10 @@ CALLS: dict[str, Callable[..., Any]] = {        # of the transformations, torch'
     **{f"slopes at nan and ties of {name}": lambda t, torch, T, f=f: [torch.nan_to_num(each, 7.0) for each in (
         t.grad(lambda a: f(torch, a).sum())(T(NANS)), t.vmap(t.grad(lambda a: f(torch, a[None]).sum()))(T(TIES)),
         t.jacrev(t.jacrev(lambda a: f(torch, a).sum()))(T(TIES)))] for name, f in SLOPES.items()},
+    "sizes of tensors": lambda t, torch, T: [torch.zeros(T(N).max(), 2), T(X).repeat(2, T(N)[1]), T(X).reshape(T(N).max() + 1, -1),
+                                             T(X).permute(T(N)[1], 0), t.grad(lambda a: a.expand(T(N)[2], 2, 3).sum())(T(X))],
+    "sizes of tensors of fractions": lambda t, torch, T: torch.zeros(T(Y).sum(), 2),
+    "sizes of batched tensors": lambda t, torch, T: t.vmap(lambda n: torch.zeros(n, 2))(T(N)),
     "inplace": lambda t, torch, T: t.vmap(lambda a: T(Y).add_(a))(T(X)),
 }
 

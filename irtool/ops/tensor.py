@@ -541,14 +541,20 @@ def _repeated(schema: Any, values: list[Any]) -> list[Any]:
 
 
 def _packed(schema: Any, args: Sequence[Any], lenient: bool) -> Sequence[Any]:
-    """`x.view(2, 3)`: the last positional argument, a list, takes the remaining numbers."""
+    """`x.view(2, 3)`: the last positional argument, a list, takes the remaining numbers, which may be tensors of one whole number."""
     positional = [argument for argument in schema.arguments if not argument.keyword_only]
     if not lenient or not positional or len(args) < len(positional) or not positional[-1].type.text.endswith("[]"):
         return args
     rest = args[len(positional) - 1:]
-    if all(isinstance(item, int) for item in rest):
+    is_of_numbers = positional[-1].type.text == "int[]"
+    if all(isinstance(item, int) or is_of_numbers and is_whole_number(item) for item in rest):
         return [*args[:len(positional) - 1], list(rest)]
     return args
+
+
+def is_whole_number(value: Any) -> bool:
+    """Is a value a tensor of one whole number, without dimensions?"""
+    return isinstance(value, Tensor) and value.ndim == 0 and CODES[value.dtype] in ("uint8", "int8", "int16", "int32", "int64")
 
 
 _current: ContextVar[Call] = ContextVar("irtool_call", default=run_kernel)
