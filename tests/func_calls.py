@@ -190,6 +190,8 @@ CALLS: dict[str, Callable[..., Any]] = {        # of the transformations, torch'
                                              T(X).permute(T(N)[1], 0), t.grad(lambda a: a.expand(T(N)[2], 2, 3).sum())(T(X))],
     "sizes of tensors of fractions": lambda t, torch, T: torch.zeros(T(Y).sum(), 2),
     "sizes of batched tensors": lambda t, torch, T: t.vmap(lambda n: torch.zeros(n, 2))(T(N)),
+    "split by the names of torch": lambda t, torch, T: t.vmap(lambda a: [torch.split(tensor=a, split_size_or_sections=2), torch.split(
+        a, split_size_or_sections=[1, 2], dim=0), torch.split(a, 2, -1), torch.split(a, [1, 2]), a.split(split_size=1)])(T(X)),
     "inplace": lambda t, torch, T: t.vmap(lambda a: T(Y).add_(a))(T(X)),
 }
 

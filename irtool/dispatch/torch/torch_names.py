@@ -105,6 +105,12 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dty
     return of_array(input).norm(p, dim, keepdim, dtype)
 
 
+def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> Any:
+    """Parts of one size, the last of what is left, or of the sizes in a list, as torch.split, which names its arguments otherwise than the
+    method."""
+    return of_array(tensor).split(split_size_or_sections, dim)
+
+
 def stft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Any = None, center: bool = True,
          pad_mode: str = "reflect", normalized: bool = False, onesided: bool | None = None, return_complex: bool | None = None) -> Any:
     """The short-time Fourier transform; center: pad the input so that each window is centred, as torch.stft does."""
@@ -186,7 +192,7 @@ NAMES: Mapping[str, Any] = {
     "is_grad_enabled": is_grad_enabled, "manual_seed": manual_seed,
     "is_tensor": is_tensor, "get_default_dtype": get_default_dtype, "set_default_dtype": set_default_dtype,
     "svd_lowrank": low_rank.svd_lowrank, "pca_lowrank": low_rank.pca_lowrank, "unravel_index": low_rank.unravel_index,
-    "unique": unique, "unique_consecutive": unique_consecutive, "norm": norm,
+    "unique": unique, "unique_consecutive": unique_consecutive, "norm": norm, "split": split,
     "broadcast_shapes": broadcast_shapes, **{name: for_each(name) for name in ("atleast_1d", "atleast_2d", "atleast_3d")},
     "nonzero": lambda input, *, as_tuple=False: nonzero(input, as_tuple=as_tuple),
     "FloatTensor": typed("float32"), "DoubleTensor": typed("float64"), "LongTensor": typed("int64"), "IntTensor": typed("int32"),
