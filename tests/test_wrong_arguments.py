@@ -95,6 +95,7 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "jacrev: integers": (lambda: lib.jacrev(lambda x, n: x * n, argnums=1)(X, X.astype(int)), "have gradients, argument 1 is int64"),
     "vmap: an index": (lambda: lib.vmap(lambda k: lib.torch.select(lib.Tensor(X), 0, k))(np.arange(2)), "a batched tensor as 'index': it"),
     "functional: a number": (lambda: lib.torch.nn.functional.softmax(3.0, 0), "softmax: 'float' object has no attribute"),
+    "func: a module": (lambda: lib.torch.func.functional_call, "see irtool.functional_call"),
     "jvp: a number": (lambda: lib.jvp(square, (X,), (3,)), "a tangent is int, its primal a tensor of shape [2]"),
     "dispatch.vjp: a word": (lambda: lib.dispatch.vjp(square, X)[1]("a"), "a cotangent is str, its output a tensor of shape []"),
     "vmap: a chunk": (lambda: lib.vmap(square, chunk_size="x"), "chunk_size should be None or greater than 0. (got 'x')"),

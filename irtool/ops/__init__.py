@@ -13,7 +13,8 @@ Calling one
     select, powers, contraction   shared by kernels; conjugates: conjugated views; quantized, on_quantized: quantized tensors
     folding             operators on constants, without arrays
 Values
-    tensor              `irtool.Tensor`; tensor_methods, tensor_facts, tensor_keys: its methods; tensor_text: as torch prints it
+    tensor              `irtool.Tensor`; tensor_methods, tensor_facts, tensor_keys: its methods; tensor_text: as torch prints it;
+                        tensor_parts: of lists with tensors in them
     signatures          operators as Python functions
     kinds_of_values     classes of values; nested_tensors: tensors in lists; made_inputs: inputs made from types
 """

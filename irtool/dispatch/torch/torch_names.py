@@ -162,14 +162,9 @@ def without_gradient(name: str, function: Callable[..., Any]) -> Callable[..., A
 class Transformations:
     """torch.func: irtool's transformations, with the same signatures."""
 
-    def functional_call(self, module: Any, parameters: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """As `irtool.functional_call`: the module's result with arrays in place of its parameters, which may be in several dicts."""
-        from irtool.archives.script_module import functional_call
-
-        together = parameters if isinstance(parameters, Mapping) else {name: each for one in parameters for name, each in one.items()}
-        return functional_call(module, together, args, kwargs)
-
     def __getattr__(self, name: str) -> Any:
+        if name == "functional_call":
+            raise NameMissing("torch.func has no functional_call here: see irtool.functional_call")
         if name not in TRANSFORMATIONS:
             raise NameMissing(f"torch.func has no '{name}'", name, lambda: TRANSFORMATIONS)
         return TRANSFORMATIONS[name]
