@@ -63,7 +63,7 @@ def huber_loss_gradient(grad, self, target, reduction, delta):
 def huber_loss_backward_gradient(grad, grad_output, self, target, reduction, delta):
     difference = self - target
     scaled = each(grad, self.numel(), reduction)
-    second = scaled * grad_output * (difference.abs() <= delta)
+    second = scaled * grad_output * (difference.abs() < delta)
     return scaled * difference.clamp(-delta, delta), second, -second
 
 
