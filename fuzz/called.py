@@ -27,8 +27,9 @@ FEW = {"dim": ("0", "-1", "1", "{n}"), "dims": ("0", "-1", "1"), "index": ("0", 
        "dropout_p": ("0.0",), "check_errors": ("True",),
        "interpolation_mode": ("0", "1", "2"), "padding_mode": ("0", "1", "2"),
        "half_to_float": ("False",), "rtol": ("0.1", "1e-3"), "rcond": ("0.1", "1e-3"), "scale_grad_by_freq": ("False",),
-       "assume_unique": ("False",), "eps": ("1e-3", "1e-6", "0.05"), "sparse": ("False",), "sparse_grad": ("False",)}
-"""What is given for arguments of some names."""
+       "assume_unique": ("False",), "eps": ("1e-3", "1e-6", "0.05"), "sparse": ("False",), "sparse_grad": ("False",),
+       "sorted": ("True",)}
+"""What is given for arguments of some names. (Without sorting, `topk` may give its elements in any order.)"""
 INDEXES = ("torch.zeros_like({a}, dtype=torch.int64)", "torch.tensor([0, 0])", "torch.ones_like({b}, dtype=torch.int64)", "torch.tensor(0)")
 LEFT_OUT = ("random", "decomposition", "recurrent", "dict", "fake_quantize", "attention")
 """Families whose results are drawn or are not unique; and those that take what none gives."""

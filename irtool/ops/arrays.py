@@ -88,9 +88,17 @@ def on_host(x: Any) -> Array:
     return copy
 
 
+NUMBERS = frozenset((bool, int, float, complex, str))
+
+
+def is_of_numbers(value: list[Any] | tuple[Any, ...]) -> bool:
+    """Does a list or tuple contain numbers and texts only? (No Python code runs per element: a program's list may have millions.)"""
+    return NUMBERS.issuperset(map(type, value))
+
+
 def hosted(value: Any) -> Any:
     """A value in which arrays, also those in lists, tuples and dicts, are NumPy arrays."""
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple) and not is_of_numbers(value):
         items = [hosted(each) for each in value]
         return items if isinstance(value, list) else tuple(items)
     if isinstance(value, dict):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from irtool.ops.array_library import np
+from irtool.ops.arrays import is_of_numbers
 
 MOST = 1000
 """Tensors of more elements are shown by their corners and range."""
@@ -56,7 +57,7 @@ def lines(label: str, value: Any, indent: str = "") -> list[str]:
         more = f", {extent(value)}" if value.size > MOST else ""
         return [head + more, *(f"{indent}  {line}" for line in digits(value).split("\n"))]
     if isinstance(value, list | tuple) and value:
-        if all(isinstance(element, bool | int | float | complex | str) for element in value):
+        if is_of_numbers(value):
             return [f"{indent}{label}: {kind(value)} {plain(value)}"]
         rows = [row for i, element in enumerate(value) for row in lines(f".{i}", element, indent + "  ")]
         return [f"{indent}{label}: {kind(value)}", *rows]
