@@ -122,7 +122,8 @@ class Batched(Layer):
 
     def refuse_numbers(self, name: str, args: Sequence[Any]) -> None:
         """Raises UnsupportedError for a batched tensor in place of a number, such as an index that `select` takes."""
-        for argument, value in zip(overload(name).schema.arguments, args, strict=False):
+        arguments = overload(name).schema.arguments if name.startswith("aten::") else []
+        for argument, value in zip(arguments, args, strict=False):
             if "Tensor" not in argument.type_text and self.owns(value):
                 raise UnsupportedError(f"{name} under vmap is not supported with a batched tensor as '{argument.name}': it makes a Python "
                                        "number of elements", code="E0504")
