@@ -158,3 +158,37 @@ def test_what_is_a_conjugated_view_is_said_alike_in_all_ways() -> None:
     assert eager(body)(irtool.torch.tensor(X), irtool.torch.tensor(W)) == irtool.run(module, [X, W], interpret=True)[0] == expected
     for options in ({}, {"optimize": False}, {"profiling": True}):
         assert irtool.compile(module, **options).run([X, W])[0] == expected
+
+
+@pytest.mark.parametrize("body", PROGRAMS)
+def test_compiled_functions_write_into_arguments_what_eager_ones_write(body: str) -> None:
+    """Through a conjugated view of an argument, of which the caller has a conjugate, too."""
+    names: dict[str, Any] = {"torch": irtool.torch, "Tensor": object}
+    exec(source(body).replace("x0.clone()", "x0"), names)
+    function = names["f"]
+    fast = irtool.jit(function)
+    for _ in range(3):
+        seen = []
+        for call in function, fast:
+            x, w = irtool.torch.tensor(X), irtool.torch.tensor(W)
+            conjugate = x.conj()
+            result = call(x, w)
+            seen.append(arrays([*(result if isinstance(result, tuple) else (result,)), x, w, conjugate]))
+        for got, want in zip(*seen, strict=True):
+            np.testing.assert_allclose(got, want)
+
+
+def test_compiled_functions_do_not_write_into_arguments_that_are_conjugates() -> None:
+    def function(x: Any, y: Any) -> Any:
+        y.mul_(2)
+        return x + 1
+
+    x = irtool.torch.tensor(X)
+    with pytest.raises(irtool.UnsupportedError, match="one is the conjugate of a tensor"):
+        irtool.jit(function)(x, x.conj())
+    np.testing.assert_array_equal(x, X)
+    assert irtool.jit(lambda a, b: a + b)(x, x.conj()).tolist() == (X + X.conj()).tolist()
+    for question in (lambda a: a.is_conj(), lambda a: a.conj().resolve_conj()):
+        assert irtool.jit(question)(x) is not None
+        with pytest.raises(irtool.UnsupportedError, match="an argument is the conjugate of a tensor"):
+            irtool.jit(question)(x.conj())

@@ -198,3 +198,13 @@ def test_lists_of_fractions_are_no_lists_of_ints() -> None:
         text = f"graph(%x : Dynamic) {{\n  %1 : int[] = prim::ListConstruct({number}, 1)\n  return (%1);\n}}\n"
         with pytest.raises(irtool.Error, match=f"prim::ListConstruct makes int\\[\\] of {number}, expected whole numbers"):
             irtool.verify(irtool.parse(text).graph())
+
+
+@pytest.mark.parametrize(("line", "message"), [
+    ("%2 : (Dynamic, Dynamic) = prim::TupleConstruct(%x, %x, %x)", "prim::TupleConstruct makes (Dynamic, Dynamic) of 3 values"),
+    ("%2 : Dynamic, %3 : Dynamic, %4 : Dynamic = prim::TupleUnpack(%p)", "prim::TupleUnpack gives the 2 values"),
+])
+def test_wrong_numbers_of_values_in_the_text_of_2018(line: str, message: str) -> None:
+    graph = graph_of(f"graph(%x : Dynamic\n      %p : (Dynamic, Dynamic)) {{\n  {line}\n  return (%x);\n}}\n")
+    (found,) = violations(graph)
+    assert found.message.startswith(message)

@@ -24,8 +24,10 @@ from irtool.ir.types import BOOL, FLOAT, INT, ListType, OptionalType, list_of, t
 from irtool.ops.array_library import np
 from irtool.ops.arrays import CODES
 from irtool.ops.call import overload
+from irtool.ops.conjugates import may_share_memory
 from irtool.ops.nested_tensors import map_tensors, tensors_in
 from irtool.ops.size_facts import (
+    BY_MEMORY,
     COUNTED_BY_SIZES,
     DTYPE_QUESTIONS,
     MEMORY_MOVERS,
@@ -68,6 +70,7 @@ class Follower(Tracer):
         self.varying: dict[Value, Because] = {}     # tensors whose sizes may differ in other runs
         self.watched: list[tuple[Boxed, Any]] = []  # the arguments, each with its first view
         self.written: set[int] = set()              # the arguments that were written into
+        self.has_conjugates = False                 # is an argument the conjugate of a tensor? The trace sees its elements alone
 
     # -- numbers
     def argument(self, value: Any, place: int) -> Number:
@@ -216,6 +219,8 @@ class Follower(Tracer):
         kind = schema.kind
         sizing: list[Number] = []
         args = [self.allowed(kind, argument, arg, sizing) for arg, argument in zip(args, schema.arguments, strict=True)]
+        if self.has_conjugates and (kind in BY_MEMORY or kind == "aten::is_conj"):
+            raise UnsupportedError(f"{kind} inside irtool.jit is not supported if an argument is the conjugate of a tensor", code="E0507")
         if schema.is_mutable:
             self.check_write(kind, schema, args)
         if kind in COUNTED_BY_SIZES or kind in SIZE_QUESTIONS:
@@ -312,7 +317,7 @@ class Follower(Tracer):
             raise UnsupportedError(f"{kind} inside irtool.jit writes into a tensor that is no argument and was not made by irtool.torch "
                                    "inside the function: make it an argument, or return its new value", code="E0507")
         for place, (box, memory) in enumerate(self.watched):
-            if box is target or np.may_share_memory(target.value.array, memory):
+            if box is target or may_share_memory(target.value.array, memory):
                 if kind in MEMORY_MOVERS:
                     raise UnsupportedError(f"{kind} of an argument is not supported inside irtool.jit", code="E0507")
                 self.written.add(place)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from irtool.ops.array_library import np
+from irtool.ops.conjugates import spread
 from irtool.ops.overload import reshape_in_place
 from irtool.ops.tensor import Tensor
 
@@ -49,6 +50,7 @@ class Write:
             reshape_in_place(target, np.lib.stride_tricks.as_strided(target, *self.view), "a change of shape")
         if content is not None:
             np.copyto(target, content)
+            spread(target)      # the caller may have its conjugate
 
 
 class Rest:

@@ -24,6 +24,7 @@ from irtool.ir.effects import facts_of, has_side_effects, node_may_write
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.graph import Graph, Value
 from irtool.ops.array_library import np
+from irtool.ops.conjugates import origin
 from irtool.ops.tensor import Tensor
 
 CONSTANTS = Tensor | bool | int | float | complex | str | bytes | None | np.generic | np.ndarray | range | slice | type | type(...)
@@ -54,6 +55,7 @@ class Trace:
         copies = dict(zip(arrays, copied(forwards), strict=True))
         spans = spans_of(arrays)
         self.is_tangled = spans is None
+        self.follower.has_conjugates = spans is None and any(origin(each)[1] for each in arrays.values())
         for span in spans or ():
             self.share(span, copies)
         opened: list[Any] = []
@@ -144,8 +146,8 @@ class Trace:
         follower = self.follower
         writes = []
         if follower.written and self.is_tangled:
-            raise UnsupportedError("jit: arguments share memory as items of different sizes, or backwards, and the function writes into it",
-                                   code="E0507")
+            raise UnsupportedError("jit: arguments share memory as items of different sizes or backwards, or one is the conjugate of a "
+                                   "tensor, and the function writes into them", code="E0507")
         for place, spot in enumerate(self.tensors):
             box, memory = follower.watched[place]
             if place in follower.written and isinstance(spot, Span):

@@ -176,13 +176,13 @@ def _fraction_problem(node: Node) -> str:
 
 
 def _tuple_problem(node: Node, strict: bool) -> str:
-    if len(node.outputs) != 1 or not strict and node.output.type.key not in _NUMBER_KEYS:
+    type = node.output.type if len(node.outputs) == 1 else None
+    if isinstance(type, TupleType) and len(type.elements) != len(node.inputs):
+        return f"{node.kind} makes {type} of {len(node.inputs)} values"
+    if type is None or not strict and type.key not in _NUMBER_KEYS:
         return _one_result(node, "tuple")
-    type = node.output.type
     if not isinstance(type, TupleType):
         return "" if type.key in ("Any", "Tuple") else f"{node.kind} gives a tuple, found {type}"
-    if len(type.elements) != len(node.inputs):
-        return f"{node.kind} makes {type} of {len(node.inputs)} values"
     for value, element in zip(node.inputs, type.elements, strict=True):
         if not flows(value.type, element):
             return f"{node.kind} makes {type} of %{value.name} : {value.type}"
@@ -201,10 +201,10 @@ def _unpack_problem(node: Node, strict: bool) -> str:
     if len(node.inputs) != 1:
         return f"{node.kind} takes one operand, found {len(node.inputs)}"
     type = node.inputs[0].type
-    if not strict:
-        return ""
     if node.kind == "prim::TupleUnpack" and isinstance(type, TupleType) and len(type.elements) != len(node.outputs):
         return f"{node.kind} gives the {len(type.elements)} values of {type}, found {len(node.outputs)} results"
+    if not strict:
+        return ""
     wanted = TupleType if node.kind == "prim::TupleUnpack" else ListType
     if not isinstance(type, wanted) and type.key not in ("Any", "Tuple"):
         return f"{node.kind} takes a {'tuple' if wanted is TupleType else 'list'}, found %{node.inputs[0].name} : {type}"

@@ -58,9 +58,21 @@ def forget(key: int, freed: Any) -> None:
 def origin(x: Any) -> tuple[Any, bool]:
     """The owner of the memory that a tensor has in torch, and whether torch conjugates its elements when they are read."""
     memory, is_odd = memory_of(x), False
-    while (pair := next((each for each in _pairs.get(id(memory), ()) if each.conjugate() is memory), None)) is not None:
-        memory, is_odd = memory_of(pair.source), not is_odd
+    while (source := source_of(memory)) is not None:
+        memory, is_odd = memory_of(source), not is_odd
     return memory, is_odd
+
+
+def source_of(memory: Any) -> Any:
+    """The array whose conjugate an array is, to which what is written into the conjugate is copied; None: it is no conjugate."""
+    return next((each.source for each in _pairs.get(id(memory), ()) if each.conjugate() is memory), None)
+
+
+def may_share_memory(x: Any, other: Any) -> bool:
+    """May a write into x change an array? As NumPy answers, and also where x shows the conjugates of elements of the array."""
+    while x is not None and not np.may_share_memory(x, other):
+        x = source_of(memory_of(x))
+    return x is not None
 
 
 def spread(written: Any) -> None:

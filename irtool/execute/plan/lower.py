@@ -288,7 +288,8 @@ class Lowering(Blocks):
     def is_known_list(self, node: Node) -> bool:
         """Are the items of the list that a node makes known in front of every node?"""
         names = names_of(node, self.graph)
-        self.names.update(dict.fromkeys(names, names))
+        read = [each for each in names if each.has_uses]        # not what each of a thousand appends returns: it changes with the list
+        self.names.update(dict.fromkeys(read, read))
         return bool(names)
 
     def changes(self, value: Value) -> bool:

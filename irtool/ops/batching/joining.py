@@ -75,8 +75,9 @@ def padded(batch: Batch, x: Any, dim: int, before: int, after: int, value: float
 
 @table.batch("pad_sequence")
 def pad_sequence(batch: Batch, sequences: Any, batch_first: bool, value: float, side: str) -> Any:
-    """Tensors (n, ...) padded to the longest, stacked."""
-    tail = list(sequences[0].shape[1:])
+    """Tensors (n, ...) in the dtype of the first, padded to the longest, stacked."""
+    tail, dtype = list(sequences[0].shape[1:]), sequences[0].dtype
+    sequences = [each if each.dtype == dtype else batch.again("aten::to", each, dtype) for each in sequences]
     sequences = [each if list(each.shape[1:]) == tail else batch.again("aten::expand", each, [each.shape[0], *tail]) for each in sequences]
     longest = max(each.shape[0] for each in sequences)
     rooms = [longest - each.shape[0] for each in sequences]
