@@ -25,9 +25,9 @@ def flatten_dense_tensors_gradient(grad, tensors_size, tensors_numel):
 
 
 @table.derivative("unflatten_dense_tensors")
-def unflatten_dense_tensors_gradient(grad, flat_size):
+def unflatten_dense_tensors_gradient(grad, flat_size, flat_numel):
     used = torch.flatten_dense_tensors(grad)
-    return torch.constant_pad_nd(used, [0, flat_size[0] - used.size(0)]).reshape(flat_size), None       # all but the first are 1
+    return torch.constant_pad_nd(used, [0, flat_numel - used.size(0)]).reshape(flat_size), None
 
 
 @table.derivative("_chunk_cat")
