@@ -65,3 +65,14 @@ def test_operands_of_other_ranks_under_vmap(first: int) -> None:
                         check(name, other, (path,), [0])
                     except irtool.Error:        # a refusal, in words
                         continue
+
+
+@pytest.mark.parametrize("name", ["linalg_solve_ex", "_linalg_solve_ex"])
+def test_reports_and_factors_of_a_solver_have_the_dimensions_of_the_matrices(name: str) -> None:
+    """Right sides may have more dimensions than the matrices, which are factorized once."""
+    operator = getattr(irtool.torch.ops.aten, name)
+    a, b = irtool.torch.tensor(4 * np.eye(3) + np.ones((2, 3, 3))), irtool.torch.ones([4, 2, 3, 3], dtype=irtool.torch.float64)
+    together = irtool.vmap(operator, (0, None))(a, b)
+    rows = [operator(a[place], b) for place in range(2)]
+    for got, *wants in zip(together, *rows, strict=True):
+        np.testing.assert_allclose(got.array, np.stack([each.array for each in wants]))

@@ -54,8 +54,8 @@ from irtool.ops.size_facts import BY_INDEX, IN_ORDER, LISTS_IN_FULL, read_late
 
 NO_PROMOTION_BY_NAME = frozenset({"condition", "mask", "alpha", "beta", "out"})
 """Arguments with a dtype of their own, even in operators with a promotion rule."""
-THROUGH = RESHAPES | {"aten::masked_fill_", "aten::index_fill_"}
-"""Kinds that accept targets whose elements share memory, as torch does for them."""
+THROUGH = RESHAPES | {"aten::masked_fill_", "aten::index_fill_", "aten::triu_", "aten::tril_"}
+"""Kinds that accept targets whose elements share memory, as torch does for them: they write one number into what they change."""
 EXACT_IN_PLACE = {
     "aten::abs_": "In-place abs is not supported for complex tensors.",
     "aten::absolute_": "In-place abs is not supported for complex tensors.",
@@ -381,7 +381,8 @@ def write_into(target: Any, result: Any, schema: Schema) -> Any:
         refuse_overlap(target)
         if repeats(target):
             raise UnsupportedError(f"{schema.kind} into overlapping windows is not supported: results depend on the order of the writes")
-    if overlaps(target):        # only changed elements: unchanged ones may share memory with one that was changed
+    if overlaps(target) or schema.kind in THROUGH and repeats(target):
+        # only changed elements: unchanged ones may share memory with one that was changed
         result = astype(result, target.dtype)
         current_namespace().copyto(target, result, where=(result != target) & ((result == result) | (target == target)))
     else:

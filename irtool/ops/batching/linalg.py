@@ -27,6 +27,10 @@ def solve(batch: Batch, *args: Any) -> Any:
            for place, (argument, value) in enumerate(zip(batch.schema.arguments, args, strict=True)) if isinstance(value, Tensor)}
     rank = max(leading.values())
     results = batch.same(*[lined_up(batch, each, rank - leading[place]) if place in leading else each for place, each in enumerate(args)])
+    if batch.kind in ("aten::linalg_solve_ex", "aten::_linalg_solve_ex"):        # the report and the factors have the dimensions of A alone
+        extra = rank - leading[0]
+        rest = [batch.do("aten::reshape", each, [each.shape[0], *each.shape[1 + extra:]]) for each in results[1:]]
+        return batch.box((results[0], *rest))
     if batch.kind == "aten::linalg_lstsq":      # what its driver does not compute has no elements, and no dimension for the batch
         return tuple([each if each.shape == (0,) else batch.box(each) for each in results])
     return batch.box(results)

@@ -1,0 +1,62 @@
+"""Operators that write one number into what they change take targets whose elements share memory: expanded tensors and windows."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irtool
+
+WRITES = {"triu_": "v.triu_(n)", "tril_": "v.tril_(n)", "masked_fill_": "v.masked_fill_(v > n, 7.0)",
+          "index_fill_": "v.index_fill_(-1, torch.tensor([0]), 7.0)"}
+VIEWS = ("expand(2, 5)", "unsqueeze(1).expand(5, 3)", "unsqueeze(-1).expand(2, 5, 4)", "unfold(0, 3, 1)", "unsqueeze(0)")
+X = np.arange(1.0, 6)
+
+
+def source(write: str, view: str) -> str:
+    """A function that writes into a view of its argument, and returns both."""
+    return f"def f(x: Tensor, n: int):\n    v = x.{view}\n    {WRITES[write]}\n    return x, v\n"
+
+
+def expected(write: str, view: str, n: int) -> list[Any]:
+    """Element by element: each element that the write changes in a copy gets the number that it has there."""
+    names: dict[str, Any] = {"torch": irtool.torch, "Tensor": object}
+    exec(f"def view(x):\n    return x.{view}\ndef write(v, n):\n    {WRITES[write]}\n    return v\n", names)
+    places = np.asarray(names["view"](irtool.torch.tensor(np.arange(5))).array)
+    before = X[places]
+    after = np.asarray(names["write"](irtool.torch.tensor(before.copy()), n).array)
+    changed = X.copy()
+    for place in zip(*np.nonzero(before != after), strict=True):
+        changed[places[place]] = after[place]
+    return [changed, changed[places]]
+
+
+@pytest.mark.parametrize("n", [-1, 0, 1, 2])
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("write", WRITES)
+def test_every_way_changes_the_same_elements(write: str, view: str, n: int) -> None:
+    module, names = irtool.from_script(source(write, view)), {"torch": irtool.torch, "Tensor": object}
+    exec(source(write, view), names)
+    function: Any = names["f"]
+    executors = [irtool.compile(module, **options) for options in ({}, {"native": True}, {"optimize": False}, {"profiling": True})]
+    ways = {"interpreted": lambda: irtool.run(module, [X, n], interpret=True)[0], "eager": lambda: function(irtool.torch.tensor(X), n),
+            "jit": lambda: irtool.jit(function)(irtool.torch.tensor(X), n)}
+    ways |= {f"executor {place}": lambda each=each: [each.run([X, n]) for _ in range(3)][-1][0] for place, each in enumerate(executors)}
+    for name in ("functionalize", "remove-mutation"):
+        changed = irtool.PassManager(name).run(irtool.parse(str(module)))
+        ways[name] = lambda changed=changed: irtool.run(changed, [X, n], interpret=True)[0]
+    for way, run in ways.items():
+        for got, want in zip(run(), expected(write, view, n), strict=True):
+            np.testing.assert_array_equal(np.asarray(getattr(got, "array", got)), want, err_msg=way)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("write", WRITES)
+def test_torch_changes_the_same_elements(write: str, view: str) -> None:
+    torch = pytest.importorskip("torch")
+    function = torch.jit.CompilationUnit(source(write, view)).f
+    for n in (-1, 0, 1, 2):
+        for got, want in zip(function(torch.tensor(X), n), expected(write, view, n), strict=True):
+            np.testing.assert_array_equal(got.numpy(), want)
