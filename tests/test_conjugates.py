@@ -18,6 +18,7 @@ PROGRAMS = {
     "y = x.conj(); y.add_(w); return x * 2": "return (x.conj() + w).conj() * 2",
     "y = x.conj(); x.mul_(w); return y, x": "z = x * w; return z.conj(), z",
     "y = x.mH; y[0].mul_(w[1]); return x, y": "z = x.mT.conj().clone(); z[0].mul_(w[1]); return z.mT.conj(), z",
+    "y = x.H; y.mul_(w); return x, y": "z = x.mT.conj() * w; return z.mT.conj(), z",
     "y = x.adjoint(); x[0, 1] = 7; return y": "x[0, 1] = 7; return x.mT.conj()",
     "y = x.conj(); z = y.conj(); z.mul_(w); return x, y, z": "z = x * w; return z, z.conj(), z",
     "y = x.conj(); z = y.resolve_conj(); z.mul_(w); return x, y, z": "z = x.conj() * w; return x, x.conj(), z",

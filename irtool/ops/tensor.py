@@ -119,7 +119,7 @@ class Tensor(Displayed):
 
     def __getattr__(self, name: str) -> Any:
         if name in ("T", "mT", "H", "mH"):
-            return _do("aten::numpy_T" if name == "T" else f"aten::{name}", self)
+            return _do({"T": "aten::numpy_T", "H": "aten::matrix_H"}.get(name, f"aten::{name}"), self)
         if name[:2] == "__":        # names that Python itself looks up
             raise AttributeError(name)
         from irtool.ops.tensor_methods import ATTRIBUTES, METHODS
