@@ -9,7 +9,7 @@ import pytest
 import irtool
 
 WRITES = {"triu_": "v.triu_(n)", "tril_": "v.tril_(n)", "masked_fill_": "v.masked_fill_(v > n, 7.0)",
-          "index_fill_": "v.index_fill_(-1, torch.tensor([0]), 7.0)"}
+          "index_fill_": "v.index_fill_(-1, torch.tensor([-1]), 7.0)"}
 VIEWS = ("expand(2, 5)", "unsqueeze(1).expand(5, 3)", "unsqueeze(-1).expand(2, 5, 4)", "unfold(0, 3, 1)", "unsqueeze(0)")
 X = np.arange(1.0, 6)
 
