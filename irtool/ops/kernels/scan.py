@@ -206,17 +206,20 @@ def _gradient_along(xp, x, spacing, axis, edge_order):
 
     if steps is None:
         middle = (rows(2) - rows(None, -2)) / (2 * spacing)
-        first, second, last, before = spacing, spacing, spacing, spacing
+        first = last = spacing
     else:
         before_each, after_each = steps[:-1].reshape(shape), steps[1:].reshape(shape)
         middle = (-after_each / (before_each * (before_each + after_each)) * rows(None, -2)
                   + (after_each - before_each) / (before_each * after_each) * rows(1, -1)
                   + before_each / (after_each * (before_each + after_each)) * rows(2))
         first, last = steps[0], steps[-1]
-        second, before = (steps[1], steps[-2]) if edge_order == 2 else (None, None)
     if edge_order == 1:
         begin, end = (rows(1, 2) - rows(0, 1)) / first, (rows(-1) - rows(-2, -1)) / last
+    elif steps is None:
+        begin = (-1.5 * rows(0, 1) + 2 * rows(1, 2) - 0.5 * rows(2, 3)) / spacing
+        end = (0.5 * rows(-3, -2) - 2 * rows(-2, -1) + 1.5 * rows(-1)) / spacing
     else:
+        second, before = steps[1], steps[-2]
         begin = (-(2 * first + second) / (first * (first + second)) * rows(0, 1) + (first + second) / (first * second) * rows(1, 2)
                  - first / (second * (first + second)) * rows(2, 3))
         end = (last / (before * (before + last)) * rows(-3, -2) - (before + last) / (before * last) * rows(-2, -1)
