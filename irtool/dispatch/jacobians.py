@@ -8,7 +8,18 @@ from typing import Any
 from irtool.dispatch.batched import RANDOMNESS
 from irtool.dispatch.callables import as_function
 from irtool.dispatch.stack import is_floating
-from irtool.dispatch.transforms import Function, Linearized, as_variable, check_chunk_size, chosen_places, do, tensors, vjp, vmap
+from irtool.dispatch.transforms import (
+    Function,
+    Linearized,
+    as_variable,
+    check_chunk_size,
+    chosen_places,
+    do,
+    refuse_whole,
+    tensors,
+    vjp,
+    vmap,
+)
 from irtool.dispatch.trees import flatten, unflatten
 from irtool.ir.arguments import check_choice
 from irtool.ir.errors import RunError
@@ -29,7 +40,10 @@ def jacrev(func: Function, argnums: int | tuple[int, ...] = 0, *, has_aux: bool 
     def transformed(*args: Any, **named: Any) -> Any:
         of_some, chosen = restricted(func, args, named, argnums, "jacrev")
         refuse_complex("jacrev", "inputs", flatten(tuple(chosen))[0])
-        refuse_whole("jacrev", chosen_places(argnums, len(args)), chosen)
+        for place, tree in zip(chosen_places(argnums, len(args)), chosen, strict=True):
+            inputs = flatten(tree)[0]
+            if all(isinstance(leaf, Tensor) for leaf in inputs):
+                refuse_whole("jacrev", place, inputs)
         outputs, back, *aux = vjp(of_some, *chosen, has_aux=has_aux)
         leaves, shape = flatten(outputs)
         refuse_complex("jacrev", "outputs", leaves)
@@ -100,15 +114,6 @@ def refuse_complex(what: str, which: str, leaves: Sequence[Any]) -> None:
     for place, leaf in enumerate(leaves):
         if isinstance(leaf, Tensor) and dtype_of(leaf.dtype).kind == "c":
             raise RunError(f"{what}: Expected all {which} to be real but received complex tensor at flattened input idx: {place}")
-
-
-def refuse_whole(what: str, places: Sequence[int], chosen: Sequence[Any]) -> None:
-    """Raises RunError for an argument, by its place, in which no tensor is of floating point numbers."""
-    for place, each in zip(places, chosen, strict=True):
-        leaves = flatten(each)[0]
-        if leaves and all(isinstance(leaf, Tensor) and not is_floating(leaf) for leaf in leaves):
-            raise RunError(f"{what}: only tensors of floating point numbers have gradients, argument {place} is "
-                           f"{dtype_of(leaves[0].dtype).name}")
 
 
 def hessian(func: Function, argnums: int | tuple[int, ...] = 0) -> Function:

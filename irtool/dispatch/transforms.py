@@ -59,6 +59,13 @@ def do(kind: str, *args: Any, **named: Any) -> Any:
     return current().call(kind, args, named)
 
 
+def refuse_whole(where: str, place: int, leaves: Sequence[Any]) -> None:
+    """Raises RunError for the argument at a place, a tree of these tensors, none of which is of floating point numbers."""
+    if leaves and not any(map(is_floating, leaves)):
+        raise RunError(f"{where}: only tensors of floating point numbers have gradients, argument {place} is "
+                       f"{dtype_of(leaves[0].dtype).name}")
+
+
 def chosen_places(argnums: Any, count: int, what: str = "argnums") -> list[int]:
     """The positions of the arguments that `argnums`, an int or a tuple of ints, names. Raises RunError for a missing or repeated one."""
     wanted = argnums if isinstance(argnums, tuple) else (argnums,)
@@ -119,9 +126,7 @@ class Recorded:
             if (other := next((each for each in leaves if not isinstance(each, Tensor)), leaves)) is not leaves:
                 raise RunError(f"{where}: argument {place} has a {type(other).__name__} in it; expected tensors and numbers, or lists, "
                                "tuples and dicts of these, in arguments that gradients are taken for")
-            if leaves and not any(map(is_floating, leaves)):
-                actual = leaves[0].array.dtype.name if type(leaves[0]) is Tensor else type(leaves[0]).__name__
-                raise RunError(f"{where}: only tensors of floating point numbers have gradients, argument {place} is {actual}")
+            refuse_whole(where, place, leaves)
             boxed = [self.layer.variable(leaf) if is_floating(leaf) else lent.lend(leaf) for leaf in leaves]
             self.variables.append((leaves, shape, [self.layer.snapshot(each) for each in boxed]))       # against writes
             operands[place] = unflatten(shape, boxed)

@@ -7,7 +7,7 @@ from typing import Any
 from irtool.accepted_values import overlapping
 from irtool.ops.array_library import np
 from irtool.ops.arrays import memory_of
-from irtool.ops.conjugates import origin
+from irtool.ops.conjugates import has_conjugates
 from irtool.ops.tensor import Tensor
 
 LONGEST = 1 << 63
@@ -118,7 +118,7 @@ class Span:
 def spans_of(arrays: dict[int, Any]) -> list[Span] | None:
     """The memory that arrays, by position, share; None if arrays that share memory have items of different sizes, or if one is the
     conjugate of a tensor."""
-    if any(is_odd for each in arrays.values() for _, is_odd in [origin(each)]):
+    if has_conjugates(arrays.values()):
         return None
     if len(arrays) < 2 or len({id(memory_of(each)) for each in arrays.values()}) == len(arrays):
         return []

@@ -24,7 +24,7 @@ from irtool.ir.effects import facts_of, has_side_effects, node_may_write
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.graph import Graph, Value
 from irtool.ops.array_library import np
-from irtool.ops.conjugates import origin
+from irtool.ops.conjugates import has_conjugates
 from irtool.ops.tensor import Tensor
 
 CONSTANTS = Tensor | bool | int | float | complex | str | bytes | None | np.generic | np.ndarray | range | slice | type | type(...)
@@ -55,7 +55,7 @@ class Trace:
         copies = dict(zip(arrays, copied(forwards), strict=True))
         spans = spans_of(arrays)
         self.is_tangled = spans is None
-        self.follower.has_conjugates = spans is None and any(origin(each)[1] for each in arrays.values())
+        self.follower.has_conjugates = has_conjugates(arrays.values())
         for span in spans or ():
             self.share(span, copies)
         opened: list[Any] = []

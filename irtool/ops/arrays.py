@@ -88,12 +88,9 @@ def on_host(x: Any) -> Array:
     return copy
 
 
-NUMBERS = frozenset((bool, int, float, complex, str))
-
-
 def is_of_numbers(value: list[Any] | tuple[Any, ...]) -> bool:
     """Does a list or tuple contain numbers and texts only? (No Python code runs per element: a program's list may have millions.)"""
-    return NUMBERS.issuperset(map(type, value))
+    return all(issubclass(each, int | float | complex | str) for each in set(map(type, value)))
 
 
 def hosted(value: Any) -> Any:

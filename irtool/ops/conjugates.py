@@ -5,6 +5,7 @@ conjugated and copied to the other (`spread`). A pair keeps the original array a
 """
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from threading import RLock
 from typing import Any
@@ -61,6 +62,11 @@ def origin(x: Any) -> tuple[Any, bool]:
     while (source := source_of(memory)) is not None:
         memory, is_odd = memory_of(source), not is_odd
     return memory, is_odd
+
+
+def has_conjugates(arrays: Iterable[Any]) -> bool:
+    """Is one of these arrays the conjugate of another?"""
+    return bool(_pairs) and any(origin(each)[1] for each in arrays)
 
 
 def source_of(memory: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 from irtool.ir.errors import RunError
 from irtool.ops.array_library import np
-from irtool.ops.arrays import dtype_of, number_dtype
+from irtool.ops.arrays import dtype_of, is_of_numbers, number_dtype
 from irtool.ops.promotion import promote_types
 from irtool.ops.tensor import Tensor, call
 from irtool.ops.tensor_facts import BY_NAME
@@ -16,7 +16,9 @@ from irtool.ops.tensor_facts import BY_NAME
 
 def has_tensors(data: Any) -> bool:
     """Are there tensors in nested lists of numbers?"""
-    return isinstance(data, list | tuple) and any(isinstance(each, Tensor) for each in leaves_of(data))
+    if not isinstance(data, list | tuple) or is_of_numbers(data):
+        return False
+    return any(isinstance(each, Tensor) or has_tensors(each) for each in data)
 
 
 def leaves_of(data: Any) -> Iterator[Any]:

@@ -111,9 +111,7 @@ def short_circuit(e: Emitter, parts: list[ast.expr], is_and: bool, node: ast.exp
         return first
     if first.known is not None:
         if first.known != is_and:
-            unused = e.node("prim::If", (first.as_value(e),), ())
-            in_block(e, unused.add_block(), {}, lambda: short_circuit(e, parts[1:], is_and, node))
-            unused.destroy()
+            e.discard(lambda block: in_block(e, block, {}, lambda: short_circuit(e, parts[1:], is_and, node)))
             return first
         refine(e, first.when_true if is_and else first.when_false)
         return short_circuit(e, parts[1:], is_and, node)

@@ -6,7 +6,7 @@ the start of the graph, each once.
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from irtool.ir import types
@@ -84,6 +84,12 @@ class Emitter:
         finally:
             self.block, self.env = before
             self.build.at_end(self.block)
+
+    def discard(self, compile: Callable[[Block], object]) -> None:
+        """Compile what never runs into a block, for the errors in it; the block is not kept."""
+        node = self.node("prim::If", (self.constant(True),), ())
+        compile(node.add_block())
+        node.destroy()
 
     # -- making nodes
     def constant(self, value: object, type: Type | None = None) -> Value:

@@ -111,9 +111,7 @@ def later_rounds(body: Sequence[ast.stmt]) -> list[ast.stmt]:
 def check_unreached(e: Emitter, body: Sequence[ast.stmt]) -> None:
     """Compile statements that never run, as torch does, for the errors in them; they are not kept."""
     if body:
-        node = e.node("prim::If", (e.constant(True),), ())
-        continue_in(e, Branch(node.add_block(), Environment(e.env), e.env), body)
-        node.destroy()
+        e.discard(lambda block: continue_in(e, Branch(block, Environment(e.env), e.env), body))
 
 
 # ---------------------------------------------------------------- if
