@@ -131,6 +131,12 @@ def test_jit_and_vmap_are_eager(name: str) -> None:
     assert_same(found, [np.stack(pair) for pair in zip(wanted, halves, strict=True)], 1e-5)
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_numpy_arrays_are_taken_as_tensors(name: str) -> None:
+    arrays = CASES[name][1]
+    assert_same(as_arrays(call(name, arrays)), as_arrays(call(name, [ours.from_numpy(each) for each in arrays])))
+
+
 def test_dropout_drops_whole_channels() -> None:
     F = ours.nn.functional
     for shape, channels, function in (((50, 40, 3), 2000, F.dropout1d), ((50, 40, 2, 3), 2000, F.dropout2d), ((400, 5), 400, F.dropout1d),

@@ -6,6 +6,7 @@ from itertools import accumulate
 from operator import mul
 from typing import Any
 
+from irtool.dispatch.torch.torch_functional import of_array
 from irtool.ir.arguments import is_whole
 from irtool.ir.errors import RunError
 from irtool.ops.tensor import Tensor, call
@@ -33,7 +34,7 @@ def basis(a: Any, count: int, rounds: int, mean: Any) -> Any:
 
 def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None) -> tuple[Any, Any, Any]:
     """U, S and V for the q largest singular values of matrices `A - M`, as torch.svd_lowrank. The random start follows the seed."""
-    count, rounds = 6 if q is None else q, 2 if niter is None else niter
+    A, count, rounds = of_array(A), 6 if q is None else q, 2 if niter is None else niter
     mean = None if M is None else do("broadcast_to", M, list(A.shape))
     is_wide = A.shape[-2] < A.shape[-1]
     if is_wide:
@@ -49,6 +50,7 @@ def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None)
 
 def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 2) -> tuple[Any, Any, Any]:
     """The same for matrices with the mean of each column subtracted (unless center is False). Raises RunError for q out of range."""
+    A = of_array(A)
     least = min(A.shape[-2], A.shape[-1])
     count = min(6, least) if q is None else q
     if not 0 <= count <= least:

@@ -31,6 +31,7 @@ def triplet_margin_with_distance_loss(anchor: Any, positive: Any, negative: Any,
     reduction_number(reduction)
     if margin <= 0:
         raise RunError(f"margin must be greater than 0, got {margin}")
+    anchor, positive, negative = map(of_array, (anchor, positive, negative))
     ranks = anchor.dim(), positive.dim(), negative.dim()
     if len(set(ranks)) > 1:
         raise RunError("The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
