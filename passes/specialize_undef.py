@@ -2,9 +2,10 @@
 from __future__ import annotations
 
 from irtool.analysis.definedness import DEFINED as DEFINED_STATE
+from irtool.analysis.definedness import PARTIAL as PARTIAL_STATE
+from irtool.analysis.definedness import THERE, Definedness
 from irtool.analysis.definedness import UNDEFINED as UNDEFINED_STATE
 from irtool.analysis.definedness import UNKNOWN as UNKNOWN_STATE
-from irtool.analysis.definedness import Definedness
 from irtool.ir import types
 from irtool.ir.builder import Builder
 from irtool.ir.edits import inline_block, replace_node
@@ -88,12 +89,14 @@ def is_undefined(type: Type) -> bool:
 
 
 class Specializer(Definedness):
-    """One forward walk over the nodes, including those of inlined regions and those in loops and branches."""
+    """One forward walk over the nodes, including those of inlined regions and those in loops and branches. of_lists: the state of a list
+    among the inputs whose flag is set."""
 
-    def __init__(self, graph: Graph, flags: list[bool]) -> None:
+    def __init__(self, graph: Graph, flags: list[bool], of_lists: int = DEFINED_STATE) -> None:
         super().__init__()
         self.graph = graph
-        self.state.update((value, UNDEFINED_STATE if not flag else UNKNOWN_STATE if isinstance(value.type, TupleType) else DEFINED_STATE)
+        self.state.update((value, UNDEFINED_STATE if not flag else UNKNOWN_STATE if isinstance(value.type, TupleType) else
+                           of_lists if isinstance(value.type, ListType) else DEFINED_STATE)
                           for value, flag in zip(graph.inputs, flags, strict=True))
         self.hoisted: set[Node] = set()
         """Nodes of inlined regions: their results are defined, with the exceptions in `Definedness`."""
@@ -158,7 +161,7 @@ class Specializer(Definedness):
         if all(state == UNDEFINED_STATE for state in states):
             self.replace_by_undefined(node)
             return after
-        if DEFINED_STATE not in states:
+        if THERE.isdisjoint(states):
             self.set_all(node, UNKNOWN_STATE)
             return after
         self.gradients.update(node.inputs)

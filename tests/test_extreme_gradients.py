@@ -63,3 +63,15 @@ def source_function(expression: str, count: int) -> Any:
     space: dict[str, Any] = {"torch": irtool.torch}
     exec(function(expression, count), space)
     return space["f"]
+
+
+@pytest.mark.parametrize("interpret", [True, False])
+@pytest.mark.parametrize("expression", ["torch.vander(v, 1)", "torch.vander(v, n)", "v.sgn()", "v.detach()"])
+def test_what_a_result_does_not_depend_on_has_no_gradient(expression: str, interpret: bool) -> None:
+    """No gradient, not one of zeros: times the slope of what comes in front, which is nan here, zeros would be nan."""
+    module = irtool.from_script(f"def f(x: Tensor, n: int):\n    v = torch.erfinv(x)\n    y = {expression}\n    return y, x * 3.0\n")
+    x = np.array([0.5, 2.0])
+    (results,) = irtool.run(module, [x, 1])
+    for _ in range(3):
+        (gradient,) = irtool.vjp(module, [x, 1], [np.ones_like(each) for each in results], [0], interpret=interpret)
+        np.testing.assert_array_equal(gradient, [3.0, 3.0])

@@ -1,7 +1,8 @@
 """Which gradients are defined: propagates definedness through nodes, branches and loops.
 
-The state of a value is `DEFINED` (of a list or tuple: all elements are), `UNDEFINED` or `UNKNOWN`. A value without a state is defined:
-nodes in a `GradOf` region compute defined values from defined ones, with the exceptions below.
+The state of a value is `DEFINED` (of a list or tuple: all elements are), `UNDEFINED`, `UNKNOWN`, or, of a list, `PARTIAL`: the list is
+defined, and nothing is known of its elements. A value without a state is defined: nodes in a `GradOf` region compute defined values from
+defined ones, with the exceptions below.
 """
 from __future__ import annotations
 
@@ -9,10 +10,11 @@ from irtool.ir.constants import constant
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS
 from irtool.ir.graph import Block, Node, Value
 from irtool.ir.structure_kinds import ASKING_DEFINED, COMBINING_KINDS, ELEMENT_KINDS, UNDEFINED_KINDS
-from irtool.ir.types import ListType, TupleType
+from irtool.ir.types import NONE, ListType, TupleType
 
-DEFINED, UNDEFINED, UNKNOWN = range(3)
-
+DEFINED, UNDEFINED, UNKNOWN, PARTIAL = range(4)
+THERE = frozenset((DEFINED, PARTIAL))
+"""The states of a value that is certainly not undefined."""
 
 WRITERS = {"aten::append": 1, "aten::_set_item": 2, "aten::insert": 2}
 """Kind that puts an element into a list -> the position of the element among the operands."""
@@ -42,7 +44,7 @@ class Definedness:
 
     def look(self, node: Node, is_region: bool) -> None:
         """Compute the states of the results of a node."""
-        if node.kind in UNDEFINED_KINDS:
+        if node.kind in UNDEFINED_KINDS or node.kind == "prim::Constant" and node.output.type.key == NONE.key:   # a formula may give None
             self.set_all(node, UNDEFINED)
         elif node.kind == "prim::GradOf" and node.blocks:
             self.look_into_region(node)
@@ -62,12 +64,14 @@ class Definedness:
         left, right = self.of(a), self.of(b)
         if UNDEFINED in (left, right):
             return right if left == UNDEFINED else left
+        if PARTIAL in (left, right):    # an element is undefined where those of both lists are
+            return DEFINED if DEFINED in (left, right) else PARTIAL
         return DEFINED if DEFINED in (left, right) else UNKNOWN
 
     def look_into_region(self, node: Node) -> None:
         """A `GradOf`."""
         states = {self.of(value) for value in node.inputs}
-        if DEFINED not in states:
+        if THERE.isdisjoint(states):
             self.set_all(node, UNKNOWN if UNKNOWN in states else UNDEFINED)
             return
         self.gradients.update(node.inputs)
@@ -127,10 +131,10 @@ class Definedness:
         """The result of a node that asks whether a gradient is defined; None if it is unknown, or the node asks something else."""
         if asked.kind in ASKING_DEFINED:
             states = {self.of(value) for value in asked.inputs}
-            return True if DEFINED in states else None if UNKNOWN in states else False
+            return None if THERE.isdisjoint(states) and UNKNOWN in states else not THERE.isdisjoint(states)
         if asked.kind in ("aten::__is__", "aten::__isnot__"):
             value = next((value for value in asked.inputs if value in self.gradients), None)
             if value is not None and any(constant(other) is None for other in asked.inputs if other is not value):
                 state = self.of(value)
-                return None if state == UNKNOWN else (state == DEFINED) is (asked.kind == "aten::__isnot__")
+                return None if state == UNKNOWN else (state in THERE) is (asked.kind == "aten::__isnot__")
         return None

@@ -67,6 +67,18 @@ class Lists:
         """The elements from `start` to `end` (None: to the end)."""
         return self.node("aten::slice", gradients, start, end, 1)
 
+    def for_each(self, gradients: Value, visit: Callable[[Value], object]) -> None:
+        """A loop over a list, whose body are the nodes that `visit` adds; they take a place in the list."""
+        build = self.grads.build
+        true = build.constant(True)
+        loop = build.node("prim::Loop", (self.count("aten::len", gradients), true))
+        body = loop.add_block()
+        place = body.add_input(self.grads.df.fresh_id(), types.INT)
+        build.at_end(body)
+        visit(place)
+        body.add_output(true)
+        build.at_end(loop.owner_block)
+
     def join(self, *parts: Value) -> Value:
         """The concatenation of lists."""
         whole = parts[0]
@@ -247,9 +259,10 @@ READ: Handlers[Callable[[Gradients, Lists, Node, Item], None]] = Handlers()
 
 
 def reverse_list(grads: Gradients, node: Node) -> Sequence[Node]:
-    """Differentiate a node that indexes, slices, copies or joins lists. If no rule of READ fits, the operator's formula does it, for which
-    all elements of the gradient must be defined."""
+    """Differentiate a node that indexes, slices, copies, repeats or joins lists, or hand an operator on tensors to its formula."""
     source = node.inputs[0]
+    if node.kind == "aten::mul":        # the number may stand in front
+        source = next(filter(is_list, node.inputs), source)
     if not is_list(source):
         schema = schema_of(node)
         if schema is not None and isinstance(schema.arguments[0].type, ListType) and isinstance(source.type, TensorType):
@@ -259,7 +272,7 @@ def reverse_list(grads: Gradients, node: Node) -> Sequence[Node]:
     rule = READ.get(node.kind)
     if not any(value in grads.needs for value in node.inputs):
         return ()
-    if rule is None or node.kind == "aten::slice" and (len(node.inputs) < 4 or source in grads.needs and constant(node.inputs[3]) != 1):
+    if rule is None or node.kind == "aten::slice" and len(node.inputs) < 4:
         return reverse_operator(grads, node)
     overload_of(node)
     rule(grads, Lists(grads, grads.captures.gradient_type(source.type)), node, grads.current[node.output])
@@ -300,18 +313,73 @@ def _copy(grads: Gradients, lists: Lists, node: Node, gradient: Item) -> None:
         grads.add(node.inputs[0], grads.renamed(gradient))
 
 
-@READ.of("aten::slice")
-def _slice(grads: Gradients, lists: Lists, node: Node, gradient: Item) -> None:
-    source, start, _, _ = node.inputs
+@READ.of("aten::mul")
+def _mul(grads: Gradients, lists: Lists, node: Node, gradient: Item) -> None:
+    source = next(value for value in node.inputs if is_list(value))
     if source not in grads.needs:
         return
     count = length_at(grads, source, node)
-    length = length_at(grads, node.output, node.next)
-    at = clipped(grads, source, start, node)
     value = grads.one_value(gradient, node.output.type)
 
     def make() -> list[Value]:
-        rest = lists.count("aten::sub", lists.count("aten::sub", count, at), length)
-        return [lists.join(lists.nothing(at), value, lists.nothing(rest))]
+        sums = lists.nothing(count)
+
+        def add(place: Value) -> None:
+            at = lists.count("aten::remainder", place, count)
+            total = lists.node("prim::AutogradAdd", lists.item(sums, at), lists.item(value, place), type=lists.element)
+            lists.node("aten::_set_item", sums, at, total)
+
+        lists.for_each(value, add)
+        return [sums]
 
     grads.add(source, region(grads, node.kind, (value,), make)[0])
+
+
+@READ.of("aten::slice")
+def _slice(grads: Gradients, lists: Lists, node: Node, gradient: Item) -> None:
+    source, start, _, step = node.inputs
+    if source not in grads.needs:
+        return
+    count = length_at(grads, source, node)
+    value = grads.one_value(gradient, node.output.type)
+    if constant(step) == 1:
+        at, length = clipped(grads, source, start, node), length_at(grads, node.output, node.next)
+
+        def make() -> list[Value]:
+            rest = lists.count("aten::sub", lists.count("aten::sub", count, at), length)
+            return [lists.join(lists.nothing(at), value, lists.nothing(rest))]
+    else:
+        first, distance = first_place(grads, source, start, step, node), number(grads, step)
+
+        def make() -> list[Value]:
+            whole = lists.nothing(count)
+
+            def put(place: Value) -> None:
+                at = lists.count("aten::add", lists.count("aten::mul", place, distance), first)
+                lists.node("aten::_set_item", whole, at, lists.item(value, place))
+
+            lists.for_each(value, put)
+            return [whole]
+
+    grads.add(source, region(grads, node.kind, (value,), make)[0])
+
+
+def first_place(grads: Gradients, source: Value, start: Value, step: Value, node: Node) -> Value:
+    """The place in a list of f of the first element that a slice by `step` takes, if it takes any: from there to the list's end are as many
+    elements as a slice by 1 has, to its front as many as one by -1 has."""
+    build = Builder(grads.f).before(node)
+
+    def whole(kind: str, *operands: Value) -> Value:
+        return build.node(kind, operands, output_types=(types.INT,)).output
+
+    def length_from_start(sign: int) -> Value:
+        part = build.node("aten::slice", (source, start, build.constant(None), build.constant(sign)), output_types=(source.type,)).output
+        return whole("aten::len", part)
+
+    behind = whole("aten::sub", whole("aten::len", source), length_from_start(1))
+    before = whole("aten::sub", length_from_start(-1), build.constant(1))
+    is_forward = build.node("aten::gt", (step, build.constant(0)), output_types=(types.BOOL,)).output
+    choice = build.node("prim::If", (is_forward,))
+    for place in (behind, before):
+        choice.add_block().add_output(place)
+    return grads.captures.take(choice.add_output(grads.f.fresh_id(), types.INT))

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from irtool.autodiff.captures import ANY_DTYPE, SOURCE
+from irtool.autodiff.captures import ANY_DTYPE
 from irtool.autodiff.gradients import Gradients
 from irtool.autodiff.reach import is_list
 from irtool.ir import types
@@ -13,7 +13,7 @@ from irtool.ir.dtypes import dtype_code
 from irtool.ir.graph import Value
 from irtool.ir.shapes import shape_of
 from irtool.ir.structure_kinds import PARTIAL_GRADIENT_KINDS
-from irtool.ir.types import TensorType
+from irtool.ir.types import ListType, TensorType
 from irtool.partial.items import NONE, Item, Items
 
 
@@ -109,11 +109,12 @@ def filled_list(grads: Gradients, gradient: Value, result: Value) -> Value:
 
 
 def is_complete(gradient: Value) -> bool:
-    """Does a defined gradient of a list have only defined elements? Yes, if it is an input of df or comes from a formula."""
+    """Does a defined gradient of a list have only defined elements? Yes, if it comes from a formula. An input of df may have others: a
+    caller may give a cotangent for one tensor of a list only."""
     node = gradient.node
-    if node.kind == "prim::GradOf":
-        return node.attributes["name"].value not in PARTIAL_GRADIENT_KINDS
-    return node.kind == SOURCE
+    if isinstance(gradient.type, ListType) and isinstance(gradient.type.element, ListType):     # no operator returns lists of lists
+        return True
+    return node.kind == "prim::GradOf" and node.attributes["name"].value not in PARTIAL_GRADIENT_KINDS
 
 
 def zeros_like_item(grads: Gradients, values: Value, place: Value) -> Value:

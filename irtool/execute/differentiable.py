@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from irtool.autodiff.reverse import Reverse
 from irtool.dispatch.autograd import Entry, Variable
-from irtool.dispatch.recipes import conjugated, filled, fitted
+from irtool.dispatch.recipes import conjugated, fitted
 from irtool.dispatch.stack import Boxed, is_floating
 from irtool.execute.recording import Recording, as_arrays, as_handles
 from irtool.interpret import all_nodes
@@ -95,8 +95,7 @@ class GraphEntry(Entry):
 
     def arguments(self, grads: list[Any], apply: Callable[..., Any]) -> list[Any]:
         """The operands of df: the gradients of the outputs, then the captures."""
-        results = self.results if apply == self.tape.apply else self.tape.opened(self.results)
-        gradients = [filled(conjugated(grads[index], apply), results[index], apply) for index in self.owner.pair.input_vjps]
+        gradients = [conjugated(grads[index], apply) for index in self.owner.pair.input_vjps]
         return [*gradients, *self.captures()]
 
     def propagate(self, grads: list[Any], apply: Callable[..., Any]) -> Sequence[Any]:

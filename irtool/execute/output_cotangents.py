@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from irtool.ir.errors import RunError, did_you_mean
-from irtool.ops.arrays import namespace_of, on_this_device
+from irtool.ops.arrays import on_this_device
 
 
 def distributed(outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
@@ -108,14 +108,14 @@ def leaves(output: Any) -> list[Any]:
 
 
 def as_seed(cotangent: Any, output: Any) -> Any:
-    """A cotangent as an array of its output's dtype; None in a list becomes zeros. Raises RunError for a wrong shape."""
+    """A cotangent as an array of its output's dtype; None where there is none, also for a list without any. Raises RunError for a wrong
+    shape."""
     if isinstance(output, dict):
         return {key: as_seed(cotangent[key], one) for key, one in output.items()} if cotangent is not None else None
     if isinstance(output, list | tuple):
         if is_absent(cotangent):
             return None
-        return [namespace_of(one).zeros_like(one) if each is None and hasattr(one, "shape") else as_seed(each, one)
-                for each, one in zip(cotangent, output, strict=True)]
+        return [as_seed(each, one) for each, one in zip(cotangent, output, strict=True)]
     if cotangent is None:
         return None
     array, seed = on_this_device(output), as_numbers(cotangent)

@@ -42,7 +42,8 @@ class Forward:
             if cotangent is not None and flags is not None and not is_defined:
                 raise RunError(f"vjp{index} is given, but '{pair.df.name}' was specialised for its being undefined "
                                f"({DEFINED}={pair.df.metadata[DEFINED]})", code="E0503")
-            seeds.append(zeros_of(output) if cotangent is None and is_defined else as_seed(cotangent, output))
+            seed = as_seed(cotangent, output)
+            seeds.append(with_zeros(seed, output) if is_defined else seed)
         values = [*seeds, *[self.inputs[i] for i in pair.captured_inputs], *[self.all_outputs[i] for i in pair.captured_outputs]]
         gradients = dict(zip(pair.output_vjps, self.runner(pair.df, values), strict=True))
         notes = [f"'{pair.df.name}' takes no gradient of output {index}: vjp{index} is ignored"
@@ -64,9 +65,11 @@ class Forward:
         return out
 
 
-def zeros_of(output: Any) -> Any:
-    """A gradient of zeros for an output."""
-    return [zeros_of(each) for each in output] if isinstance(output, list | tuple) else np.zeros_like(np.asarray(output))
+def with_zeros(gradient: Any, output: Any) -> Any:
+    """The gradient of an output, with zeros where it is undefined."""
+    if isinstance(output, list | tuple):
+        return [with_zeros(*each) for each in zip(gradient or [None] * len(output), output, strict=True)]
+    return np.zeros_like(np.asarray(output)) if gradient is None else gradient
 
 
 def is_reached(pair: GradientPair, index: int) -> bool:

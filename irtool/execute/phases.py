@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 
+from irtool.analysis.definedness import PARTIAL
 from irtool.execute.argument_spec import ArgumentSpec, specialize_inputs
 from irtool.ir.arguments import check_function
 from irtool.ir.constants import CONSTANT_KINDS
@@ -125,9 +126,9 @@ class Phases:
         return copy
 
     def required(self, graph: Graph, defined: Sequence[bool]) -> None:
-        """Phase 1."""
+        """Phase 1. Lists of gradients may have undefined elements: a spec says only whether the list is there."""
         graph.forget_names()
-        Specializer(graph, list(defined)).run()
+        Specializer(graph, list(defined), PARTIAL).run()
         self.report("specialize-undef", graph)
         self.run(graph, REQUIRED)
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from irtool.autodiff.formula_graphs import Formula, compiled
 from irtool.execute.graph_gradients import Differentiated, fitted
 from irtool.execute.output_cotangents import as_seed
+from irtool.execute.pairs import with_zeros
 from irtool.interpret import run
 from irtool.ir import types
 from irtool.ir.builder import Builder
@@ -157,6 +158,8 @@ class Trial:
         values = [*self.inputs, *[leaves[i] for i in results]]
         wrt = [*self.wrt, *range(len(self.inputs), len(values))]
         outputs = run(gradient_graph, values, seed=self.seed)
+        if all(output is None for output in outputs):
+            return      # the formula gives no gradient for these operands
         shapes = [self.inputs[i] for i in self.wrt] if len(outputs) == len(self.wrt) else outputs     # a real input has a real gradient
         cotangents = [drawn(each, self.random) if output is not None else None for each, output in zip(shapes, outputs, strict=True)]
         whole = Differentiated(gradient_graph, wrt)
@@ -340,7 +343,8 @@ def specialized(whole: Differentiated, inputs: Sequence[Any], cotangents: Sequen
     for index, output in enumerate(outputs[:pair.real_outputs]):
         parts = [next(leaves) for _ in flattened(output)]
         if index in pair.input_vjps:
-            seeds.append(as_seed(parts if isinstance(output, list | tuple) else parts[0], output))
+            given = as_seed(parts if isinstance(output, list | tuple) else parts[0], output)
+            seeds.append(None if given is None else with_zeros(given, output))
     seeds += [None] * (len(pair.input_vjps) - len(seeds))
     captured = [*[inputs[i] for i in pair.captured_inputs], *[outputs[i] for i in pair.captured_outputs]]
     df = clone_graph(pair.df)

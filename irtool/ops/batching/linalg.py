@@ -82,7 +82,9 @@ def tensorsolve(batch: Batch, self: Any, other: Any, dims: Any) -> Any:
 
 @table.batch("linalg_vecdot")
 def vecdot(batch: Batch, x: Any, y: Any, dim: int) -> Any:
-    """sum(conj(x) * y) along dim."""
+    """sum(conj(x) * y) along dim; of vectors torch takes the product, and does not look at dim."""
+    if x.ndim == y.ndim == 1:
+        return batch.again("aten::vdot", x, y)
     return batch.again("aten::sum", batch.again("aten::mul", batch.again("aten::conj", x), y), [dim])
 
 

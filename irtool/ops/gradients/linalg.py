@@ -211,12 +211,12 @@ table.derivative("linalg_vander", lambda grad, x, result: (grad * vander_slope(x
 @table.derivative("aten::vander")
 def vander_gradient(grad, x, increasing, result):
     rising = grad if increasing else grad.flip([-1])
-    return (rising * vander_slope(x, result.size(-1)).conj()).sum([-1]).sum_to_size(x.size())
+    return None if result.size(-1) < 2 else (rising * vander_slope(x, result.size(-1)).conj()).sum([-1]).sum_to_size(x.size())
 
 
 @table.derivative("linalg_vecdot")
 def vecdot_gradient(grad, x, y, dim):
-    each = grad.unsqueeze(dim)
+    each = grad.unsqueeze(dim) if grad.dim() > 0 else grad      # for vectors torch does not look at dim
     wide_x, wide_y = torch.broadcast_tensors([x, y])
     return (each.conj() * wide_y).sum_to_size(x.size()), (each * wide_x).sum_to_size(y.size())
 

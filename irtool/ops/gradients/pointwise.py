@@ -52,11 +52,10 @@ table.derivative("ceil floor trunc fix round round.decimals special_round sign",
 
 @table.derivative("sgn")
 def sgn_gradient(grad, self, result):
-    slope = torch.zeros_like(grad)
-    if self.is_complex():       # only the part across the direction rotates it
-        length, along = self.abs(), torch.real(grad * result)
-        slope = (grad - along * result.conj()) / length.masked_fill(length == 0, float("inf"))
-    return slope
+    if not self.is_complex():
+        return None     # none at all, also where what comes in front has no finite slope
+    length, along = self.abs(), torch.real(grad * result)       # only the part across the direction rotates it
+    return (grad - along * result.conj()) / length.masked_fill(length == 0, float("inf"))
 
 
 @table.derivative("angle")

@@ -29,7 +29,7 @@ table.sample("linalg_lstsq", call(real(4, 3), real(4, 2), driver="gelsd").taking
 table.sample("linalg_matrix_power matrix_power", call(a, 3), call(a, -2), call(z, 2), call(a, 0))
 table.sample("vander linalg_vander", call(real(3)))
 table.sample("linalg_vecdot", call(real(2, 3), real(2, 3)), call(complexes(2, 3), complexes(3)),
-             call(real(2, 3, 4), real(2, 3, 4), dim=1))
+             call(real(2, 3, 4), real(2, 3, 4), dim=1), call(real(3), real(3), dim=1), call(complexes(3), complexes(3), dim=-2))
 table.sample("linalg_tensorinv", call(real(2, 2, 4), 2))
 table.sample("cross linalg_cross", call(real(2, 3), real(2, 3)), call(complexes(2, 3), complexes(2, 3)))
 table.sample("linalg_tensorsolve", call(real(2, 2, 4), real(2, 2)))
