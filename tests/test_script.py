@@ -365,6 +365,12 @@ def test_a_string_is_no_literal() -> None:
     assert irtool.run(graph, ["ab"])[0] == (False, True, True)
 
 
+def test_parameters_that_only_take_positional_arguments_are_refused() -> None:
+    with pytest.raises(irtool.ParseError, match="has no parameters that only take positional arguments") as caught:
+        compile_source("def f(x: Tensor, /, y: Tensor):\n    return x + y\n")
+    assert (caught.value.diagnostics[0].line, caught.value.diagnostics[0].col) == (1, 7)
+
+
 def test_types_have_the_names_that_imports_give_them() -> None:
     graph = compile_source("""
 import torch as th
