@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from irtool.ir.attribute import Opaque
@@ -13,6 +13,13 @@ from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.graph import Node
 from irtool.ir.tensor_literal import TensorLiteral
 from irtool.ir.types import (
+    BOOL,
+    COMPLEX,
+    FLOAT,
+    INT,
+    NONE,
+    STR,
+    TENSOR,
     ClassType,
     DictType,
     EnumType,
@@ -24,6 +31,10 @@ from irtool.ir.types import (
     TupleType,
     Type,
     UnionType,
+    dict_of,
+    is_subtype,
+    list_of,
+    tuple_of,
 )
 from irtool.ops.array_library import np
 from irtool.ops.arrays import (
@@ -257,17 +268,67 @@ SIMPLE_KINDS: dict[str, tuple[type, ...]] = {
     "int": (int,), "float": (float,), "bool": (bool,), "complex": (complex,), "str": (str,), "None": (type(None),), "Device": (str,),
     "Scalar": (int, float, bool, complex), "list": (list,), "tuple": (tuple,), "Any": (object,),
 }
+SIMPLE_TYPES = {type(None): NONE, bool: BOOL, int: INT, float: FLOAT, complex: COMPLEX, str: STR}
+
+
+def _own_type(value: Any, static: Type | None) -> Type | None:
+    """The type of a list or dict, as torch records it where the value is made: by the type of what holds it, else by all its items.
+
+    None if neither tells, as of an empty list in an `Any`.
+    """
+    if isinstance(static, OptionalType):
+        return _own_type(value, static.element)
+    if isinstance(static, UnionType):
+        return next((each for each in static.elements if isinstance(each, ListType | DictType) and is_instance(value, each)), None)
+    if isinstance(static, ListType | DictType):
+        return static
+    if isinstance(value, list):
+        element = _common_type(value)
+        return element and list_of(element)
+    key, element = _common_type(value), _common_type(value.values())
+    return key and element and dict_of(key, element)
+
+
+def _common_type(items: Iterable[Any]) -> Type | None:
+    """The type of all the items, or None if there is none, or several."""
+    found = {each and each.key: each for each in map(_type_of, items)}
+    return next(iter(found.values())) if len(found) == 1 else None
+
+
+def _type_of(value: Any) -> Type | None:
+    """The type torch infers of a value without one, None of an object, or of a list that does not tell its elements."""
+    if isinstance(value, list | dict):
+        return _own_type(value, None)
+    if isinstance(value, tuple):
+        elements = [_type_of(item) for item in value]
+        return tuple_of([each for each in elements if each]) if all(elements) else None
+    if is_array(value):
+        return TENSOR
+    return SIMPLE_TYPES.get(type(value))
+
+
+def is_exactly(value: Any, type: Type, static: Type | None) -> bool:
+    """is_instance() as a program asks it: lists and dicts are of their own type alone, so an `int[]` is no `int?[]`."""
+    if isinstance(type, OptionalType | UnionType):
+        return any(is_exactly(value, each, static) for each in type.elements) or value is None and is_instance(value, type)
+    if isinstance(type, ListType | DictType) and isinstance(value, list | dict):
+        own = _own_type(value, static)
+        return is_instance(value, type) if own is None else is_subtype(own, type)
+    if isinstance(type, TupleType) and isinstance(value, tuple) and len(value) == len(type.elements):
+        known = static.elements if isinstance(static, TupleType) and len(static.elements) == len(value) else [None] * len(value)
+        return all(map(is_exactly, value, type.elements, known))
+    return is_instance(value, type)
 
 
 def _isinstance(node: Node, values: list[Any]) -> Sequence[Any]:
-    static = node.inputs[0].type
+    source = node.inputs[0]
     wanted = node.attributes["types"].value
     if not isinstance(wanted, list) or not all(isinstance(each, Type) for each in wanted):
         raise RunError("prim::isinstance needs the attribute 'types', a list of types")
-    if isinstance(values[0], list | dict) and not values[0] and isinstance(static, ListType | DictType):
-        return (any(static.key == each.key or each.key == "list" and isinstance(static, ListType) for each in wanted),)
-    value = as_array(values[0]) if isinstance(static, TensorType) and isinstance(values[0], int | float | complex) else values[0]
-    return (any(is_instance(value, each) for each in wanted),)
+    value = as_array(values[0]) if isinstance(source.type, TensorType) and isinstance(values[0], int | float | complex) else values[0]
+    while source.type.key == "Any" and source.node.kind == "prim::unchecked_cast":       # `y: Any = x` leaves a list of x its type
+        source = source.node.inputs[0]
+    return (any(is_exactly(value, each, source.type) for each in wanted),)
 
 
 def _enum_name(node: Node, values: list[Any]) -> Sequence[Any]:

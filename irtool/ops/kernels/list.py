@@ -197,14 +197,40 @@ def _key(item: Any) -> Any:
           *(f"aten::sort.{t}({t}[](a!) self, bool reverse=False) -> ()" for t in ELEMENTS))
 def sort(xp, self, reverse):
     """self.sort(reverse=reverse)."""
-    self.sort(key=_key, reverse=reverse)
+    self[:] = _sorted(self, reverse)
 
 
 @table.op("aten::sorted.Tensor(Tensor[](a) input) -> Tensor[]", "aten::sorted.any(t[](a) self) -> t[]",
           *(f"aten::sorted.{t}({t}[](a) input) -> {t}[]" for t in ELEMENTS))
 def sort_copy(xp, input):
     """A sorted copy."""
-    return sorted(input, key=_key)
+    return _sorted(input, False)
+
+
+INSERTED = 16
+"""The lists that C++ sorts by inserting one item after the other."""
+
+
+def _sorted(items: list[Any], reverse: bool) -> list[Any]:
+    """The items in order. A nan has no order: where it leaves the others depends on how C++ sorts, which is known of short lists."""
+    keys = [_key(item) for item in items]
+    if not any(key != key for key in keys):
+        return sorted(items, key=_key, reverse=reverse)
+    if len(items) > INSERTED:
+        raise RunError(f"the order of more than {INSERTED} numbers, one of them nan, depends on torch's compiler")
+    placed: list[tuple[Any, Any]] = []
+    for pair in zip(keys, items, strict=True):
+        place = len(placed)
+        if placed and _is_before(pair[0], placed[0][0], reverse):
+            place = 0
+        while place and _is_before(pair[0], placed[place - 1][0], reverse):
+            place -= 1
+        placed.insert(place, pair)
+    return [item for _, item in placed]
+
+
+def _is_before(one: Any, other: Any, reverse: bool) -> bool:
+    return bool(one != other) and bool(one < other) != reverse
 
 
 @table.op("aten::sum.int(int[] self) -> int", "aten::sum.bool(bool[] self) -> int")
@@ -241,13 +267,26 @@ def any_true(xp, self):
     return any(self)
 
 
-def _forms(kind: str, result: str, names: str) -> list[str]:
-    a, b = names.split()
-    return [f"prim::{kind}.{t}_list({t}[] {a}, {t}[] {b}) -> {result or t + '[]'}" for t in ("bool", "float", "int")]
+def _chosen(kind: str) -> list[str]:
+    return [f"prim::{kind}.{t}_list({t}[](a) l, {t}[](a) r) -> {t}[](a)" for t in ("bool", "float", "int")]
 
 
-table.define(_forms("max", "", "l r"), lambda xp, a, b: list(max(a, b)), doc="The larger list, in lexicographic order.")
-table.define(_forms("min", "", "l r"), lambda xp, a, b: list(min(a, b)), doc="The smaller list, in lexicographic order.")
+@table.op(*_chosen("max"))
+def larger(xp, left, right):
+    """The larger list itself, in lexicographic order; of equal ones the second. Elements without order, nan, make it the second."""
+    for one, other in zip(left, right, strict=False):
+        if one != other:
+            return left if one > other else right
+    return left if len(left) > len(right) else right
+
+
+@table.op(*_chosen("min"))
+def smaller(xp, left, right):
+    """The smaller list itself, in lexicographic order; of equal ones the first. Elements without order, nan, make it the second."""
+    for one, other in zip(left, right, strict=False):
+        if one != other:
+            return left if one < other else right
+    return right if len(right) < len(left) else left
 
 
 @table.op(*(f"prim::max.self_{t}({t}[] self) -> {t}" for t in ("bool", "float", "int")))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import cmath
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -220,20 +221,23 @@ def ldexp(xp, x, i):
 
 
 # -- comparisons and logic
-def _eq(xp: Any, a: Any, b: Any) -> bool:
-    return bool(a == b)
+def _comparison(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], bool]:
+    def kernel(xp: Any, a: Any, b: Any) -> bool:
+        if type(a) is not type(b):      # C++ compares doubles, in which a large int is rounded; Python compares exactly
+            if type(b) is float and type(a) is int:
+                a = float(a)
+            elif type(a) is float and type(b) is int:
+                b = float(b)
+        return bool(compare(a, b))
+    return kernel
 
 
-def _ne(xp: Any, a: Any, b: Any) -> bool:
-    return bool(a != b)
-
-
-table.define(forms("aten::eq", "a b", *EQUALITY), _eq, doc="Equality.")
-table.define(forms("aten::ne", "a b", *EQUALITY), _ne, doc="Inequality.")
-table.define(forms("aten::lt", "a b", *ORDERING), lambda xp, a, b: a < b, doc="Less.")
-table.define(forms("aten::le", "a b", *ORDERING), lambda xp, a, b: a <= b, doc="Less or equal.")
-table.define(forms("aten::gt", "a b", *ORDERING), lambda xp, a, b: a > b, doc="Greater.")
-table.define(forms("aten::ge", "a b", *ORDERING), lambda xp, a, b: a >= b, doc="Greater or equal.")
+table.define(forms("aten::eq", "a b", *EQUALITY), _comparison(operator.eq), doc="Equality.")
+table.define(forms("aten::ne", "a b", *EQUALITY), _comparison(operator.ne), doc="Inequality.")
+table.define(forms("aten::lt", "a b", *ORDERING), _comparison(operator.lt), doc="Less.")
+table.define(forms("aten::le", "a b", *ORDERING), _comparison(operator.le), doc="Less or equal.")
+table.define(forms("aten::gt", "a b", *ORDERING), _comparison(operator.gt), doc="Greater.")
+table.define(forms("aten::ge", "a b", *ORDERING), _comparison(operator.ge), doc="Greater or equal.")
 LOGIC = ("bool: bool bool -> bool", "int: int int -> int")
 table.define(forms("aten::__and__", "a b", *LOGIC), lambda xp, a, b: a & b, doc="Bitwise and.")
 table.define(forms("aten::__or__", "a b", *LOGIC), lambda xp, a, b: a | b, doc="Bitwise or.")

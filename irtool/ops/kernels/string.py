@@ -16,6 +16,7 @@ from irtool.ops.tensor_text import tensor_text
 
 table = OpTable("string")
 
+SPACES = re.compile(rb"[\t-\r\x1c-\x1e ]+")
 LINE_ENDS = b"\n\r\v\f\x1c\x1d\x1e\x85"
 
 
@@ -282,10 +283,14 @@ table.define("aten::rindex" + SEARCH, lambda xp, self, substr, start, end: _inde
 
 @table.op("aten::count(str self, str substr, int start=0, int end=-1) -> int")
 def count(xp, self, substr, start, end):
-    """How often `substr` occurs in it, without overlaps."""
-    data = raw(self)
+    """How often `substr` begins in it before `end`, without overlaps. Raises RunError where torch searches for nothing without end."""
+    data, part = raw(self), raw(substr)
     low, high = _bounds(data, min(start, len(data)), end)
-    return data.count(raw(substr), low, high)
+    if not part:
+        if low < high:
+            raise RunError("count of an empty string never ends in torch")
+        return 0
+    return data.count(part, low, min(len(data), high + len(part) - 1))
 
 
 @table.op("aten::startswith(str self, str substr, int start=0, int end=-1) -> bool")
@@ -309,7 +314,7 @@ def endswith(xp, self, substr, start, end):
 def split(xp, self, separator, max):
     """Parts between separators; without a separator, words (all of them, whatever `max` is)."""
     if separator is None:
-        return [text_of(piece) for piece in raw(self).split()]
+        return [text_of(piece) for piece in SPACES.split(raw(self)) if piece]
     if not separator:
         raise RunError("ValueError: empty separator")
     return [text_of(piece) for piece in raw(self).split(raw(separator), max)]
@@ -355,8 +360,12 @@ table.define("aten::join(str self, str[] values) -> str", lambda xp, self, value
 
 @table.op("aten::replace(str self, str old, str new, int max=-1) -> str")
 def replace(xp, self, old, new, max):
-    """The first `max` places of `old` (all when negative) become `new`."""
-    return self.replace(old, new, max)
+    """The first `max` places of `old` (all when negative) become `new`. Raises RunError where torch would insert `new` without end."""
+    if old:
+        return self.replace(old, new, max)
+    if max < 0:
+        raise RunError("replacing an empty string never ends in torch")
+    return new * max + self         # torch continues behind what it has inserted, where it finds nothing again
 
 
 CHARS = "(str self, str chars=\" \\n\\t\\f\\v\") -> str"
@@ -381,7 +390,14 @@ table.define("aten::rjust" + WIDTH, lambda xp, self, width, fill: _pad(self, wid
              doc="At the right of `width` characters.")
 table.define("aten::zfill(str self, int width) -> str", lambda xp, self, width: _pad(self, width, "0", "right"),
              doc="Zeros in front (also of a sign, as torch does).")
-table.define("aten::expandtabs(str self, int tabsize=8) -> str", lambda xp, self, tabsize: self.expandtabs(tabsize),
-             doc="Tabs become spaces.")
+
+
+@table.op("aten::expandtabs(str self, int tabsize=8) -> str")
+def expandtabs(xp, self, tabsize):
+    """Tabs become spaces up to the next multiple of `tabsize` bytes, counted from the start of the string, not of the line."""
+    data = b""
+    for at, piece in enumerate(raw(self).split(b"\t")):
+        data += b" " * (tabsize - len(data) % tabsize if at and tabsize > 0 else 0) + piece
+    return text_of(data)
 
 

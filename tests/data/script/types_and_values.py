@@ -476,3 +476,76 @@ def asserted_by_a_call(x: Tensor, n: int):
     torch._assert((x != 0).sum() > 1, "x has few elements")
     torch._check(n < 5, message="n is large")
     return x * n
+
+
+# run: [1, 2]
+# run: [None, 2]
+# run: []
+def a_list_keeps_the_type_it_was_made_with(v: List[Optional[int]]):
+    a, b, c, d, e = [1, 2], torch.jit.annotate(List[str], []), [[1], [2]], {"a": v}, (1, v)
+    held: Any = v
+    numbers: Any = a
+    words: Any = b
+    rows: Any = c
+    mixed: Any = d
+    pair: Any = e
+    return (torch.jit.isinstance(held, List[int]), torch.jit.isinstance(held, List[Optional[int]]), isinstance(held, list),
+            torch.jit.isinstance(numbers, List[int]), torch.jit.isinstance(numbers, List[Any]), torch.jit.isinstance(words, List[str]),
+            torch.jit.isinstance(words, List[int]), torch.jit.isinstance(rows, List[List[int]]),
+            torch.jit.isinstance(rows, List[List[Optional[int]]]), torch.jit.isinstance(mixed, Dict[str, List[int]]),
+            torch.jit.isinstance(pair, Tuple[int, List[Optional[int]]]), torch.jit.isinstance(pair, Tuple[int, List[int]]))
+
+
+# run: {"a": 1}
+# run: {"a": [1]}
+# run: [1]
+# run: [[1], [2]]
+# run: (1, "a")
+# run: (1, None)
+def what_is_passed_for_anything_has_the_narrowest_type(x: Any):
+    return (torch.jit.isinstance(x, Dict[str, int]), torch.jit.isinstance(x, Dict[str, Optional[int]]), torch.jit.isinstance(x, Dict[str, Any]),
+            torch.jit.isinstance(x, List[int]), torch.jit.isinstance(x, List[Any]), torch.jit.isinstance(x, List[List[Optional[int]]]),
+            torch.jit.isinstance(x, Tuple[Optional[int], Any]), torch.jit.isinstance(x, Dict[str, List[Union[int, str]]]))
+
+
+# run: [1, 2], [1, 3]
+# run: [1, 3], [1, 2]
+# run: [1, 2], [1, 2]
+# run: [1], [1, 2]
+# run: [], [3]
+def the_larger_list_is_one_of_the_two(a: List[int], b: List[int]):
+    large = max(a, b)
+    large.append(7)
+    small = min(a, b)
+    for i in range(2):
+        small.append(i)
+    return a, b, large, small
+
+
+# run: [3.0, 1.0]
+# run: [2.0, 5.0, 0.5, 4.0, 4.0]
+def lists_with_a_nan(v: List[float]):
+    nan = [float("nan")]
+    up, down = v[:1] + nan + v[1:], nan + v + nan + v
+    up.sort()
+    down.sort(reverse=True)
+    tensors = [torch.tensor(each) for each in v + nan + v]
+    tensors.sort()
+    return up, down, sorted(v + nan + v), tensors, max(v + nan, v + v), min(v + nan, v + v), max(nan, v), min(nan, v)
+
+
+# run: 9007199254740993, 9007199254740992.0
+# run: 9223372036854775807, 9.223372036854775808e18
+# run: 3, 2.5
+def numbers_of_two_kinds_are_compared_as_doubles(a: int, b: float):
+    return (a == b, a != b, a < b, a <= b, a > b, a >= b, b == a, b != a, b < a, b <= a, b > a, b >= a,
+            torch.tensor(a).item() == torch.tensor(b, dtype=torch.float64).item())
+
+
+# run: "aaab", "ab", 2
+# run: "aaaa", "aa", 3
+# run: "", "a", 1
+# run: "ab\x1cc\x1d d\x0b", "b", 1
+def places_in_a_string(s: str, part: str, n: int):
+    return (s.count(part, 0, n), s.count(part, 1), s.count("", len(s)), s.replace("", part, n), s.replace(part, "", n), s.split(),
+            ("x\ty\n\t" + s + "\tz").expandtabs(n), "\u00e9\t|".expandtabs(4), "\t.\t".expandtabs(0))
