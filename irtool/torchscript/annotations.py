@@ -192,8 +192,10 @@ def signature(function: Function) -> Signature:
     for default in arguments.kw_defaults:
         if default is not None:
             fail(place, default, VARARGS)
-    if arguments.posonlyargs:
+    if arguments.posonlyargs and place.library is None:
         fail(place, arguments.posonlyargs[0], "expected ident but found '/': TorchScript has no parameters that only take positional arguments")
+    parameters = Signature()
+    positional = [*arguments.posonlyargs, *arguments.args]
     parameters = Signature()
     positional = arguments.args
     every = [*positional, *arguments.kwonlyargs]

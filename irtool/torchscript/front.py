@@ -164,13 +164,12 @@ class Compilation:
         return None
 
     def _overloads(self, name: str, unit: Unit) -> Overloads:
-        """A function under each of its declared overloads; defaults that an overload omits are those of the function."""
+        """A function under each of its declared overloads; parameters and defaults that an overload omits are those of the function."""
         if name not in self._declared:
             body = unit.functions[name].definition
             declared = [copy(each) for each in unit.overloads[name]]
             for each in declared:
-                each.body, each.decorator_list, each.args = body.body, body.decorator_list, copy(each.args)
-                each.args.defaults = each.args.defaults or body.args.defaults
+                each.body, each.decorator_list, each.args = body.body, body.decorator_list, _merged(each.args, body.args, unit)
             self._declared[name] = Overloads(name, [Function(each, unit.place, unit) for each in declared])
         return self._declared[name]
 
@@ -180,6 +179,43 @@ class Compilation:
             unit = read(*source)
             helper = self._helper_functions[name] = next(iter(unit.functions.values()))
         return helper
+
+
+def _merged(declared: ast.arguments, body: ast.arguments, unit: Unit) -> ast.arguments:
+    """The parameters of an overload: those it declares, then the others of the function. Raises ParseError where the two do not agree."""
+    own, every, place = declared.args, body.args, unit.place
+    if len(own) > len(every):
+        fail(place, own[len(every)], "Overload must have no more parameters than the implementation function")
+    for i, (one, other) in enumerate(zip(own, every, strict=False)):
+        if one.arg != other.arg:
+            fail(place, one, f"Overload parameters must have the same names. Found {one.arg} and {other.arg} on argument {i}")
+    defaults = _defaults_by_name(body)
+    for name, default in _defaults_by_name(declared).items():
+        if name not in defaults or not _same_default(default, defaults[name]):
+            fail(place, default, "Default parameters on overloads do not affect the runtime so they must equal to the default parameter on "
+                                 f"the implementation function. Found on parameter {name}")
+    for extra in every[len(own):]:
+        if extra.arg not in defaults:
+            fail(place, extra, f"Expected to find default parameter on argument{extra.arg} because it is not defined on the overloaded "
+                               "declaration")
+        if extra.annotation is None:
+            fail(place, extra, "Parameters not specified on the overloaded declaration must have a type annotation in the implementation "
+                               f"function. Did not find type for param {extra.arg}")
+    merged = copy(declared)
+    merged.args, merged.defaults = [*own, *every[len(own):]], body.defaults
+    return merged
+
+
+def _defaults_by_name(arguments: ast.arguments) -> dict[str, ast.expr]:
+    named = arguments.args[len(arguments.args) - len(arguments.defaults):]
+    return {each.arg: default for each, default in zip(named, arguments.defaults, strict=True)}
+
+
+def _same_default(one: ast.expr, other: ast.expr) -> bool:
+    try:
+        return literal(one) == literal(other)
+    except ValueError:
+        return ast.dump(one) == ast.dump(other)     # a name, such as that of a dtype
 
 
 def default_value(node: ast.expr, unit: Unit) -> object:

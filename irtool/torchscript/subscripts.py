@@ -115,14 +115,14 @@ def index_list(e: Emitter, indices: Sequence[Value | None]) -> Value:
     return e.list_value([none if index is None else index for index in indices], types.optional(types.TENSOR))
 
 
-def viewed(e: Emitter, node: ast.Subscript, held: Value) -> tuple[Value, list[Value | None]]:
+def viewed(e: Emitter, node: ast.Subscript, held: Value, is_written: bool = False) -> tuple[Value, list[Value | None]]:
     """The view that ints, slices, None and `...` make; and a tensor (or None) per remaining dimension, up to the last indexed one."""
     parts = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
     ellipsis = [i for i, part in enumerate(parts) if isinstance(part, ast.Constant) and part.value is Ellipsis]
     if not parts:
         e.fail(node, "Unsupported operation: indexing tensor with unsupported index type 'Tuple[()]'. Only ints, slices, lists and tensors "
                      "are supported")
-    if ellipsis and not isinstance(node.slice, ast.Tuple):
+    if ellipsis and not isinstance(node.slice, ast.Tuple) and not is_written:
         e.fail(node.slice, "Cannot emit expr for: (dots)")
     if len(ellipsis) > 1:
         e.fail(node, "An index can only have a single ellipsis ('...')")
@@ -214,7 +214,7 @@ def store_item(e: Emitter, target: ast.Subscript, value: Value) -> None:
 
 def store_in_tensor(e: Emitter, target: ast.Subscript, held: Value, value: Value) -> None:
     """`x[...] = v`: copy_ into the view, or index_put_."""
-    view, indices = viewed(e, target, held)
+    view, indices = viewed(e, target, held, True)
     tensor = value
     if value.type.key in ("int", "float", "complex", "bool", "Scalar"):
         tensor = e.operator(target, "aten::tensor", [value], {"dtype": dtype_of(e, view), "device": device_of(e, view)})
@@ -251,7 +251,7 @@ def add_in_place(e: Emitter, target: ast.Subscript, statement: ast.AugAssign) ->
             e.operator(target, "aten::_set_item", [held, index, new])
         return
     kind = augmented_kind(type(statement.op))
-    view, indices = viewed(e, target, held)
+    view, indices = viewed(e, target, held, True)
     if not indices:
         value = _value(e, statement.value)
         e.at(statement)

@@ -107,3 +107,31 @@ def filled_from_tuples(x: Tuple[int, int], y: Tuple[int, float]):
 # run: T(3), 2, 0.5
 def functions_of_numbers_and_tensors(x, n: int, y: float):
     return torch.add(n, x), torch.sub(y, x), torch.mul(n, x), torch.div(y, x), torch.lt(y, x), torch.ge(n, x), torch.eq(1, x)
+
+
+# run: T(2, 3), 2
+def all_elements_by_dots(x: Tensor, n: int):
+    y = x.clone()
+    y[...] = n
+    z = x.clone()
+    z[...] += 1
+    z[...] = z * n
+    x[...] *= x
+    return y, z, x
+
+
+@torch.jit._overload
+def parts(x: int, by: int = 3) -> int: ...
+
+
+@torch.jit._overload
+def parts(x: str) -> List[str]: ...
+
+
+def parts(x, by: int = 3):
+    return x * by if isinstance(x, int) else [x] * by
+
+
+# run: 2, "a"
+def overloads_that_omit_a_parameter(n: int, s: str):
+    return parts(n), parts(n, 4), parts(s), parts(s, by=2)
