@@ -196,8 +196,6 @@ def signature(function: Function) -> Signature:
         fail(place, arguments.posonlyargs[0], "expected ident but found '/': TorchScript has no parameters that only take positional arguments")
     parameters = Signature()
     positional = [*arguments.posonlyargs, *arguments.args]
-    parameters = Signature()
-    positional = arguments.args
     every = [*positional, *arguments.kwonlyargs]
     commented, parameters.result = _type_comment(definition, len(every) - (function.owner is not None), place)
     if commented is not None and function.owner is not None:
