@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from irtool.autodiff.captures import mixed_dtypes
+from irtool.autodiff.inlined_forks import inline_forks
 from irtool.autodiff.own_parts import aliases_with_own_parts
 from irtool.autodiff.refusals import refuse_omitted
 from irtool.autodiff.reverse import differentiate_graph, holds_tensors
@@ -72,6 +73,7 @@ def differentiate(module: Module, requires_grad: tuple[str, ...] = ("types",), w
             hint = "; differentiate{requires-grad=all} differentiates all the same" if by_types else ""
             message = f"no input of graph '{name}' requires a gradient{hint}"
             module.warnings.append(Diagnostic("warning", message, graph.source, code="W0107"))
+        inline_forks(graph)
         _check(graph)
         is_modern = form == "modern" or not form and not graph.dialect.attribute_arguments
         graph = _without_views_written(module, graph)

@@ -20,6 +20,7 @@ from irtool.accepted_values import accept, delivered
 from irtool.analysis.gradients_off import modes_in
 from irtool.autodiff.gradient_modes import settle_grad_mode
 from irtool.autodiff.groups import open_writing_groups
+from irtool.autodiff.inlined_forks import inline_forks
 from irtool.autodiff.reach import requiring
 from irtool.execute.argument_spec import ArgumentSpec, SpecMaker, arrays_key
 from irtool.execute.backends import BACKENDS
@@ -112,6 +113,7 @@ class Executor(Displayed):
 
     def __init__(self, graph: Graph, options: Options | None = None, counters: Counters | None = None) -> None:
         self.graph = self.original = clone_graph(graph)
+        inline_forks(self.graph)
         open_writing_groups(self.graph)
         self.is_settled = True              # are no switches of gradients left in `graph`?
         if next(modes_in(graph), None) is not None:

@@ -12,6 +12,7 @@ from irtool.accepted_values import accept, takes_objects
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.autodiff.gradient_modes import settle_grad_mode
 from irtool.autodiff.groups import open_groups
+from irtool.autodiff.inlined_forks import without_forks
 from irtool.autodiff.reverse import Reverse, differentiate_graph
 from irtool.autodiff.unread_writes import without_writes
 from irtool.autodiff.versions import in_versions
@@ -93,6 +94,7 @@ class Differentiated:
     def __init__(self, graph: Graph | Module, wrt: Sequence[int], sample: Sequence[Any] | None = None) -> None:
         if isinstance(graph, Module):
             graph = graph.graph()
+        graph = without_forks(graph)
         self.wrt = wanted("vjp", wrt, graph, () if sample is None else sample)
         self.count = len(graph.inputs)
         f, self.outline = prepared_with_outline(graph)

@@ -1,0 +1,76 @@
+"""Forks without futures: what a fork computes is put in its place, and a future becomes its result, so that gradients go through both."""
+from __future__ import annotations
+
+from irtool.ir.edits import clone_graph, inline_graph, replace_node
+from irtool.ir.graph import Block, Graph
+from irtool.ir.type_model import AwaitType, FutureType
+from irtool.ir.types import Type, parse_type
+
+FORKS = ("prim::fork", "prim::awaitable")
+WAITS = ("aten::wait", "prim::awaitable_wait", "prim::awaitable_nowait")
+
+
+def inline_forks(graph: Graph) -> bool:
+    """Replace each fork by the nodes of its graph, which run where the fork is, as they do here anyway, and each wait by its operand.
+
+    before:
+        graph(%x : Tensor):
+          %1 : Future(Tensor) = prim::fork_0(%x)
+          %2 : Tensor = aten::wait(%1)
+          return (%2)
+        with prim::fork_0 = graph(%0 : Tensor):
+          %1 : Tensor = aten::neg(%0)
+          return (%1)
+
+    after:
+        graph(%x : Tensor):
+          %3 : Tensor = aten::neg(%x)
+          return (%3)
+    """
+    changed = False
+    while forks := [node for node in graph.walk() if node.kind in FORKS and node.subgraph is not None and len(node.subgraph.outputs) == 1]:
+        for node in forks:          # a body may contain further forks
+            assert node.subgraph is not None
+            replace_node(node, inline_graph(node.subgraph, node, node.inputs))
+        changed = True
+    if not changed or any(node.kind in FORKS for node in graph.walk()):
+        return changed
+    _without_futures(graph.block)
+    for node in [node for node in graph.walk() if node.kind in WAITS]:
+        replace_node(node, node.inputs[:1])
+    return True
+
+
+def without_forks(graph: Graph) -> Graph:
+    """A copy with forks inlined; the graph itself if it has none."""
+    if not any(node.kind in FORKS for node in graph.walk()):
+        return graph
+    copy = clone_graph(graph)
+    inline_forks(copy)
+    return copy
+
+
+def _without_futures(block: Block) -> None:
+    for value in block.inputs:
+        value.type = _awaited(value.type)
+    for node in block:
+        for value in node.outputs:
+            value.type = _awaited(value.type)
+        for inner in node.blocks:
+            _without_futures(inner)
+
+
+def _awaited(type: Type) -> Type:
+    """The type with results in place of futures, also inside of lists, tuples and dicts."""
+    while isinstance(type, FutureType | AwaitType):
+        type = type.element
+    text = type.text
+    for each in {each.text: each for each in _futures(type)}.values():
+        text = text.replace(each.text, _awaited(each).text)
+    return type if text == type.text else parse_type(text)
+
+
+def _futures(type: Type) -> list[Type]:
+    if isinstance(type, FutureType | AwaitType):
+        return [type]
+    return [each for element in getattr(type, "elements", ()) for each in _futures(element)]

@@ -1,0 +1,72 @@
+"""Gradients go through forks: as many ways as there are to hold a future, each as the same program without futures."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import irtool
+from irtool.ir.verify import violations
+from irtool.passes.differentiate import differentiate
+
+HELPERS = """
+def product(x: Tensor, w: Tensor) -> Tensor:
+    return x * w + 1
+
+def pair(x: Tensor, n: int = 2) -> Tuple[Tensor, int]:
+    return x * n, n
+
+def nested(x: Tensor, w: Tensor) -> Tensor:
+    return WAIT(FORK(product, x, w)) * x
+
+def changed(x: Tensor) -> Tensor:
+    x.mul_(3)
+    return x
+"""
+BODIES = {
+    "at once": "return WAIT(FORK(product, x, w))",
+    "later": "a = FORK(product, x, w)\n    y = torch.sin(x)\n    return WAIT(a) * y",
+    "twice": "a = FORK(product, x, w)\n    return WAIT(a) * WAIT(a)",
+    "a fork in a fork": "return WAIT(FORK(nested, w, x)) * x",
+    "a pair": "y, n = WAIT(FORK(pair, x, n=3))\n    return y * n * w",
+    "a list": "held: List[torch.jit.Future[Tensor]] = [FORK(product, x, w), FORK(product, w, w)]\n    return WAIT(held[0]) * WAIT(held[1])",
+    "a list in a loop": "held: List[torch.jit.Future[Tuple[Tensor, int]]] = []\n    for i in range(3):\n"
+                        "        held.append(FORK(pair, x, n=i))\n    s = w\n"
+                        "    for each in held:\n        y, n = WAIT(each)\n        s = s + y * n\n    return s",
+    "a branch": "a = FORK(product, x, w)\n    if bool(x.sum() > 0):\n        a = FORK(product, w, w)\n    return WAIT(a) * x",
+    "a dict": "held = {\"a\": FORK(product, x, w)}\n    return WAIT(held[\"a\"]) * w",
+    "a write": "y = x * 2\n    a = FORK(changed, y)\n    return WAIT(a) * w",
+}
+
+
+def compiled(body: str, *, forks: bool) -> irtool.Module:
+    source = f"{HELPERS}\ndef f(x: Tensor, w: Tensor):\n    {body}\n"
+    if forks:
+        source = source.replace("FORK(", "torch.jit.fork(").replace("WAIT(", "torch.jit.wait(")
+    else:
+        for name in ("product", "pair", "nested", "changed"):
+            source = source.replace(f"FORK({name}, ", f"{name}(")
+        source = source.replace("WAIT(", "(").replace("torch.jit.Future[Tensor]", "Tensor").replace("torch.jit.Future[Tuple[Tensor, int]]",
+                                                                                                 "Tuple[Tensor, int]")
+    return irtool.from_script(source, "f")
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+def test_gradients_through_forks_are_those_without(body: str) -> None:
+    x, w, seed = np.float32([0.5, -1, 2]), np.float32([1.5, 3, -2]), np.float32([1, 10, 100])
+    forked, plain = compiled(body, forks=True), compiled(body, forks=False)
+    expected = irtool.vjp(plain, [x, w], [seed], [0, 1])
+    assert np.abs(expected[0]).min() > 0
+    executor = irtool.compile(forked)
+    for gradients in (irtool.vjp(forked, [x, w], [seed], [0, 1]), irtool.vjp(forked, [x, w], [seed], [0, 1]),
+                      irtool.vjp(forked, [x, w], [seed], [0, 1], interpret=True), executor.record([x, w], [0, 1]).backward([seed])):
+        for ours, theirs in zip(gradients, expected, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+    np.testing.assert_allclose(irtool.run(forked, [x, w])[0], irtool.run(plain, [x, w])[0], rtol=1e-6)
+    np.testing.assert_allclose(executor(x, w)[0], irtool.run(plain, [x, w])[0], rtol=1e-6)
+
+
+def test_the_pass_differentiates_what_forks_compute() -> None:
+    module = compiled(BODIES["later"], forks=True)
+    assert differentiate(module, requires_grad=("all",))
+    assert not any(violations(graph) for graph in module.graphs)
+    assert "prim::fork" not in str(module) and str(module).count("aten::cos") == 1
