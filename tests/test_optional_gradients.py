@@ -85,3 +85,35 @@ def test_gradients_are_those_of_torch(source: str, way: str, held: str) -> None:
             for run in ways:
                 for got, want in zip(run(arrays, seeds, places), expected, strict=True):
                     np.testing.assert_allclose(0 if got is None else got, want.numpy(), rtol=1e-9)
+
+
+UNIONS = {
+    "a variable": "u: Union[Tensor, int] = x * w\n    if isinstance(u, Tensor):\n        return u * x\n    return w",
+    "an int beside it": "u: Union[Tensor, int] = x * w\n    if bool(x.sum() > 100):\n        u = 3\n"
+                        "    return u * x if isinstance(u, Tensor) else w * u",
+    "a list of them": "held: List[Union[Tensor, int]] = [x * w, 1]\n    u = held[0]\n    assert isinstance(u, Tensor)\n    return u * x",
+    "a dict with lists": "held: Dict[str, Union[Tensor, List[Tensor]]] = {\"a\": x * w, \"b\": [w]}\n    u = held[\"a\"]\n"
+                         "    return u * x if isinstance(u, Tensor) else u[0]",
+    "a list as the other": "u: Union[Tensor, List[Tensor]] = [x * w, w]\n    return u if isinstance(u, Tensor) else u[0] * x",
+    "of three": "u: Union[Tensor, int, None] = x * w\n    assert u is not None\n    return u * x if isinstance(u, Tensor) else w",
+}
+
+
+@pytest.mark.parametrize("body", UNIONS.values(), ids=UNIONS)
+def test_gradients_go_through_unions(body: str) -> None:
+    """All of these compute x * x * w, by a value that may also be something else."""
+    module = irtool.from_script(f"def f(x: Tensor, w: Tensor):\n    {body}\n")
+    x, w, seed = np.float32([0.5, -1, 2]), np.float32([1.5, 3, -2]), np.float32([1, 10, 100])
+    for gradients in (irtool.vjp(module, [x, w], [seed], [0, 1]), irtool.vjp(module, [x, w], [seed], [0, 1]),
+                      irtool.vjp(module, [x, w], [seed], [0, 1], interpret=True),
+                      irtool.compile(module).record([x, w], [0, 1]).backward([seed])):
+        np.testing.assert_allclose(gradients[0], 2 * x * w * seed, rtol=1e-6)
+        np.testing.assert_allclose(gradients[1], x * x * seed, rtol=1e-6)
+
+
+def test_an_argument_that_is_a_union_has_a_gradient() -> None:
+    module = irtool.from_script("def f(x: Union[Tensor, List[Tensor]], w: Tensor):\n"
+                                "    return x * w if isinstance(x, Tensor) else x[0] * x[1] * w\n")
+    x, w, seed = np.float32([0.5, -1]), np.float32([1.5, 3]), np.float32([1, 10])
+    np.testing.assert_allclose(irtool.vjp(module, [x, w], [seed], [0])[0], w * seed)
+    np.testing.assert_allclose(irtool.vjp(module, [[x, w], w], [seed], [0])[0], [w * w * seed, x * w * seed])

@@ -11,7 +11,7 @@ from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.packed import operands_of_packed, owns_gradient, results_of_packed
 from irtool.ir.pair import DEFINED, OF
 from irtool.ir.schema import schema_of
-from irtool.ir.types import DictType, ListType, OptionalType, TensorType, TupleType, Type
+from irtool.ir.types import DictType, ListType, OptionalType, TensorType, TupleType, Type, UnionType
 
 FLOATING = ("float16", "bfloat16", "float32", "float64", "complex32", "complex64", "complex128")
 
@@ -20,7 +20,7 @@ def holds_tensors(type: Type) -> bool:
     """May values of a type contain a tensor with a gradient: one of floating-point, complex or unknown dtype?"""
     if isinstance(type, TensorType):
         return type.dtype is None or type.dtype in FLOATING
-    if isinstance(type, (ListType, OptionalType, TupleType, DictType)):
+    if isinstance(type, (ListType, OptionalType, TupleType, DictType, UnionType)):
         return any(holds_tensors(element) for element in type.elements)
     return type.key == "Any"
 
@@ -31,8 +31,8 @@ def is_list(value: Value) -> bool:
 
 
 def is_untyped(type: Type) -> bool:
-    """Is a type Any, or a container of Any? Then the type of the gradient is unknown."""
-    return type.key == "Any" or any(map(is_untyped, type.elements))
+    """Is a type Any or a union with tensors, or a container of such? Then the type of the gradient is unknown."""
+    return type.key == "Any" or isinstance(type, UnionType) and holds_tensors(type) or any(map(is_untyped, type.elements))
 
 
 def has_no_undefined(graph: Graph) -> bool:
