@@ -128,3 +128,13 @@ def test_lists_that_others_see_stay(text: str, kept: str) -> None:
     lists_by_index(graph)
     assert kept in str(graph)
     irtool.verify(graph)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_gradients_go_to_the_tensors_that_a_sort_puts_first(reverse: bool) -> None:
+    module = irtool.from_script("def f(x: Tensor, w: Tensor):\n    held = [x.sum(), w.sum(), (x * w).sum()]\n"
+                                f"    held.sort(reverse={reverse})\n    return held[0] * 2 + held[1]\n")
+    x, w = np.float32([1, 2]), np.float32([3, 4])
+    of_x, of_w = irtool.vjp(module, [x, w], [np.float32(1)], [0, 1])
+    np.testing.assert_allclose(of_x, 2 * w if reverse else [2, 2])
+    np.testing.assert_allclose(of_w, 2 * x + 1 if reverse else [1, 1])

@@ -7,6 +7,7 @@ from irtool.ir.errors import RunError
 from irtool.ops.arrays import is_array
 from irtool.ops.kernels.scalar import wrap
 from irtool.ops.op import OpTable
+from irtool.ops.tensor import Tensor
 
 table = OpTable("list")
 
@@ -184,9 +185,27 @@ def contains(xp, items, item):
 SORTED = (int, float, str, tuple)
 
 
+class OnTape:
+    """A tensor that a layer follows: its number is not at hand, but operators compare it."""
+
+    __slots__ = ("tensor",)
+    __hash__ = None     # type: ignore[assignment]
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = tensor
+
+    def __lt__(self, other: OnTape) -> bool:
+        return bool(self.tensor < other.tensor)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OnTape) and bool(self.tensor == other.tensor)
+
+
 def _key(item: Any) -> Any:
     """What a list is sorted by. Raises RunError, in torch's words, for an item of a type that has no order."""
     value = item.item() if is_array(item) else item
+    if isinstance(value, Tensor):
+        return OnTape(value)
     if not isinstance(value, SORTED):
         raise RunError("Only list of Tensors, ints, floats, bools, strs, a User Defined Class that defines the __lt__ compare method or "
                        f"Tuples of aforementioned types can be sorted, got list of {type(value).__name__}")
