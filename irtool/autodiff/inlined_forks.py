@@ -4,7 +4,7 @@ from __future__ import annotations
 from irtool.ir.edits import clone_graph, inline_graph, replace_node
 from irtool.ir.graph import Block, Graph
 from irtool.ir.type_model import AwaitType, FutureType
-from irtool.ir.types import Type, parse_type
+from irtool.ir.types import Type, is_subtype, parse_type
 
 FORKS = ("prim::fork", "prim::awaitable")
 WAITS = ("aten::wait", "prim::awaitable_wait", "prim::awaitable_nowait")
@@ -27,17 +27,31 @@ def inline_forks(graph: Graph) -> bool:
           %3 : Tensor = aten::neg(%x)
           return (%3)
     """
+    if not _fits(graph):
+        return False
     changed = False
-    while forks := [node for node in graph.walk() if node.kind in FORKS and node.subgraph is not None and len(node.subgraph.outputs) == 1]:
+    while forks := [node for node in graph.walk() if node.kind in FORKS]:
         for node in forks:          # a body may contain further forks
             assert node.subgraph is not None
             replace_node(node, inline_graph(node.subgraph, node, node.inputs))
         changed = True
-    if not changed or any(node.kind in FORKS for node in graph.walk()):
-        return changed
+    if not changed:
+        return False
     _without_futures(graph.block)
     for node in [node for node in graph.walk() if node.kind in WAITS]:
         replace_node(node, node.inputs[:1])
+    return True
+
+
+def _fits(graph: Graph) -> bool:
+    """Does every fork give a future of what its body gives?"""
+    for node in graph.walk():
+        if node.kind in FORKS:
+            body, type = node.subgraph, node.output.type
+            if body is None or len(body.outputs) != 1 or not isinstance(type, FutureType | AwaitType):
+                return False
+            if not is_subtype(body.outputs[0].type, type.element) or not _fits(body):
+                return False
     return True
 
 
