@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from irtool.analysis.definedness import DEFINED as DEFINED_STATE
-from irtool.analysis.definedness import PARTIAL as PARTIAL_STATE
 from irtool.analysis.definedness import THERE, Definedness
 from irtool.analysis.definedness import UNDEFINED as UNDEFINED_STATE
 from irtool.analysis.definedness import UNKNOWN as UNKNOWN_STATE

@@ -193,7 +193,8 @@ def signature(function: Function) -> Signature:
         if default is not None:
             fail(place, default, VARARGS)
     if arguments.posonlyargs and place.library is None:
-        fail(place, arguments.posonlyargs[0], "expected ident but found '/': TorchScript has no parameters that only take positional arguments")
+        fail(place, arguments.posonlyargs[0],
+             "expected ident but found '/': TorchScript has no parameters that only take positional arguments")
     parameters = Signature()
     positional = [*arguments.posonlyargs, *arguments.args]
     every = [*positional, *arguments.kwonlyargs]
