@@ -65,8 +65,29 @@ def test_gradients_through_forks_are_those_without(body: str) -> None:
     np.testing.assert_allclose(executor(x, w)[0], irtool.run(plain, [x, w])[0], rtol=1e-6)
 
 
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+def test_transformations_of_forks_are_those_without(body: str) -> None:
+    x, w = np.array([0.5, 1.0, 2.0]), np.array([1.5, 3.0, -2.0])
+    forked, plain = (compiled(body, forks=forks) for forks in (True, False))
+    for transform, args in ((irtool.vmap, (np.stack([x, x + 1]), np.stack([w, w + 1]))), (irtool.jacrev, (x, w)), (irtool.jit, (x, w)),
+                            (lambda f: lambda *xs: irtool.jvp(f, xs, (w, x))[1], (x, w))):
+        np.testing.assert_allclose(np.asarray(transform(forked)(*args)), np.asarray(transform(plain)(*args)), rtol=1e-12)
+
+
 def test_the_pass_differentiates_what_forks_compute() -> None:
     module = compiled(BODIES["later"], forks=True)
     assert differentiate(module, requires_grad=("all",))
     assert not any(violations(graph) for graph in module.graphs)
     assert "prim::fork" not in str(module) and str(module).count("aten::cos") == 1
+
+
+@pytest.mark.parametrize("interpret", [True, False])
+def test_gradients_go_through_a_value_that_is_awaited_at_once(interpret: bool) -> None:
+    graph = irtool.parse("""graph(%x : Tensor):
+  %a : Await(Tensor) = prim::awaitable_nowait(%x)
+  %w : Tensor = prim::awaitable_wait(%a)
+  %z : Tensor = aten::mul(%w, %w)
+  return (%z)
+""")
+    (gradient,) = irtool.vjp(graph, [np.array([2.0, 3.0])], [np.ones(2)], [0], interpret=interpret)
+    np.testing.assert_array_equal(gradient, [4.0, 6.0])

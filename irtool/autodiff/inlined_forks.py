@@ -27,20 +27,21 @@ def inline_forks(graph: Graph) -> bool:
           %3 : Tensor = aten::neg(%x)
           return (%3)
     """
-    if not _fits(graph):
+    if not has_futures(graph) or not _fits(graph):
         return False
-    changed = False
     while forks := [node for node in graph.walk() if node.kind in FORKS]:
         for node in forks:          # a body may contain further forks
             assert node.subgraph is not None
             replace_node(node, inline_graph(node.subgraph, node, node.inputs))
-        changed = True
-    if not changed:
-        return False
     _without_futures(graph.block)
     for node in [node for node in graph.walk() if node.kind in WAITS]:
         replace_node(node, node.inputs[:1])
     return True
+
+
+def has_futures(graph: Graph) -> bool:
+    """Does a node of the graph make a future?"""
+    return any(node.kind in FORKS or node.kind == "prim::awaitable_nowait" for node in graph.walk())
 
 
 def _fits(graph: Graph) -> bool:
@@ -57,7 +58,7 @@ def _fits(graph: Graph) -> bool:
 
 def without_forks(graph: Graph) -> Graph:
     """A copy with forks inlined; the graph itself if it has none."""
-    if not any(node.kind in FORKS for node in graph.walk()):
+    if not has_futures(graph):
         return graph
     copy = clone_graph(graph)
     inline_forks(copy)

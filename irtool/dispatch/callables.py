@@ -9,6 +9,7 @@ from irtool.analysis.gradients_off import modes_in
 from irtool.autodiff.gradient_modes import refuse_grad_mode, settle_grad_mode
 from irtool.autodiff.groups import open_writing_groups
 from irtool.autodiff.hidden_writes import is_writer
+from irtool.autodiff.inlined_forks import without_forks
 from irtool.autodiff.unread_writes import without_writes
 from irtool.autodiff.versions import in_versions
 from irtool.dispatch.recipes import interpreted
@@ -81,6 +82,7 @@ def function_of(graph: Graph) -> Callable[..., Any]:
     """
     warn_of_rounded(graph)
     inputs = tuple(graph.inputs)
+    graph = without_forks(graph)
     if any(map(group_may_write, graph.walk())):
         graph = clone_graph(graph)
         open_writing_groups(graph)
