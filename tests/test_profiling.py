@@ -185,3 +185,29 @@ def test_threads_make_one_plan() -> None:
 
 def test_without_profiling_there_are_four_counters() -> None:
     assert len(executor(BRANCH).stats) == 4
+
+
+GUARDED = """graph(%x : Tensor):
+  %p : Tensor = prim::profile_ivalue(%x)
+  %y : Double(2, strides=[1], requires_grad=1, device=cpu), %b : bool = prim::TypeCheck[types=[Double(2, strides=[1], device=cpu)]](%p)
+  %z : Tensor = prim::If(%b)
+    block0():
+      %c : Tensor = aten::mul(%y, %y)
+      -> (%c)
+    block1():
+      %r : Tensor, %ok : bool = prim::RequiresGradCheck[types=[Float(2)]](%x)
+      %d : Tensor = aten::sin(%r)
+      -> (%d)
+  return (%z)
+"""
+
+
+@pytest.mark.parametrize("interpret_it", [True, False])
+def test_gradients_of_a_profiled_graph_that_torch_printed(interpret_it: bool) -> None:
+    graph = irtool.parse(GUARDED)
+    for x, slope in ((np.array([2.0, 3.0]), [4.0, 6.0]), (np.array([2.0, 3.0, 0.5]), np.cos([2.0, 3.0, 0.5])),
+                     (np.float32([1.0, 2.0]), np.cos(np.float32([1.0, 2.0])))):
+        for _ in range(2):
+            (gradient,) = irtool.vjp(graph, [x], [np.ones_like(x)], [0], interpret=interpret_it)
+            np.testing.assert_allclose(gradient, slope, rtol=1e-6)
+        np.testing.assert_allclose(np.asarray(irtool.grad(lambda x: irtool.jit(graph)(x).sum())(x)), slope, rtol=1e-6)

@@ -248,6 +248,8 @@ def way_of(node: Node) -> Way:
     if kind == "prim::ConstantChunk":
         chunks, dim = number_attribute(node, "chunks"), number_attribute(node, "dim")
         return lambda apply, values: tuple(apply("aten::chunk", [values[0], chunks, dim]))
+    if kind in CHECKS:
+        return lambda apply, values: (*values, wrapped_call(node, values)[-1])
     if kind in OTHERS:
         return lambda apply, values: (OTHERS[kind](apply, values),)
     if kind in CONSTANT_KINDS and len(node.outputs) == 1 and (results := call_node(node, []))[0].__class__ in UNCHANGING:
@@ -319,8 +321,11 @@ def _reduced(apply: Apply, values: list[Any]) -> Any:
     return reduce(lambda a, b: apply("aten::add.Tensor", [a, b, 1]), products)
 
 
+CHECKS = ("prim::TypeCheck", "prim::RequiresGradCheck")
+"""Kinds that hand on their operands, and say whether these fit the types that were observed."""
 OTHERS: dict[str, Callable[[Apply, list[Any]], Any]] = {
     "prim::Guard": lambda apply, values: values[0],
+    "prim::profile_ivalue": lambda apply, values: values[0],
     "prim::data": lambda apply, values: apply("aten::detach", values),
     "prim::VarConcat": lambda apply, values: apply("aten::cat", [values[:-1], values[-1]]),
     "prim::VarStack": lambda apply, values: apply("aten::stack", [values[:-1], values[-1]]),
