@@ -164,6 +164,8 @@ def helper(writer: Writer) -> None:
     writer.count = inner.count
     call = writer.random.choice((f"{title}({a.text}, {b.text})", f"{title}({a.text}, {b.text}, {writer.number()})",
                                  f"{title}({a.text}, n={writer.number()}, b={b.text})"))
+    if writer.style.compiled and writer.random.random() < 0.25:     # waited for at once: torch may run it at any time until then
+        call = f"torch.jit._wait(torch.jit._fork({title}, {call.partition('(')[2]})"
     for each in (a, b):     # what shapes it changed in place are changed here, too
         writer.rounded(each.memory)
         each.facts.shape = next(one.facts.shape for one in inner.names if one.text == ("a" if each is a else "b"))

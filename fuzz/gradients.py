@@ -51,7 +51,7 @@ RATHER = ("plain", "default", "threads", "profiling", "unoptimised", "record", "
 def draw(seed: int) -> Case:
     """Smooth programs on double precision; of large tensors, one in twenty."""
     rng = random.Random(seed)
-    style = Style(grad=True, large=rng.random() < 1 / 20, most=11, one_result=rng.random() < 0.4)
+    style = Style(grad=True, compiled=True, large=rng.random() < 1 / 20, most=11, one_result=rng.random() < 0.4)
     drawn = program(seed, replace(style, silent=rng.random() < 1 / 3, mixed=rng.random() < 1 / 4))
     rare = [way for way in ("native", "differences") if rng.random() < 0.1]
     ways = {"vjp", *rng.sample(RATHER, 3), *rare}

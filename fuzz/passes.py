@@ -19,7 +19,7 @@ from fuzz.source import Style, program
 def draw(seed: int) -> Case:
     """A program, compiled; the types of its inputs may be complete."""
     rng = random.Random(seed)
-    drawn = program(seed, Style(grad=rng.random() < 0.2, most=10))
+    drawn = program(seed, Style(compiled=True, grad=rng.random() < 0.2, most=10))
     return Case("passes", drawn.source, drawn.inputs, {"typed": "yes"} if rng.random() < 0.5 else {})
 
 

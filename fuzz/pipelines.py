@@ -41,7 +41,7 @@ def steps() -> list[str]:
 def draw(seed: int) -> Case:
     """A program, compiled; the types of its inputs may be complete; five passes."""
     rng = random.Random(seed)
-    drawn = program(seed, Style(grad=rng.random() < 0.2, most=10))
+    drawn = program(seed, Style(compiled=True, grad=rng.random() < 0.2, most=10))
     pipeline = [rng.choice(steps()) for _ in range(5)]
     options = {"pipeline": ",".join(pipeline)}
     if rng.random() < 0.5:

@@ -44,7 +44,7 @@ def draw(seed: int) -> Case:
     """One in twelve has large tensors; one in six runs with loops in C alone."""
     rng = random.Random(seed)
     is_large = rng.random() < 1 / 12
-    drawn = program(seed, Style(large=is_large))
+    drawn = program(seed, Style(compiled=True, large=is_large))
     ways = {"run", *rng.sample(("plain", "default", "threads", "profiling", "unoptimised"), 2)}
     ways |= {"native"} if rng.random() < (0.5 if is_large else 1 / 8) else set()
     ways |= {"decompiled"} if rng.random() < 0.25 else set()

@@ -45,6 +45,9 @@ class Style:
     mixed: bool = False
     """With `grad`: are there inputs of single precision, complex and whole numbers among those of double precision?"""
 
+    compiled: bool = False
+    """Is it only compiled, not executed as Python on irtool's tensors, which have no `torch.jit._fork`?"""
+
     @property
     def dtypes(self) -> tuple[str, ...]:
         """Of the inputs."""

@@ -139,6 +139,27 @@ def maybes(writer: Writer) -> None:
     writer.define(text, Facts(a.facts.dtype, a.facts.shape, None), writer.new_memory())
 
 
+def unions(writer: Writer) -> None:
+    """A tensor or a number, by itself or in a list, which is a tensor again where the program asks."""
+    a, name, one = writer.pick(), writer.fresh("u"), writer.fresh("e")
+    if category(a.facts.dtype) == 0:
+        return
+    number = writer.number()
+    facts = Facts(a.facts.dtype, a.facts.shape, None)
+    if writer.random.random() < 0.5:
+        writer.emit(f"{name}: Union[Tensor, int] = {a.text} * 2")
+        writer.emit(f"if {writer.condition()}:")
+        writer.emit(f"    {name} = {writer.random.choice((a.text, number))}")
+        writer.define(f"{name} + 1 if isinstance({name}, Tensor) else {a.text} * 1", facts, writer.new_memory())
+        return
+    writer.emit(f"{name}: List[Union[Tensor, int]] = [{a.text}, {number}]")
+    writer.emit(f"{name}.append({a.text} * 2)")
+    total = writer.define(f"{a.text} * 1", facts, writer.new_memory())
+    writer.emit(f"for {one} in {name}:")
+    writer.emit(f"    if isinstance({one}, Tensor):")
+    writer.emit(f"        {total.text} = {total.text} + {one}")
+
+
 def nested_lists(writer: Writer) -> None:
     """A list of lists, one of which changes under another name."""
     a, name, inner = writer.pick(), writer.fresh("l"), writer.fresh("l")
@@ -182,6 +203,6 @@ def changing_pair(writer: Writer) -> None:
         writer.emit(f"    {two.text}.add_({one.text})")
 
 
-STATEMENTS: tuple[Callable[[Writer], None], ...] = (lists, lists, sizes, dicts, tuples, walks, maybes, nested_lists, number_lists,
+STATEMENTS: tuple[Callable[[Writer], None], ...] = (lists, lists, sizes, dicts, tuples, walks, maybes, unions, nested_lists, number_lists,
                                                     changing_pair)
 """What a statement may be, besides what source.py writes itself."""

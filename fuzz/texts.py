@@ -47,7 +47,7 @@ def corpus() -> tuple[str, ...]:
             texts += ["\n".join(lines)] * bool(lines)
     for seed in range(120):
         with contextlib.suppress(irtool.Error):
-            module = irtool.from_script(program(seed, Style(grad=seed % 3 == 0, most=7)).source, "f")
+            module = irtool.from_script(program(seed, Style(compiled=True, grad=seed % 3 == 0, most=7)).source, "f")
             texts.append(str(module))
             texts.append(str(convert(module, SYNTAXES[seed % len(SYNTAXES)])))
     return tuple(text for text in texts if "graph" in text or "%" in text)

@@ -21,6 +21,9 @@ def nested(x: Tensor, w: Tensor) -> Tensor:
 def changed(x: Tensor) -> Tensor:
     x.mul_(3)
     return x
+
+def second(x: Tensor, w: Tensor) -> Tensor:
+    return w
 """
 BODIES = {
     "at once": "return WAIT(FORK(product, x, w))",
@@ -34,6 +37,7 @@ BODIES = {
                         "    for each in held:\n        y, n = WAIT(each)\n        s = s + y * n\n    return s",
     "a branch": "a = FORK(product, x, w)\n    if bool(x.sum() > 0):\n        a = FORK(product, w, w)\n    return WAIT(a) * x",
     "a dict": "held = {\"a\": FORK(product, x, w)}\n    return WAIT(held[\"a\"]) * w",
+    "an operand": "y = x * 2\n    a = WAIT(FORK(second, x, y))\n    a.mul_(3)\n    return y * w",
     "a write": "y = x * 2\n    a = FORK(changed, y)\n    return WAIT(a) * w",
 }
 
@@ -43,7 +47,7 @@ def compiled(body: str, *, forks: bool) -> irtool.Module:
     if forks:
         source = source.replace("FORK(", "torch.jit.fork(").replace("WAIT(", "torch.jit.wait(")
     else:
-        for name in ("product", "pair", "nested", "changed"):
+        for name in ("product", "pair", "nested", "changed", "second"):
             source = source.replace(f"FORK({name}, ", f"{name}(")
         source = source.replace("WAIT(", "(").replace("torch.jit.Future[Tensor]", "Tensor").replace("torch.jit.Future[Tuple[Tensor, int]]",
                                                                                                  "Tuple[Tensor, int]")

@@ -574,6 +574,7 @@ STRUCTURE: dict[str, Handler] = {
     "prim::CreateObject": _create, "prim::GetAttr": _get_attr, "prim::SetAttr": _set_attr, "prim::Enter": _context, "prim::Exit": _context,
     "prim::CallFunction": _call_function, "prim::CallMethod": _call_method, "prim::grad": _grad,
     "prim::profile": _same, "prim::profile_ivalue": _same, "prim::BailOut": _bail_out, "prim::unchecked_cast": _same,
+    "aten::wait": _same, "prim::awaitable_wait": _same, "prim::awaitable_nowait": _same,       # a tensor that is not copied
     "prim::rpc_async": _future, "prim::rpc_sync": _future, "prim::rpc_remote": _future,
     "prim::TensorToNum": _old_cast(_identity), "prim::ImplicitTensorToNum": _old_cast(_identity), "prim::TensorToBool": _old_cast(bool),
     "prim::Int": _old_cast(int), "prim::Float": _old_cast(float), "prim::Bool": _old_cast(bool),
