@@ -110,3 +110,52 @@ def test_a_gradient_does_not_get_lost_in_an_instance(options: Options) -> None:
     assert run(np.array([2.0]))[0].tolist() == [8.0]
     for _ in range(2):
         assert run.vjp([np.array([2.0])], [np.ones(1)], [0])[0].tolist() == [12.0]
+
+
+MADE_INSIDE = {
+    "read": "c = Held(x)\n    return (c.x * c.x).sum()",
+    "assigned": "c = Held(x * 2)\n    c.x = c.x * x + 1\n    return (c.x * c.x).sum()",
+    "a list": "c = Held(x)\n    c.items.append(x * x)\n    c.items.append(c.x)\n    return (c.items[0] * c.items[1]).sum()",
+    "a dict": "c = Held(x)\n    c.named[\"a\"] = x * x\n    return (c.named[\"a\"] * c.x).sum()",
+    "an instance of an instance": "c = Holder(Held(x * x))\n    c.held.x = c.held.x * x\n    return (c.held.x + c.scaled(x)).sum()",
+    "a loop": "c = Held(x)\n    for i in range(3):\n        c.x = c.x * x\n    return c.x.sum()",
+    "a write": "c = Held(x * 1)\n    y = c.x\n    y.mul_(x)\n    return (c.x * c.x).sum()",
+    "a write through another name": "c = Held(x * 1)\n    d = c\n    d.x.mul_(2)\n    return (c.x * x).sum()",
+    "a fork": "c = Held(x)\n    y = torch.jit.wait(torch.jit.fork(scale, c, x))\n    return (y + c.x).sum()",
+    "a part": "c = Held(x * 1)\n    c.x[0] = x[1] * x[1]\n    return (c.x * x).sum()",
+}
+CLASSES = """
+class Held:
+    def __init__(self, x: Tensor):
+        self.x = x
+        self.items: List[Tensor] = []
+        self.named: Dict[str, Tensor] = {}
+
+class Holder:
+    def __init__(self, held: Held):
+        self.held = held
+
+    def scaled(self, x: Tensor) -> Tensor:
+        return self.held.x * x
+
+def scale(c: Held, y: Tensor) -> Tensor:
+    c.x = c.x + y
+    return c.x * y
+
+def f(x: Tensor):
+    """
+
+
+@pytest.mark.parametrize("body", MADE_INSIDE.values(), ids=MADE_INSIDE)
+def test_transformations_see_what_instances_made_inside_hold(body: str) -> None:
+    """grad gave 0 and vmap the sum over the batch, without a word: layers saw elements in attributes instead of tensors."""
+    module = irtool.from_script(CLASSES + body, "f")
+    x, v = np.array([0.5, 1.0, 2.0]), np.array([1.0, -2.0, 0.5])
+    batch = np.stack([x, v])
+    (expected,) = irtool.vjp(module, [x], [np.ones(())], [0], interpret=True)
+    assert np.abs(expected).min() > 0
+    np.testing.assert_allclose(irtool.vjp(module, [x], [np.ones(())], [0])[0], expected)
+    np.testing.assert_allclose(np.asarray(irtool.grad(module)(x)), expected)
+    np.testing.assert_allclose(np.asarray(irtool.jvp(module, (x,), (v,))[1]), expected @ v)
+    np.testing.assert_allclose(np.asarray(irtool.vmap(module)(batch)), [irtool.run(module, [each])[0] for each in batch])
+    np.testing.assert_allclose(np.asarray(irtool.jit(irtool.vmap(irtool.grad(module)))(batch))[0], expected)

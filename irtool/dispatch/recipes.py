@@ -25,13 +25,13 @@ from irtool.ir.structure_kinds import HANDING_ON, NO_ELEMENTS_ASKED
 from irtool.ir.types import TensorType, TupleType
 from irtool.ops import OPS
 from irtool.ops.array_library import np
-from irtool.ops.arrays import dtype_of
+from irtool.ops.arrays import dtype_of, is_array
 from irtool.ops.call import overload
 from irtool.ops.kernels.prim import GRAD_MODE
 from irtool.ops.nested_tensors import map_tensors, tensors_in
 from irtool.ops.node_calls import call_node, plan_for
 from irtool.ops.size_facts import ON_TENSORS
-from irtool.ops.structure import number_attribute
+from irtool.ops.structure import Object, number_attribute
 from irtool.ops.tensor import Tensor, wrapped
 
 Apply = Callable[..., Any]
@@ -291,6 +291,8 @@ def _by_layers(node: Node) -> Way:
 def _without_layers(node: Node, apply: Apply, values: list[Any]) -> Sequence[Any]:
     if node.kind in HANDING_ON and values:       # the same objects, since a list may have aliases
         return call_node(node, values)
+    if node.kind == "prim::GetAttr":        # instances made outside of the graph have attributes of arrays
+        return [wrapped(each) if has_arrays(each) else each for each in call_node(node, values)]
     if node.kind in HANDING_ON or not any(True for _ in tensors_in(values)):
         return [wrapped(each) for each in call_node(node, values)]
     results = wrapped_call(node, values)
@@ -338,6 +340,15 @@ def wrapped_call(node: Node, values: list[Any]) -> Any:
     """Run a node that reads facts of arrays (`prim::dtype`, `prim::device`) on the arrays at the bottom."""
     results = [wrapped(each) for each in call_node(node, [map_tensors(elements_of, value) for value in values])]
     return results[0] if len(results) == 1 else tuple(results)
+
+
+def has_arrays(value: Any) -> bool:
+    """Is there an array without a handle in a value?"""
+    if isinstance(value, list | tuple):
+        return any(map(has_arrays, value))
+    if isinstance(value, dict):
+        return any(map(has_arrays, value.values()))
+    return has_arrays(value.attributes) if isinstance(value, Object) else is_array(value) or isinstance(value, np.generic)
 
 
 def _results(node: Node, result: Any) -> Sequence[Any]:

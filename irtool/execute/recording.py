@@ -16,7 +16,7 @@ from irtool.dispatch.autograd import Autograd, Entry, Refusal
 from irtool.dispatch.backend import BACKEND, Backend
 from irtool.dispatch.backward_pass import BackwardPass
 from irtool.dispatch.layer_writes import chain_of, root_of, write
-from irtool.dispatch.recipes import Way, recipe_of, way_of
+from irtool.dispatch.recipes import Way, has_arrays, recipe_of, way_of
 from irtool.dispatch.stack import elements_of, is_floating
 from irtool.execute.tape_ahead import ParallelPass
 from irtool.ir.effects import STATISTICS, node_may_write
@@ -245,15 +245,6 @@ def as_handles(value: Any) -> Any:
         instance.attributes.update({name: as_handles(each) for name, each in value.attributes.items()})
         return instance
     return value
-
-
-def has_arrays(value: Any) -> bool:
-    """Is there an array without a handle in a value?"""
-    if isinstance(value, list | tuple):
-        return any(map(has_arrays, value))
-    if isinstance(value, dict):
-        return any(map(has_arrays, value.values()))
-    return has_arrays(value.attributes) if isinstance(value, Object) else is_array(value) or isinstance(value, np.generic)
 
 
 def as_arrays(value: Any) -> Any:

@@ -57,7 +57,7 @@ prim::profile prim::CreateObject prim::SetAttr prim::GetAttr
 HANDING_ON = kinds("""
 prim::ListConstruct prim::ListUnpack prim::TupleConstruct prim::TupleUnpack prim::TupleIndex prim::unchecked_cast
 prim::unchecked_unwrap_optional prim::AutogradAnyNonZero prim::AutogradAllNonZero prim::AutogradZero prim::Uninitialized
-prim::DictConstruct prim::RaiseException prim::IfThenElse prim::awaitable_nowait prim::awaitable_wait
+prim::DictConstruct prim::RaiseException prim::IfThenElse prim::awaitable_nowait prim::awaitable_wait prim::SetAttr
 """)
 """Kinds that layers run without looking at the elements of tensors."""
 NO_ELEMENTS_ASKED = kinds("""
