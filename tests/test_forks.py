@@ -95,3 +95,29 @@ def test_gradients_go_through_a_value_that_is_awaited_at_once(interpret: bool) -
 """)
     (gradient,) = irtool.vjp(graph, [np.array([2.0, 3.0])], [np.ones(2)], [0], interpret=interpret)
     np.testing.assert_array_equal(gradient, [4.0, 6.0])
+
+
+@pytest.mark.parametrize("change", [("(%a)", "()"), ("(%a)", "(%a, %a)"), ("(%x)\n  %w", "()\n  %w"), ("(%x)\n  %w", "(%x, %x)\n  %w"),
+                                    ("(%v)\n", "(%v, %v)\n"), ("(%v)\n", "()\n"), ("Future(Tensor) =", "Tensor ="),
+                                    ("%a : Future(Tensor) =", "%a : Future(Tensor), %b : Tensor ="),
+                                    ("%w : Tensor =", "%w : Tensor, %u : Tensor =")])
+def test_forks_that_do_not_fit_are_refused_or_right(change: tuple[str, str]) -> None:
+    text = """graph(%x : Tensor):
+  %a : Future(Tensor) = prim::fork_0(%x)
+  %w : Tensor = aten::wait(%a)
+  return (%w)
+with prim::fork_0 = graph(%u : Tensor):
+  %v : Tensor = aten::neg(%u)
+  return (%v)
+"""
+    changed = text.replace(*change)
+    assert changed != text
+    for call in (lambda graph: irtool.run(graph, [np.ones(2)]), lambda graph: irtool.vjp(graph, [np.ones(2)], [np.ones(2)], [0]),
+                 lambda graph: [irtool.grad(lambda x: irtool.jit(graph)(x).sum())(np.ones(2))]):
+        try:
+            (result,) = call(irtool.parse(changed))
+        except irtool.Error:
+            continue
+        np.testing.assert_array_equal(np.asarray(result), [-1.0, -1.0])
+    with pytest.raises(irtool.Error):
+        irtool.PassManager("differentiate", verify=True).run(irtool.parse(changed))

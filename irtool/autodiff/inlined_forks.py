@@ -45,11 +45,15 @@ def has_futures(graph: Graph) -> bool:
 
 
 def _fits(graph: Graph) -> bool:
-    """Does every fork give a future of what its body gives?"""
+    """Does every fork give a future of what its body gives, and every wait take one value?"""
     for node in graph.walk():
+        if node.kind in WAITS and (len(node.inputs) != 1 or len(node.outputs) != 1):
+            return False
         if node.kind in FORKS:
+            if node.subgraph is None or len(node.outputs) != 1:
+                return False
             body, type = node.subgraph, node.output.type
-            if body is None or len(body.outputs) != 1 or not isinstance(type, FutureType | AwaitType):
+            if len(body.inputs) != len(node.inputs) or len(body.outputs) != 1 or not isinstance(type, FutureType | AwaitType):
                 return False
             if not is_subtype(body.outputs[0].type, type.element) or not _fits(body):
                 return False

@@ -11,6 +11,7 @@ from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.packed import operands_of_packed, owns_gradient, results_of_packed
 from irtool.ir.pair import DEFINED, OF
 from irtool.ir.schema import schema_of
+from irtool.ir.type_model import AwaitType, FutureType
 from irtool.ir.types import DictType, ListType, OptionalType, TensorType, TupleType, Type, UnionType
 
 FLOATING = ("float16", "bfloat16", "float32", "float64", "complex32", "complex64", "complex128")
@@ -20,7 +21,7 @@ def holds_tensors(type: Type) -> bool:
     """May values of a type contain a tensor with a gradient: one of floating-point, complex or unknown dtype?"""
     if isinstance(type, TensorType):
         return type.dtype is None or type.dtype in FLOATING
-    if isinstance(type, (ListType, OptionalType, TupleType, DictType, UnionType)):
+    if isinstance(type, (ListType, OptionalType, TupleType, DictType, UnionType, FutureType, AwaitType)):
         return any(holds_tensors(element) for element in type.elements)
     return type.key == "Any"
 

@@ -488,6 +488,12 @@ def _same(node: Node, values: list[Any]) -> Sequence[Any]:
     return values[:len(node.outputs)]
 
 
+def _waited(node: Node, values: list[Any]) -> Sequence[Any]:
+    if len(values) != 1 or len(node.outputs) != 1:
+        raise RunError(f"{node.kind} takes one value and gives one, found {len(values)} and {len(node.outputs)}")
+    return values       # a tensor that is not copied
+
+
 def _checked(node: Node, values: list[Any]) -> Sequence[Any]:
     return (*values, True)
 
@@ -574,7 +580,7 @@ STRUCTURE: dict[str, Handler] = {
     "prim::CreateObject": _create, "prim::GetAttr": _get_attr, "prim::SetAttr": _set_attr, "prim::Enter": _context, "prim::Exit": _context,
     "prim::CallFunction": _call_function, "prim::CallMethod": _call_method, "prim::grad": _grad,
     "prim::profile": _same, "prim::profile_ivalue": _same, "prim::BailOut": _bail_out, "prim::unchecked_cast": _same,
-    "aten::wait": _same, "prim::awaitable_wait": _same, "prim::awaitable_nowait": _same,       # a tensor that is not copied
+    "aten::wait": _waited, "prim::awaitable_wait": _waited, "prim::awaitable_nowait": _waited,
     "prim::rpc_async": _future, "prim::rpc_sync": _future, "prim::rpc_remote": _future,
     "prim::TensorToNum": _old_cast(_identity), "prim::ImplicitTensorToNum": _old_cast(_identity), "prim::TensorToBool": _old_cast(bool),
     "prim::Int": _old_cast(int), "prim::Float": _old_cast(float), "prim::Bool": _old_cast(bool),
