@@ -65,7 +65,7 @@ def campaign(plan: Plan, as_json: bool) -> int:
         print(json.dumps(report.as_data(result), indent=1))
     else:
         report.show(result, console)
-    return 1 if result.findings else 0
+    return 130 if result.is_interrupted else 1 if result.findings else 0
 
 
 def one(word: str, options: argparse.ArgumentParser) -> int:

@@ -54,6 +54,8 @@ class Report:
     counts: dict[str, Counter[str]]
     findings: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     seconds: float = 0.0
+    is_interrupted: bool = False
+    """Did someone end the campaign before its time?"""
 
     def add(self, kind: str, item: dict[str, Any]) -> None:
         """One more finding; the first of a symptom stands for all."""
@@ -100,6 +102,8 @@ def run(plan: Plan, progress: Callable[[Report], None]) -> Report:
             watch(plan, start, report, workers)
             report.seconds = time.monotonic() - start
             progress(report)
+    except KeyboardInterrupt:
+        report.is_interrupted = True
     finally:
         gc.unfreeze()
         for worker in workers.values():

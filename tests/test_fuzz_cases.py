@@ -4,6 +4,12 @@
 """
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -115,3 +121,23 @@ def test_rounding_explains_a_difference_only_where_other_roundings_make_as_much(
     assert is_explained([(other, tame)], reference(), reference)
     assert not is_explained([(wild + np.array([0.5, 0], "float32"), tame)], reference(), reference)
     assert not is_explained([(other, tame * np.float32(1.001))], reference(), reference)
+
+
+def test_an_interrupted_campaign_reports_what_it_ran(tmp_path: Path) -> None:
+    arguments = [sys.executable, "-m", "fuzz", "--seconds", "100", "--kinds", "texts", "--json", "--out", str(tmp_path)]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[1], start_new_session=True) as process:
+        assert process.stdout is not None
+        for _ in range(600):
+            time.sleep(0.1)
+            if len(children(process.pid)) > 0:
+                break
+        time.sleep(1)
+        os.killpg(process.pid, signal.SIGINT)       # as a terminal does
+        output = process.stdout.read()
+    assert process.returncode == 130
+    assert "texts" in json.loads(output)["kinds"]
+
+
+def children(process: int) -> list[str]:
+    """The processes that a process has started."""
+    return Path(f"/proc/{process}/task/{process}/children").read_text().split()

@@ -17,6 +17,7 @@ EXPRESSIONS = (
     "1 - x / y", "torch.addcmul(x, y, z)", "torch.addcdiv(x, y, z)", "torch.lerp(x, y, 0.5)", "torch.lerp(x, y, z)",
     "torch.isclose(x, y)", "torch.hypot(x, y)", "torch.heaviside(x, y)", "torch.sigmoid(x) * y",
     "(x + 1) * (y - 1).relu()", "F.mse_loss(x, y, reduction='none')", "torch.logical_and(x, y)", "x.masked_fill(y > 0, 2.0)",
+    "2 ** x", "torch.pow(2.5, x - y)", "torch.float_power(2, y)", "x ** 2", "x ** y",
 )
 LAYOUTS: dict[str, Any] = {
     "rows": lambda x: x, "columns": lambda x: x.swapaxes(0, 1).copy().swapaxes(0, 1), "back": lambda x: x.transpose(2, 1, 0).copy().T,

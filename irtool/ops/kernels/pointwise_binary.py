@@ -217,19 +217,22 @@ table.define("aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", 
 
 @table.op("aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor")
 def pow_of_number(xp, self, exponent):
-    """A number ** exponent."""
+    """A number ** exponent, in torch's new memory, which is not laid out as the exponent."""
     dtype = result_type([self, exponent])
     if self == 1 and not isinstance(self, bool):
         return xp.ones(exponent.shape, dtype)
     return _power(xp, as_array(self, dtype), astype(exponent, dtype))
 
 
-@table.op("aten::float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
-          "aten::float_power.Scalar(Scalar self, Tensor exponent) -> Tensor")
-def float_power(xp, self, exponent):
+def _float_power(xp, self, exponent):
     """self ** exponent in float64, complex128 when either is complex."""
     dtype = xp.complex128 if result_type([self, exponent]).kind == "c" else xp.float64
     return _power(xp, as_array(self, dtype), as_array(exponent, dtype))
+
+
+table.define("aten::float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", _float_power, doc=_float_power.__doc__)
+table.define("aten::float_power.Scalar(Scalar self, Tensor exponent) -> Tensor", _float_power, doc=_float_power.__doc__)
+table.laid_out("C", "pow.Scalar float_power.Scalar")
 
 
 @table.op("aten::float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor")
