@@ -112,3 +112,38 @@ def test_torch_loads_frozen_modules(name: str) -> None:
                     for each in (module, frozen)]
             for one, other in zip(*map(leaves, both), strict=True):
                 np.testing.assert_allclose(np.array(one), np.array(other), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("which", ["a tensor twice", "a view", "a tensor in a list", "in two submodules"])
+def test_attributes_that_are_one_tensor_stay_one(which: str) -> None:
+    """One tensor under two names was frozen under the name that nobody writes into, and so kept its first value."""
+    torch = pytest.importorskip("torch")
+
+    class Inner(torch.nn.Module):       # type: ignore[misc, name-defined]
+        def __init__(self, held: Any) -> None:
+            super().__init__()
+            self.held = held
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * self.held
+
+    class Outer(torch.nn.Module):       # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.a = torch.zeros(3)
+            self.items = [self.a if which == "a tensor in a list" else torch.ones(3)]
+            self.b = self.a if which == "a tensor twice" else self.a[:] if which == "a view" else torch.ones(3)
+            self.first = Inner(self.a)
+            self.second = Inner(self.a if which == "in two submodules" else torch.ones(3))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.a.add_(x)
+            return self.b * self.items[0] + self.first(x) + self.second(x)
+
+    file = io.BytesIO()
+    torch.jit.save(torch.jit.script(Outer().eval()), file)
+    theirs, ours = torch.jit.load(io.BytesIO(file.getvalue())), irtool.load(file.getvalue()).freeze()
+    x = np.float32([1, 2, 3])
+    for _ in range(3):
+        np.testing.assert_allclose(ours(x), theirs(torch.tensor(x)).numpy(), rtol=1e-6)

@@ -140,11 +140,14 @@ def frozen_graph(method: Lowered, varying: set[Place]) -> tuple[list[tuple[Objec
 
 def sharing(read: dict[Place, tuple[Object, str]], varying: set[Place]) -> set[Place]:
     """The attributes that share memory with one that varies."""
-    places = {id(array): place for place, (holder, key) in read.items() for array in arrays_in(holder.attributes[key])}
+    places: dict[int, set[Place]] = {}      # one array may be several attributes
+    for place, (holder, key) in read.items():
+        for array in arrays_in(holder.attributes[key]):
+            places.setdefault(id(array), set()).add(place)
     groups = overlapping([array for holder, key in read.values() for array in arrays_in(holder.attributes[key])])
     shared: set[Place] = set()
     for group in groups:
-        members = {places[id(array)] for array, _, _ in group}
+        members = {place for array, _, _ in group for place in places[id(array)]}
         if members & varying:
             shared |= members
     return shared
