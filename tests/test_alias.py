@@ -235,3 +235,26 @@ def test_equal_tensors_become_one_only_where_nobody_outside_sees_both(random: Ra
         arrays = [one, *two, *held]         # a graph that writes runs on a copy of x
         seen.append(([array.tolist() for array in arrays], [[np.shares_memory(a, b) for b in arrays] for a in arrays]))
     assert seen[0] == seen[1] == seen[2]
+
+
+@pytest.mark.parametrize(("body", "written", "seen"), [
+    ("c = Held(w * 2)\n    c.x = c.x + x\n    return c.x * x", False, False),
+    ("c = Held(x)\n    return c.x * w", False, False),
+    ("c = Held(x)\n    return c.x", False, True),
+    ("c = Held(x)\n    c.x.add_(1)\n    return c.x * w", True, True),
+    ("c = Held(x * 1)\n    c.x = x\n    d = c\n    d.x.mul_(2)\n    return c.x * w", True, True),
+])
+def test_writes_into_a_new_instance_are_no_writes_into_inputs(body: str, written: bool, seen: bool) -> None:
+    """written: what nodes write into; seen: that, and what a result may share memory with."""
+    graph = irtool.from_script("class Held:\n    def __init__(self, x: Tensor):\n        self.x = x\n"
+                               f"def f(x: Tensor, w: Tensor):\n    {body}\n", "f").graph()
+    aliases = Aliases(graph)
+    assert aliases.touched_inputs(by_results=False)[0] == written
+    assert aliases.touched_inputs()[0] or not seen
+    x, w = np.array([1.0, 2.0]), np.array([3.0, 4.0])
+    expected = irtool.run(graph, [x.copy(), w], interpret=True)[0]
+    executor = irtool.compile(graph)
+    for _ in range(2):
+        result = executor(x, w)[0]
+        np.testing.assert_array_equal(result, expected)
+        assert x.tolist() == [1, 2] and w.tolist() == [3, 4]

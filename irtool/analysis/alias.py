@@ -207,7 +207,9 @@ class Aliases:
         """Per input of the graph: may a node write into it, or (by_results) a result share its memory? Two inputs are assumed not to alias
         each other."""
         inputs = set(self.graph.inputs)
-        touched = self._written | self._output_roots if by_results else self._written
+        touched = {root for root in self._written if root.node.kind != "prim::CreateObject"}     # a new instance is no part of an input
+        if by_results:
+            touched |= self._output_roots
         if self._writes_all or any(root in self._wild and root not in inputs for root in touched):      # perhaps an element of an input
             return [True] * len(self.graph.inputs)
         return [not touched.isdisjoint(self.roots(value)) for value in self.graph.inputs]
