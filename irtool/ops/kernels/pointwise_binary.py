@@ -230,8 +230,8 @@ def _float_power(xp, self, exponent):
     return _power(xp, as_array(self, dtype), as_array(exponent, dtype))
 
 
-table.define("aten::float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", _float_power, doc=_float_power.__doc__)
-table.define("aten::float_power.Scalar(Scalar self, Tensor exponent) -> Tensor", _float_power, doc=_float_power.__doc__)
+table.define("aten::float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", _float_power, doc="self ** exponent in doubles.")
+table.define("aten::float_power.Scalar(Scalar self, Tensor exponent) -> Tensor", _float_power, doc="A number ** exponent in doubles.")
 table.laid_out("C", "pow.Scalar float_power.Scalar")
 
 
