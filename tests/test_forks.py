@@ -121,3 +121,20 @@ with prim::fork_0 = graph(%u : Tensor):
         np.testing.assert_array_equal(np.asarray(result), [-1.0, -1.0])
     with pytest.raises(irtool.Error):
         irtool.PassManager("differentiate", verify=True).run(irtool.parse(changed))
+
+
+@pytest.mark.parametrize("passes", ["dce", "cse", "remove-mutation", "peephole", "constant-propagation,dce", "functionalize"])
+def test_a_write_into_what_is_awaited_is_kept(passes: str) -> None:
+    text = """graph(%x : Tensor):
+  %none : NoneType = prim::Constant()
+  %two : int = prim::Constant[value=2]()
+  %y : Tensor = aten::clone(%x, %none)
+  %a : Await(Tensor) = prim::awaitable_nowait(%y)
+  %w : Tensor = prim::awaitable_wait(%a)
+  %z : Tensor = aten::mul_(%w, %two)
+  return (%y)
+"""
+    module = irtool.parse(text)
+    irtool.PassManager(passes, verify=True).run(module)
+    for interpret in (True, False, False):
+        np.testing.assert_array_equal(irtool.run(module, [np.ones(2)], interpret=interpret)[0], [2.0, 2.0])

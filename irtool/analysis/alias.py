@@ -507,8 +507,7 @@ class Aliases:
             if operands and is_mutable(value.type):     # no operands: a None cast to a tensor, on a path that never runs
                 self._point(value, node.inputs[i] if len(node.inputs) == len(node.outputs) else operands[0])
 
-    @_RULES.of("prim::ConstantChunk", "prim::BailOut", "prim::ReplaceIfUndef", "prim::BroadcastMKLDNNTensors", "prim::IfThenElse",
-               "prim::awaitable_nowait")
+    @_RULES.of("prim::ConstantChunk", "prim::BailOut", "prim::ReplaceIfUndef", "prim::BroadcastMKLDNNTensors", "prim::IfThenElse")
     def _analyze_selection(self, node: Node) -> None:
         operands = [value for value in node.inputs if is_mutable(value.type)]
         for value in node.outputs:
@@ -518,6 +517,13 @@ class Aliases:
     @_RULES.of("prim::awaitable_wait", "aten::wait")
     def _analyze_wait(self, node: Node) -> None:
         self._writes_all.add(node)
+        for value in node.inputs:       # in ill-typed texts a tensor
+            self._make_wild(value)
+        self._analyze_extraction(node)
+
+    @_RULES.of("prim::awaitable_nowait")
+    def _analyze_nowait(self, node: Node) -> None:
+        self._analyze_fork(node)        # waiting for it gives the operand itself
         self._analyze_extraction(node)
 
     @_RULES.of("prim::fork", "prim::awaitable")
