@@ -514,17 +514,11 @@ class Aliases:
             if operands:
                 self._point(value, *operands)
 
-    @_RULES.of("prim::awaitable_wait", "aten::wait")
+    @_RULES.of("prim::awaitable_wait", "prim::awaitable_nowait", "aten::wait")
     def _analyze_wait(self, node: Node) -> None:
         self._writes_all.add(node)
-        for value in node.inputs:       # in ill-typed texts a tensor
+        for value in (*node.inputs, *node.outputs):     # operands: in ill-typed texts what is waited for is a tensor
             self._make_wild(value)
-        self._analyze_extraction(node)
-
-    @_RULES.of("prim::awaitable_nowait")
-    def _analyze_nowait(self, node: Node) -> None:
-        self._analyze_fork(node)        # waiting for it gives the operand itself
-        self._analyze_extraction(node)
 
     @_RULES.of("prim::fork", "prim::awaitable")
     def _analyze_fork(self, node: Node) -> None:

@@ -164,6 +164,8 @@ def _to_bool(value: object, text: str) -> object:
 
 def _to_complex(value: object, text: str) -> object:
     value = _single(value)
+    if isinstance(value, int) and abs(value) >= 1e308:      # no attribute holds it, as verify says
+        return value
     return complex(value) if isinstance(value, (bool, int, float, complex)) else value
 
 

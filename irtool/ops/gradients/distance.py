@@ -29,7 +29,8 @@ def pairwise_distance_gradient(grad, x1, x2, p, eps, keepdim, result):
     difference = x1 - x2 + eps
     real = torch.real(grad)
     slope = norm_slope(difference, result if keepdim else result.unsqueeze(-1), p) * (real if keepdim else real.unsqueeze(-1))
-    return slope.sum_to_size(x1.size()), (-slope).sum_to_size(x2.size())
+    has_slope = p != 0.0        # else it counts what is not 0
+    return slope.sum_to_size(x1.size()) if has_slope else None, (-slope).sum_to_size(x2.size()) if has_slope else None
 
 
 @table.derivative("dist")

@@ -103,7 +103,7 @@ def norm_gradient(self: Tensor, ord: number | None, dim: list[int] | None, keepd
             for place in dim:
                 shape[place] = 1
             each = each.reshape(shape)
-        return each * vector_slope(self, order, dim), None, None, None, None
+        return None if order == 0.0 else each * vector_slope(self, order, dim), None, None, None, None      # of order 0 it counts
 
     return result, backward
 

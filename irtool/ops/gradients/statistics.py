@@ -129,14 +129,14 @@ def corrcoef_gradient(grad, self):
 
 # ---- norms
 
-def norm_slope(self: Tensor, grad: Tensor, norm: Tensor, p: float, dim: list[int] | None, keepdim: bool) -> Tensor:
-    """The gradient of the p-norm along dimensions."""
+def norm_slope(self: Tensor, grad: Tensor, norm: Tensor, p: float, dim: list[int] | None, keepdim: bool) -> Tensor | None:
+    """The gradient of the p-norm along dimensions; for p = 0, the count of what is not 0, there is none."""
     size = self.size()
     spread, length = torch.real(with_ones(grad, dim, keepdim, size)), with_ones(norm, dim, keepdim, size)
     self = self.conj()
     nothing = torch.zeros_like(self)
     if p == 0.0:
-        slope = nothing
+        return None
     elif p == 1.0:
         slope = self.sgn() * spread
     elif p == 2.0:
