@@ -15,6 +15,7 @@ from contextlib import nullcontext
 from typing import Any, Protocol
 
 from irtool.accepted_values import accept, copied, delivered
+from irtool.ir.awaitables import with_awaitables_late
 from irtool.ir.builder import NOTHING
 from irtool.ir.defaults import completed
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, changes_list, may_write_or_is_python
@@ -373,7 +374,7 @@ def run(graph: Graph | Module, inputs: Sequence[Any], *, seed: int | None = 0, o
         raise RunError(f"run: expected a Module or a Graph, got {type(graph).__name__}")
     if isinstance(inputs, str) or not isinstance(inputs, Sequence):
         raise RunError(f"run: expected a list of inputs, one per input of the graph ({_signature(graph)}), got {type(inputs).__name__}")
-    inputs = completed(graph, inputs)
+    graph, inputs = with_awaitables_late(graph), completed(graph, inputs)
     if len(inputs) != len(graph.inputs):
         raise RunError(f"expected {len(graph.inputs)} inputs ({_signature(graph)}), got {len(inputs)}", code="E0402")
     namespace = namespace_for(inputs) if backend is None else backend_called(backend)

@@ -138,3 +138,62 @@ def test_a_write_into_what_is_awaited_is_kept(passes: str) -> None:
     irtool.PassManager(passes, verify=True).run(module)
     for interpret in (True, False, False):
         np.testing.assert_array_equal(irtool.run(module, [np.ones(2)], interpret=interpret)[0], [2.0, 2.0])
+
+
+AWAITED = {
+    "prints": ("a = MAKE(product, x, w)\n    print(1)\n    y = WAIT(a)\n    return y * WAIT(a)",
+               "print(1)\n    y = product(x, w)\n    return y * y"),
+    "a tensor that changes": ("y = x * 2\n    a = MAKE(product, y, w)\n    y.add_(1)\n    return WAIT(a) * y",
+                              "y = x * 2\n    y.add_(1)\n    return product(y, w) * y"),
+    "a list that changes": ("l = [x]\n    a = MAKE(last, l)\n    l.append(w * 3)\n    return WAIT(a) * x",
+                            "l = [x]\n    l.append(w * 3)\n    return last(l) * x"),
+    "never awaited": ("a = MAKE(changed, x)\n    return x * w",
+                      "return x * w"),
+    "in a list": ("l = [MAKE(product, x, w), MAKE(product, w, w)]\n    return WAIT(l[0]) * WAIT(l[1])",
+                  "return product(x, w) * product(w, w)"),
+    "in a branch": ("a = MAKE(product, x, w)\n    if bool(x.sum() > 0):\n        return WAIT(a)\n    return w",
+                    "return product(x, w)"),
+    "the second first": ("y = x * 1\n    a = MAKE(changed, y)\n    b = MAKE(changed, y)\n    z = WAIT(b) * w\n    return WAIT(a) * z",
+                         "y = x * 1\n    z = changed(y) * w\n    return changed(y) * z"),
+}
+"""A body with awaitables, and the same one with calls where they run."""
+LAST = "\ndef last(l: List[Tensor]) -> Tensor:\n    return l[-1] * 2\n"
+
+
+@pytest.mark.parametrize("body", AWAITED)
+def test_an_awaitable_runs_when_it_is_first_awaited(body: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """It ran where it was made: what it printed came too early, and it did not see writes in between."""
+    x, w, seed = np.float32([0.5, -0.25, 2]), np.float32([1.5, 3, -2]), np.float32([1, 10, 100])
+    helpers = HELPERS.replace("FORK", "torch.jit.fork").replace("WAIT", "torch.jit.wait")
+    mine, plain = (irtool.from_script(f"{helpers}{LAST}\ndef f(x: Tensor, w: Tensor):\n    {each}\n".replace(
+        "MAKE(", "torch.jit._awaitable(").replace("WAIT(", "torch.jit._awaitable_wait("), "f") for each in AWAITED[body])
+    expected, gradients = irtool.run(plain, [x, w]), irtool.vjp(plain, [x, w], [seed], [0, 1])
+    capsys.readouterr()
+    again = irtool.parse(str(mine))
+    for module in (mine, again):
+        for interpret in (True, False, False):
+            np.testing.assert_allclose(irtool.run(module, [x, w], interpret=interpret)[0], expected[0], rtol=1e-6)
+            for ours, theirs in zip(irtool.vjp(module, [x, w], [seed], [0, 1], interpret=interpret), gradients, strict=True):
+                np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+
+
+def test_an_awaitable_prints_when_it_is_awaited(capsys: pytest.CaptureFixture[str]) -> None:
+    source = """
+def told(x: Tensor) -> Tensor:
+    print("awaited")
+    return x
+
+def f(x: Tensor):
+    a = torch.jit._awaitable(told, x)
+    print("made")
+    return WHERE
+"""
+    wait = "torch.jit._awaitable_wait(a)"
+    module = irtool.from_script(source.replace("WHERE", wait), "f")
+    for run in (lambda: irtool.run(module, [np.ones(2)], interpret=True), lambda: irtool.run(module, [np.ones(2)])):
+        run()
+        assert capsys.readouterr().out.split() == ["made", "awaited"]
+    module = irtool.from_script(source.replace("WHERE", f"{wait} if bool(x.sum() > 0) else x"), "f")
+    for interpret in (True, False):
+        with pytest.raises(irtool.UnsupportedError, match="an awaitable whose effects can be seen"):
+            irtool.run(module, [np.ones(2)], interpret=interpret)

@@ -12,6 +12,7 @@ from typing import Any
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.ir import types
 from irtool.ir.attribute import Attribute
+from irtool.ir.awaitables import AWAITABLE, is_awaited_at_once, time_is_seen, too_early
 from irtool.ir.builder import Builder
 from irtool.ir.constants import CONSTANT_KINDS, NOT_CONSTANT, constant
 from irtool.ir.errors import Error, UnsupportedError
@@ -67,6 +68,8 @@ class Opening:
         self._constants: dict[object, Value] = {}
         self._heads = Builder(self.graph)
         self._last: Node | None = None
+        self._early: list[tuple[Node, list[Value], list[Node]]] = []
+        """Awaitables that run before they are awaited: the node, its operands, the nodes of its body."""
         self._active: list[object] = []
         self._count = 0
         env: dict[Value, Value] = {}
@@ -75,6 +78,9 @@ class Opening:
             if index == 0 and root is not None:
                 self.objects[env[value]] = root
         self.graph.block.set_outputs(self._results(graph.block, env, self.graph.block))
+        for node, operands, body in self._early:
+            if time_is_seen(body, operands, self.graph):
+                raise too_early(node)
         remove_dead_nodes(self.graph)
 
     # -- blocks
@@ -324,11 +330,16 @@ class Opening:
         return results
 
     def fork(self, node: Node, operands: list[Value], env: dict[Value, Value], into: Block) -> list[Value] | None:
-        """`prim::fork`, `prim::awaitable`: the graph runs at once, and its result replaces the future."""
+        """`prim::fork`, `prim::awaitable`: the graph runs at once, and its result replaces the future. Raises UnsupportedError."""
         subgraph = node.subgraph
         if subgraph is None:
             return None
-        return self._called(subgraph, node, operands, into)
+        last = into.return_node.prev
+        results = self._called(subgraph, node, operands, into)
+        if node.kind == AWAITABLE and not is_awaited_at_once(node):
+            nodes = into.nodes
+            self._early.append((node, operands, nodes[nodes.index(last) + 1:] if last in nodes else nodes))
+        return results
 
     def closure(self, node: Node, operands: list[Value], env: dict[Value, Value], into: Block) -> list[Value] | None:
         """A nested function, whose graph `prim::fork` runs."""

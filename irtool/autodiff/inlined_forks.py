@@ -1,6 +1,7 @@
 """Forks without futures: what a fork computes is put in its place, and a future becomes its result, so that gradients go through both."""
 from __future__ import annotations
 
+from irtool.ir.awaitables import awaitables_late, refuse_early
 from irtool.ir.edits import clone_graph, inline_graph, replace_node
 from irtool.ir.graph import Block, Graph
 from irtool.ir.type_model import AwaitType, FutureType
@@ -29,6 +30,9 @@ def inline_forks(graph: Graph) -> bool:
     """
     if not has_futures(graph) or not _fits(graph):
         return False
+    awaitables_late(graph)
+    for node in graph.walk():
+        refuse_early(node)
     while forks := [node for node in graph.walk() if node.kind in FORKS]:
         for node in forks:          # a body may contain further forks
             assert node.subgraph is not None

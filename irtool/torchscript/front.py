@@ -7,6 +7,7 @@ from copy import copy
 
 from irtool.analysis.constant_folding import fold_constants
 from irtool.ir import types
+from irtool.ir.awaitables import awaitables_late
 from irtool.ir.defaults import DEFAULTS, spelled
 from irtool.ir.errors import Error, ParseError, did_you_mean
 from irtool.ir.graph import Graph
@@ -132,6 +133,7 @@ class Compilation:
         declare_parameters(emitter, function)
         function_body(emitter, function.definition.body)
         finish(emitter.graph)
+        awaitables_late(emitter.graph)
         return emitter.graph
 
     def is_active(self, function: Function) -> bool:
