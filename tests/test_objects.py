@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import irtool
+from irtool.dispatch.callables import as_function
 from irtool.execute.compilation import Options
 from irtool.execute.device.device_executor import new_executor
 from irtool.execute.executor import Executor
@@ -159,3 +160,42 @@ def test_transformations_see_what_instances_made_inside_hold(body: str) -> None:
     np.testing.assert_allclose(np.asarray(irtool.jvp(module, (x,), (v,))[1]), expected @ v)
     np.testing.assert_allclose(np.asarray(irtool.vmap(module)(batch)), [irtool.run(module, [each])[0] for each in batch])
     np.testing.assert_allclose(np.asarray(irtool.jit(irtool.vmap(irtool.grad(module)))(batch))[0], expected)
+
+
+HELD_AND_WRITTEN = {
+    "an instance": "c = Held(torch.tensor([1.0]))\n    c.x.add_(0.5)\n    m = c.x\n    y = x * m\n    c.x.sub_(0.5)\n    return y",
+    "an instance that is read late": "c = Held(torch.tensor([1.0]))\n    y = x * c.x\n    c.x.add_(1)\n    return y * c.x",
+    "a context": "c = Scale(torch.tensor([1.5]))\n    with c as m:\n        y = x * m\n        y = y * m\n    return y * c.x",
+    "a dict": "d = {\"a\": torch.tensor([1.0])}\n    y = x * d[\"a\"]\n    d[\"a\"].add_(1)\n    return y * d[\"a\"]",
+    "a list": "l = [torch.tensor([1.0])]\n    y = x * l[0]\n    for t in l:\n        t.mul_(3)\n    return y * l[0]",
+    "an instance in a list": "l = [Held(torch.tensor(2.0))]\n    y = x * l[0].x\n    l[0].x.mul_(3)\n    return y * l[0].x",
+    "a branch": "d = {\"a\": torch.tensor([1.0])}\n    y = x * d[\"a\"]\n    if bool(x.sum() > 0):\n        d[\"a\"].add_(1)\n"
+                "    return y * d[\"a\"]",
+}
+CONTEXT = """
+class Scale:
+    def __init__(self, x: Tensor):
+        self.x = x
+
+    def __enter__(self):
+        self.x.add_(0.5)
+        return self.x
+
+    def __exit__(self, type: Any, value: Any, trace: Any):
+        self.x.sub_(0.5)
+"""
+
+
+@pytest.mark.parametrize("body", HELD_AND_WRITTEN.values(), ids=HELD_AND_WRITTEN)
+def test_gradients_read_what_was_held_before_a_write(body: str) -> None:
+    """What torch.tensor(numbers) made had no handle on the tape: gradients read it as later writes left it, and a write into one in a dict
+    was a traceback."""
+    module = irtool.from_script(CONTEXT + CLASSES + body, "f")
+    x, v, seed = np.array([0.5, 1.0, 2.0]), np.array([1.0, -2.0, 0.5]), np.array([1.0, 10.0, 100.0])
+    along = (irtool.run(module, [x + 1e-4 * v])[0] - irtool.run(module, [x - 1e-4 * v])[0]) / 2e-4 @ seed
+    executor = irtool.compile(module)
+    for gradient in (irtool.vjp(module, [x], [seed], [0], interpret=True)[0], *[irtool.vjp(module, [x], [seed], [0])[0] for _ in range(3)],
+                     executor.record([x], [0]).backward([seed])[0]):
+        np.testing.assert_allclose(gradient @ v, along, rtol=1e-6)
+    np.testing.assert_allclose(np.asarray(irtool.jvp(module, (x,), (v,))[1]) @ seed, along, rtol=1e-6)
+    np.testing.assert_allclose(np.asarray(irtool.grad(lambda x: (as_function("grad", module)(x) * seed).sum())(x)) @ v, along, rtol=1e-6)

@@ -30,6 +30,8 @@ def is_held(user: Node, node: Node) -> bool:
     """Does a reader of a tensor put it into a list or another container that is read after `node`?"""
     if user.kind not in CONTAINERS:
         return False
+    if not user.outputs and not user.kind.startswith("aten::"):
+        return True         # an instance, which may have other names
     container = user.inputs[0] if user.kind.startswith("aten::") else user.output
     return any(reader.kind in CONTAINERS and reader is not user or is_later(reader, node) or is_handed_on(reader)
                for each in (container, *made_of(container)) for reader, _ in each.uses)

@@ -136,7 +136,8 @@ class NodeCalls:
             return known.on_tape(self.tape, values)
         if moves_values(node):
             results = call_node(node, values)       # lists stay the lists that they are; instances of constants have attributes of arrays
-            return [as_handles(each) if has_arrays(each) else each for each in results] if node.kind == "prim::GetAttr" else results
+            is_array_here = has_arrays if node.kind == "prim::GetAttr" else is_array        # `torch.tensor(numbers)` makes an array
+            return [as_handles(each) if is_array_here(each) else each for each in results]
         if node.kind[:1] == "^":
             return self.python_operator(node, values)
         written = written_by(node) if node_may_write(node) else []
