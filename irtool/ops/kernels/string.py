@@ -77,13 +77,23 @@ def text_hash(data: bytes) -> int:
 
 @table.op("aten::hash.generic(t value) -> int")
 def hash_of(xp, value):
-    """torch's hash of a number, a string or None. Raises UnsupportedError for other values."""
+    """torch's hash of a number, a string, None or a tuple of such. Raises UnsupportedError for other values."""
+    return value_hash(value)
+
+
+def value_hash(value: object) -> int:
+    """The same for one value."""
     if value is None or isinstance(value, int):
         return int(value or 0)
     if isinstance(value, str):
         return text_hash(raw(value))
     if isinstance(value, float):
         return text_hash(struct.pack("<d", value)) if value else 0
+    if isinstance(value, tuple):
+        state, mask = 0, (1 << 64) - 1
+        for each in value:      # c10::hash_combine
+            state ^= value_hash(each) + 0x9E3779B9 + (state << 6) + (state >> 2) & mask
+        return int(np.uint64(state).astype(np.int64))
     raise UnsupportedError(f"hash of {tag(value)} is not supported: torch's is an address")
 
 

@@ -409,6 +409,12 @@ def hashes(text: str, n: int, x: float):
     return hash(text), hash(n), hash(x)
 
 
+# run: (1, "a"), (-2, (1.5, None))
+# run: (0, ""), (7, (0.0, True))
+def hashes_of_tuples(a: Tuple[int, str], b: Tuple[int, Tuple[float, Optional[bool]]]):
+    return hash(a), hash(b), hash((1, 2, 3)), hash((5,)), hash(a) == hash((a[0], a[1])), hash((1, 2)) == hash((2, 1))
+
+
 # run:
 def generators():
     generator = torch.Generator()
