@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,19 @@ def by_torch(trial: Trial) -> list[float | None] | None:
     """torch's numbers for one sample; None where torch has no such operator, or no gradient of it."""
     import torch
 
+    in_place = trial.name.removeprefix("aten::").partition(".")[0].endswith("_")
+    found = torch_gradients(trial, lambda leaf: leaf.clone() if in_place else leaf)
+    return None if found is None else products(trial, [
+        None if gradient is None else (gradient.resolve_conj() + torch.zeros_like(leaf)).detach().numpy() for leaf, gradient in found])
+
+
+def torch_gradients(trial: Trial, through: Callable[[Any], Any], at_zero: bool = False) -> list[tuple[Any, Any]] | None:
+    """For each tensor that has a gradient a leaf of torch's, and its gradient; `through`: of a leaf, what the operator takes in its place.
+
+    The leaf holds the tensor's numbers; with `at_zero` zeros, which are added to them behind `through`. None where torch raises.
+    """
+    import torch
+
     kind, _, variant = trial.name.removeprefix("aten::").partition(".")
     wanted = {id(trial.inputs[i]) for i in trial.wrt}
     leaves: dict[int, Any] = {}
@@ -50,10 +64,10 @@ def by_torch(trial: Trial) -> list[float | None] | None:
         if not isinstance(value, np.ndarray):
             return value
         made = torch.tensor(value)
-        if id(value) in wanted:
-            leaves[id(value)] = made.requires_grad_()
-            return made.clone() if kind.endswith("_") else made
-        return made
+        if id(value) not in wanted:
+            return made
+        leaf = leaves[id(value)] = (torch.zeros_like(made) if at_zero else made).requires_grad_()
+        return made + through(leaf) if at_zero else through(leaf)
 
     try:
         op = getattr(getattr(torch.ops.aten, kind), variant or "default")
@@ -73,8 +87,7 @@ def by_torch(trial: Trial) -> list[float | None] | None:
     except (AttributeError, IndexError, RuntimeError, TypeError, ValueError) as error:
         print(f"{trial.name}: {str(error).splitlines()[0]}")
         return None
-    return products(trial, [None if gradient is None else (gradient.resolve_conj() + torch.zeros_like(each)).detach().numpy()
-                            for gradient, each in zip(found, inputs, strict=True)])
+    return list(zip(inputs, found, strict=True))
 
 
 if __name__ == "__main__":
