@@ -319,3 +319,45 @@ def test_a_graph_that_returns_a_tuple_has_a_gradient() -> None:
 def test_results_and_lists_that_do_not_fit_are_errors_of_the_text(text: str, said: str) -> None:
     with pytest.raises(irtool.Error, match=said):
         irtool.PassManager("differentiate").run(irtool.parse(text))
+
+
+SEEN_SIZES = """graph(%x : Double(4, 6, strides=[6, 1], requires_grad=0, device=cpu),
+      %y : Double(6, 3, strides=[3, 1], requires_grad=0, device=cpu)):
+  %1 : int = prim::Constant[value=1]()
+  %2 : int[] = prim::ListConstruct(%1)
+  %3 : bool = prim::Constant[value=0]()
+  %4 : NoneType = prim::Constant()
+{body}
+  return (%9)
+"""
+SEEN = {
+    "sum": "  %9 : Double(4, strides=[1], requires_grad=0, device=cpu) = aten::sum(%x, %2, %3, %4)",
+    "mean": "  %9 : Double(4, strides=[1], requires_grad=0, device=cpu) = aten::mean(%x, %2, %3, %4)",
+    "select": "  %9 : Double(4, strides=[6], requires_grad=0, device=cpu) = aten::select(%x, %1, %1)",
+    "matmul": "  %9 : Double(4, 3, strides=[3, 1], requires_grad=0, device=cpu) = aten::matmul(%x, %y)",
+    "cumsum": "  %9 : Double(4, 6, strides=[6, 1], requires_grad=0, device=cpu) = aten::cumsum(%x, %1, %4)",
+    "what is inside": """  %5 : Bool(4, 6, strides=[6, 1], requires_grad=0, device=cpu) = aten::gt(%x, %1)
+  %6 : Tensor?[] = prim::ListConstruct(%5)
+  %7 : Double(11, strides=[1], requires_grad=0, device=cpu) = aten::index(%x, %6)
+  %8 : int = prim::Constant[value=0]()
+  %9 : Double(11, strides=[1], requires_grad=0, device=cpu) = aten::cumsum(%7, %8, %4)""",
+}
+
+
+@pytest.mark.parametrize("body", SEEN.values(), ids=SEEN)
+@pytest.mark.parametrize("rows", [4, 6, 1])
+def test_gradients_do_not_believe_the_sizes_that_a_trace_saw(body: str, rows: int) -> None:
+    """With interpret=True a gradient had the sizes of the trace, not of the input."""
+    graph = irtool.parse(SEEN_SIZES.format(body=body)).graph()
+    rng = np.random.default_rng(rows)
+    x, y = rng.normal(size=(rows, 6)) + 1, rng.normal(size=(6, 3))
+    result = irtool.run(graph, [x, y])[0]
+    seed = rng.normal(size=result.shape)
+    mine = [irtool.vjp(graph, [x, y], [seed], [0, 1], interpret=interpret) for interpret in (True, False)]
+    assert mine[0][0].shape == x.shape
+    for one, other in zip(*mine, strict=True):
+        assert (one is None) == (other is None)
+        np.testing.assert_allclose(one, other) if one is not None else None
+    step = 1e-6 * rng.normal(size=x.shape)
+    along = ((irtool.run(graph, [x + step, y])[0] - irtool.run(graph, [x - step, y])[0]) * seed).sum() / 2
+    np.testing.assert_allclose((mine[0][0] * step).sum(), along, rtol=1e-4, atol=1e-12)

@@ -18,6 +18,7 @@ from irtool.autodiff.unread_writes import without_writes
 from irtool.autodiff.versions import in_versions
 from irtool.execute.mixed_dtypes import may_mix
 from irtool.execute.output_cotangents import as_seed, conjugate, distributed, parts_of
+from irtool.execute.phases import forget_shapes
 from irtool.interpret import run
 from irtool.ir.arguments import ONE_PER_OUTPUT, check_graph, check_inputs, check_list, positions
 from irtool.ir.constants import constant, is_constant
@@ -96,6 +97,9 @@ class Differentiated:
             graph = graph.graph()
         graph = without_forks(graph)
         self.wrt = wanted("vjp", wrt, graph, () if sample is None else sample)
+        if not graph.dialect.attribute_arguments:       # the types of a trace say what it saw, which may differ in this run
+            graph = clone_graph(graph)
+            forget_shapes(graph)
         self.count = len(graph.inputs)
         f, self.outline = prepared_with_outline(graph)
         dtypes = {}
