@@ -361,3 +361,4 @@ def test_gradients_do_not_believe_the_sizes_that_a_trace_saw(body: str, rows: in
     step = 1e-6 * rng.normal(size=x.shape)
     along = ((irtool.run(graph, [x + step, y])[0] - irtool.run(graph, [x - step, y])[0]) * seed).sum() / 2
     np.testing.assert_allclose((mine[0][0] * step).sum(), along, rtol=1e-4, atol=1e-12)
+    assert irtool.gradcheck(graph, [x, y], order=1).is_right

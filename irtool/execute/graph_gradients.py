@@ -89,7 +89,8 @@ def kind_of(value: Any) -> str:
 class Differentiated:
     """A graph differentiated once, for some of its inputs; `gradients` may be called many times.
 
-    sample: example inputs. If operators mix dtypes on them, df converts gradients to the dtypes of their values.
+    sample: example inputs, which have the sizes and dtypes of those to come, whatever the types say. If operators mix dtypes on them, df
+    converts gradients to the dtypes of their values.
     """
 
     def __init__(self, graph: Graph | Module, wrt: Sequence[int], sample: Sequence[Any] | None = None) -> None:
@@ -97,7 +98,7 @@ class Differentiated:
             graph = graph.graph()
         graph = without_forks(graph)
         self.wrt = wanted("vjp", wrt, graph, () if sample is None else sample)
-        if not graph.dialect.attribute_arguments:       # the types of a trace say what it saw, which may differ in this run
+        if sample is not None and not graph.dialect.attribute_arguments:    # a trace's types say what it saw, which may not be the sample
             graph = clone_graph(graph)
             forget_shapes(graph)
         self.count = len(graph.inputs)

@@ -14,6 +14,7 @@ from typing import Any
 
 from irtool.dispatch.graph_functions import tape_gradients
 from irtool.execute.graph_gradients import Differentiated, prepared, wanted
+from irtool.execute.phases import forget_shapes
 from irtool.interpret import Observer, all_nodes, located, run
 from irtool.ir.arguments import check_count, check_graph, check_inputs, check_seed, misfit
 from irtool.ir.constants import is_constant
@@ -148,6 +149,9 @@ def gradcheck(graph: Graph | Module, inputs: Sequence[Any], wrt: Sequence[int] |
     names = [f"%{value.name}" for value in graph.inputs]
     report = Report()
     graph = widened(graph)
+    if any(isinstance(value, np.ndarray) and isinstance(declared.type, TensorType) and declared.type.shape not in (None, value.shape)
+           for value, declared in zip(values, graph.inputs, strict=True)):
+        forget_shapes(graph)        # those that a trace saw
     random = np.random.default_rng(seed)
     for n in range(1, order + 1):
         try:
