@@ -157,6 +157,9 @@ def compare_with_torch(function: Any, module: Any, values: list[Any], seeds: lis
                 return
             # torch's `_unsafe_view`, in kron, does not see that what it saved was written into, and its `silu_` of complex numbers forgets
             # to refuse, and gives the conjugates: who is right?
+            if "aten::kron(" in str(module) and not all(map(is_tame, leaves(irtool.run(module, values, interpret=True)))):
+                tally["torch's gradient of kron, where differences cannot tell"] += 1
+                return
             if want[0] != "value" or not check_differences(module, values, tally, 5 * FEW):
                 raise
             tally["torch's gradient is not the slope"] += 1
