@@ -216,7 +216,9 @@ def _check_loop(graph: Graph) -> Iterator[Found]:
         if node.kind == "Loop" and len(node.blocks) == 1:       # in 2018 without a trip count, and later with types that say nothing
             body = node.blocks[0]
             counts = {len(node.inputs) - 2, len(body.inputs) - 1, len(body.outputs) - 1, len(node.outputs)}
-            if len(body.inputs) != len(node.inputs) and len(counts) > 1:
+            takes_condition = len(body.inputs) == len(node.inputs) and len(node.outputs) == len(body.outputs) - 1 \
+                and len(node.inputs) - len(node.outputs) in (1, 2)     # as texts of 2018-02 have it
+            if len(counts) > 1 and not takes_condition:
                 yield node, (f"Loop carries {len(node.inputs) - 2} values, but its block takes {len(body.inputs) - 1} and gives "
                              f"{len(body.outputs) - 1}, and it gives {len(node.outputs)}")
         if node.kind != "prim::Loop":
