@@ -11,7 +11,8 @@ from irtool.ir.types import TensorType, spell, tensor_type
 
 
 def propagate_requires_grad(graph: Graph) -> bool:
-    """Set `requires_grad` in the types of tensors of known floating dtype, by propagation from the graph's inputs.
+    """Set `requires_grad` in the types of tensors of known floating dtype, by propagation from the graph's inputs. An input whose type
+    does not say counts as one with a gradient, as in torch.
 
     before:
         graph(%x : Float(2, requires_grad=1, device=cpu), %y : Float(2, requires_grad=0, device=cpu)):
@@ -25,7 +26,7 @@ def propagate_requires_grad(graph: Graph) -> bool:
           %3 : Float(2, requires_grad=0, device=cpu) = aten::neg(%y)
           return (%2, %3)
     """
-    reached = {value for value in graph.inputs if isinstance(value.type, TensorType) and value.type.requires_grad is True}
+    reached = {value for value in graph.inputs if isinstance(value.type, TensorType) and value.type.requires_grad is not False}
     reach = Reach(reached, Aliases(graph) if any(map(node_may_write, graph.walk())) else None)
     reach.sweep(graph.block)
     changed = False
