@@ -1,13 +1,13 @@
 """Forks without futures: what a fork computes is put in its place, and a future becomes its result, so that gradients go through both."""
 from __future__ import annotations
 
-from irtool.ir.awaitables import awaitables_late, refuse_early
+from irtool.ir.awaitables import settle_awaitables
 from irtool.ir.edits import clone_graph, inline_graph, replace_node
 from irtool.ir.graph import Block, Graph
+from irtool.ir.structure_kinds import FORK_KINDS
 from irtool.ir.type_model import AwaitType, FutureType
 from irtool.ir.types import Type, is_subtype, parse_type
 
-FORKS = ("prim::fork", "prim::awaitable")
 WAITS = ("aten::wait", "prim::awaitable_wait", "prim::awaitable_nowait")
 
 
@@ -30,10 +30,8 @@ def inline_forks(graph: Graph) -> bool:
     """
     if not has_futures(graph) or not _fits(graph):
         return False
-    awaitables_late(graph)
-    for node in graph.walk():
-        refuse_early(node)
-    while forks := [node for node in graph.walk() if node.kind in FORKS]:
+    settle_awaitables(graph)
+    while forks := [node for node in graph.walk() if node.kind in FORK_KINDS]:
         for node in forks:          # a body may contain further forks
             assert node.subgraph is not None
             replace_node(node, inline_graph(node.subgraph, node, node.inputs))
@@ -45,7 +43,7 @@ def inline_forks(graph: Graph) -> bool:
 
 def has_futures(graph: Graph) -> bool:
     """Does a node of the graph make a future?"""
-    return any(node.kind in FORKS or node.kind == "prim::awaitable_nowait" for node in graph.walk())
+    return any(node.kind in FORK_KINDS or node.kind == "prim::awaitable_nowait" for node in graph.walk())
 
 
 def _fits(graph: Graph) -> bool:
@@ -53,7 +51,7 @@ def _fits(graph: Graph) -> bool:
     for node in graph.walk():
         if node.kind in WAITS and (len(node.inputs) != 1 or len(node.outputs) != 1):
             return False
-        if node.kind in FORKS:
+        if node.kind in FORK_KINDS:
             if node.subgraph is None or len(node.outputs) != 1:
                 return False
             body, type = node.subgraph, node.output.type

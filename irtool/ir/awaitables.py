@@ -7,7 +7,7 @@ from irtool.ir.edits import clone_graph
 from irtool.ir.effects import changes_list, group_may_write, has_side_effects, node_may_write
 from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.graph import Graph, Node, Value
-from irtool.ir.types import NamedTupleType, OptionalType, SimpleType, TensorType, TupleType, Type
+from irtool.ir.types import OptionalType, SimpleType, TensorType, TupleType, Type
 
 AWAITABLE, WAIT = "prim::awaitable", "prim::awaitable_wait"
 
@@ -22,10 +22,15 @@ def with_awaitables_late(graph: Graph) -> Graph:
     if not has_awaitables(graph):
         return graph
     copy = clone_graph(graph)
-    awaitables_late(copy)
-    for node in copy.walk():
-        refuse_early(node)
+    settle_awaitables(copy)
     return copy
+
+
+def settle_awaitables(graph: Graph) -> None:
+    """Let each awaitable run when it is first awaited. Raises UnsupportedError, at the line, if one cannot."""
+    awaitables_late(graph)
+    for node in graph.walk():
+        refuse_early(node)
 
 
 def awaitables_late(graph: Graph) -> None:
@@ -96,7 +101,7 @@ def time_is_seen(body: Sequence[Node], operands: Sequence[Value], graph: Graph) 
 
 def _parts(type: Type) -> list[Type]:
     """The types of what a value of a type consists of, if it is a tuple or optional."""
-    if isinstance(type, TupleType | NamedTupleType | OptionalType):
+    if isinstance(type, TupleType | OptionalType):
         inner = (type.element,) if isinstance(type, OptionalType) else type.elements
         return [part for each in inner for part in _parts(each)]
     return [type]

@@ -67,6 +67,8 @@ prim::device
 """Kinds that need no elements of a tensor."""
 CONSTRUCTS = kinds("prim::TupleConstruct prim::ListConstruct")
 """Kinds that make a tuple or a list of their operands."""
+FORK_KINDS = kinds("prim::fork prim::awaitable")
+"""Kinds whose result is a future of all results of their graph."""
 GROUP_KINDS = kinds("prim::DifferentiableGraph prim::GraphExecutor")
 """Kinds of nodes that own a graph with a gradient."""
 NOT_COUNTED = kinds("prim::Constant prim::GradOf prim::TupleConstruct prim::TupleUnpack prim::AutogradZero prim::Undefined")

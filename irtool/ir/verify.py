@@ -15,9 +15,10 @@ from irtool.ir.graph import PARAM, RETURN, Block, Graph, Node, Value
 from irtool.ir.module import Module
 from irtool.ir.schema import is_tensor_like
 from irtool.ir.source import Diagnostic
+from irtool.ir.structure_kinds import FORK_KINDS
 from irtool.ir.types import Type
 from irtool.ir.verify_nodes import check_forms, check_operators, check_prims
-from irtool.ir.verify_types import FUTURES, STRICT_DIALECTS, Found, check_calls, check_types, flows, is_called
+from irtool.ir.verify_types import STRICT_DIALECTS, Found, check_calls, check_types, flows, is_called
 
 if TYPE_CHECKING:
     from irtool.ir.source import SourceFile
@@ -286,7 +287,7 @@ def _check_subgraphs(graph: Graph) -> Iterator[Found]:
             called = is_called(node, name)
             if len(inner.inputs) != len(node.inputs) and called:
                 yield node, f"the graph of {_show(node)} takes {len(inner.inputs)} values, it is given {len(node.inputs)}"
-            elif len(inner.outputs) < len(node.outputs) and called and node.kind not in (*FUTURES, CUSTOM_VJP):
+            elif len(inner.outputs) < len(node.outputs) and called and node.kind not in (*FORK_KINDS, CUSTOM_VJP):
                 yield node, f"the graph of {_show(node)} gives {len(inner.outputs)} values, it has {len(node.outputs)} results"
             elif name == BACKWARD and node.kind == CUSTOM_VJP and custom_parts(node) is None:
                 yield node, f"the graphs of {_show(node)} do not take and give what it takes and gives"

@@ -12,13 +12,12 @@ from irtool.ir.constants import constant
 from irtool.ir.custom import CUSTOM_VJP
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.schema import has_variables, is_tensor_like, match_types, schema_of, schemas, substitute
+from irtool.ir.structure_kinds import FORK_KINDS
 from irtool.ir.types import DictType, ListType, OptionalType, TensorType, TupleType, Type, UnionType
 
 Found = tuple[Node | None, str] | tuple[Node | None, str, str]
 """The node, what is wrong with it, and a code if it differs from that of the invariant."""
 STRICT_DIALECTS = frozenset(("G", "H", "T"))
-FUTURES = frozenset(("prim::fork", "prim::awaitable"))
-"""Kinds whose result is a future of all results of their graph."""
 NUMBERS = frozenset(("int", "float", "bool", "complex", "Scalar"))
 
 
@@ -54,7 +53,7 @@ def call_problem(node: Node, inner: Graph) -> str:
     for actual, wanted in zip(node.inputs, inner.inputs):
         if not flows(actual.type, wanted.type):
             return f"{node.kind} gives its graph %{actual.name} : {actual.type} for %{wanted.name} : {wanted.type}"
-    for actual, wanted in zip(inner.outputs, node.outputs) if node.kind not in FUTURES else ():
+    for actual, wanted in zip(inner.outputs, node.outputs) if node.kind not in FORK_KINDS else ():
         if not flows(actual.type, wanted.type):
             return f"the graph of {node.kind} gives %{actual.name} : {actual.type} for %{wanted.name} : {wanted.type}"
     return ""

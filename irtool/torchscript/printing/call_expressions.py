@@ -16,7 +16,7 @@ from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import PARAM, Graph, Node, Value
 from irtool.ir.handlers import Handlers
 from irtool.ir.schema import DEFAULT_WORDS, Argument, Literal, Schema, is_tensor_like, node_arguments, qualified, schema_of, schemas
-from irtool.ir.structure_kinds import UNDEFINED_KINDS
+from irtool.ir.structure_kinds import FORK_KINDS, UNDEFINED_KINDS
 from irtool.ir.types import DictType, ListType, NamedTupleType, OptionalType, TupleType, Type
 from irtool.torchscript.nn_functional import WRITTEN_IN_PYTHON
 from irtool.torchscript.printing.literals import joined, literal, type_key
@@ -78,7 +78,7 @@ def form_of(kind: str) -> Form | None:
 def held_graph(printer: Printer, node: Node, graph: Graph) -> str:
     """A call of the function for a graph that a node owns."""
     name, operands = printer.helper(node, graph), printer.take(node.inputs)
-    if node.kind in ("prim::fork", "prim::awaitable"):
+    if node.kind in FORK_KINDS:
         return f"{printer.fork(node.kind)}({', '.join([name, *operands])})"
     text = f"{name}({', '.join(operands)})"
     if len(node.outputs) >= len(graph.outputs) or not node.outputs:
