@@ -56,6 +56,8 @@ NO_PROMOTION_BY_NAME = frozenset({"condition", "mask", "alpha", "beta", "out"})
 """Arguments with a dtype of their own, even in operators with a promotion rule."""
 THROUGH = RESHAPES | {"aten::masked_fill_", "aten::index_fill_", "aten::triu_", "aten::tril_"}
 """Kinds that accept targets whose elements share memory, as torch does for them: they write one number into what they change."""
+UNWRITTEN = {"aten::nan_to_num_": "biu", "aten::conj_physical_": "biuf"}
+"""Kinds that give the target back as it is, whatever memory its elements share -> NumPy's kinds of such targets; torch writes nothing."""
 EXACT_IN_PLACE = {
     "aten::abs_": "In-place abs is not supported for complex tensors.",
     "aten::absolute_": "In-place abs is not supported for complex tensors.",
@@ -125,8 +127,11 @@ class Overload:
         elif self.schema.name in ADDED_IN_OUT and operands[-1] is None:
             operands = [*operands[:-1], code_of(outs[0].dtype)]
         target = args[0] if self.mode == "inplace" else None
-        if target is not None and self.promote is not None and is_array(target) and self.schema.kind not in THROUGH:
-            refuse_overlap(target)
+        if is_array(target):
+            if target.dtype.kind in UNWRITTEN.get(self.schema.kind, ""):
+                return target
+            if self.promote is not None and self.schema.kind not in THROUGH:
+                refuse_overlap(target)
         if target is not None and len(operands) > 1:
             refuse_parts(self.schema.kind, target, operands[1:])
         try:
