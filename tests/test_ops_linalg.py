@@ -104,3 +104,23 @@ def test_what_cannot_be_done_is_said_as_torch_says_it(name: str, matrix: np.ndar
     with pytest.raises(RunError) as raised:
         call(name, matrix)
     assert raised.value.message == message
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (2, 3), (3, 3), (5, 4), (2, 3, 3)], ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+def test_a_decomposition_of_infinities_ends(shape: tuple[int, ...], dtype: str) -> None:
+    """LAPACK may not come to an end on them; singular values are nan, as in torch, of the matrix that has them alone."""
+    matrix = np.random.default_rng(3).normal(size=shape).astype(dtype)
+    for place in range(matrix.size // 2, matrix.size):      # of a stack, the last matrix
+        bad = matrix.copy()
+        bad.flat[place] = -np.inf
+        u, values, vh = call_op("aten::linalg_svd", [bad, False, None])
+        assert np.isnan(values).sum() == min(shape[-2:]) and values.shape == (*shape[:-2], min(shape[-2:]))
+        np.testing.assert_array_equal(np.isnan(call_op("aten::linalg_svdvals", [bad, None])), np.isnan(values))
+        for name, rest in {"linalg_pinv": [1e-6, False], "linalg_cond": [None],
+                           "linalg_matrix_norm.str_ord": ["nuc", [-2, -1], False, None],
+                           "linalg_matrix_rank": [1e-6, False], "linalg_lstsq": [bad, None, "gelsd"]}.items():
+            call_op(f"aten::{name}", [bad, *rest])
+        bad.flat[place] = np.nan
+        with pytest.raises(RunError, match="contained non-finite values"):
+            call_op("aten::linalg_svdvals", [bad, None])

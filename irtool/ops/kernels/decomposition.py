@@ -4,7 +4,18 @@ import math
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import complex_of, on_host, real_of
 from irtool.ops.checks import refuse, row_major
-from irtool.ops.kernels.factorization import adjoint, float_or_complex, lower_upper, lu_packed, matrices, permutation, reflect, square
+from irtool.ops.kernels.factorization import (
+    adjoint,
+    float_or_complex,
+    lower_upper,
+    lu_packed,
+    matrices,
+    permutation,
+    reflect,
+    singular_values,
+    singular_vectors,
+    square,
+)
 from irtool.ops.op import OpTable
 
 table = OpTable("decomposition")
@@ -249,10 +260,7 @@ def linalg_eigvalsh(xp, self, UPLO):
 def _svd(xp, A, full):
     matrices("linalg.svd", A)
     _only_float("linalg_svd_cpu", A)
-    try:
-        return xp.linalg.svd(A, full_matrices=full)
-    except xp.linalg.LinAlgError:
-        raise RunError("linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values.") from None
+    return singular_vectors(xp, A, full)
 
 
 @table.op("aten::linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)")
@@ -284,7 +292,7 @@ def linalg_svdvals(xp, A, driver):
     refuse_driver(driver)
     matrices("linalg.svdvals", A)
     _only_float("linalg_svd_cpu", A)
-    return xp.linalg.svd(A, compute_uv=False)
+    return singular_values(xp, A)
 
 
 @table.op("aten::svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)")

@@ -41,6 +41,44 @@ def diagonal_of(xp, A):
     return xp.diagonal(A, axis1=-2, axis2=-1)
 
 
+# ---- singular values
+
+def singular_vectors(xp, A, full):
+    """U, S and Vh with A = U @ diag(S) @ Vh; nan for a matrix with an infinite element, on which LAPACK may not come to an end.
+
+    Raises RunError for a matrix with nan, in torch's words.
+    """
+    infinite, A = _without_infinities(xp, A)
+    results = _decomposed(xp, A, full_matrices=full)
+    return tuple([_nan_where(xp, infinite, part) for part in results])
+
+
+def singular_values(xp, A):
+    """S alone, with the nan and the error of `singular_vectors`."""
+    infinite, A = _without_infinities(xp, A)
+    return _nan_where(xp, infinite, _decomposed(xp, A, compute_uv=False))
+
+
+def _decomposed(xp, A, **options):
+    try:
+        return xp.linalg.svd(A, **options)
+    except xp.linalg.LinAlgError:
+        raise RunError("linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values.") from None
+
+
+def _without_infinities(xp, A):
+    """Which matrices have infinite elements and no nan, and A with zeros in their place."""
+    infinite = xp.isinf(A).any((-2, -1)) & ~xp.isnan(A).any((-2, -1))
+    return infinite, xp.where(infinite[..., None, None], A.dtype.type(0), A) if infinite.any() else A
+
+
+def _nan_where(xp, chosen, part):
+    """A part of a decomposition, nan for the chosen matrices."""
+    if not chosen.any():
+        return part
+    return xp.where(chosen.reshape(*chosen.shape, *[1] * (part.ndim - chosen.ndim)), part.dtype.type(math.nan), part)
+
+
 # ---- LU
 
 def lu_packed(xp, A):

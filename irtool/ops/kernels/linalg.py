@@ -18,6 +18,8 @@ from irtool.ops.kernels.factorization import (
     lu_packed,
     matrices,
     permutation,
+    singular_values,
+    singular_vectors,
     square,
     substitute,
 )
@@ -281,7 +283,7 @@ def pseudo_inverse(xp, A, atol, rtol, hermitian):
         sizes = xp.abs(values)
         largest = sizes.max(-1, keepdims=True)
     else:
-        U, sizes, Vh = xp.linalg.svd(A, full_matrices=False)
+        U, sizes, Vh = singular_vectors(xp, A, False)
         values, largest = sizes, sizes[..., :1]
     cutoff = _cutoff(xp, A, atol, rtol, largest)
     inverted = xp.where(sizes > cutoff, 1 / xp.where(values == 0, values.dtype.type(1), values), values.dtype.type(0))
@@ -338,7 +340,7 @@ def matrix_rank(xp, A, atol, rtol, hermitian):
     matrices("linalg.matrix_rank", A)
     if not A.size:
         return xp.zeros(A.shape[:-2], xp.int64)
-    sizes = xp.abs(xp.linalg.eigvalsh(A)) if hermitian else xp.linalg.svd(A, compute_uv=False)
+    sizes = xp.abs(xp.linalg.eigvalsh(A)) if hermitian else singular_values(xp, A)
     cutoff = _cutoff(xp, A, atol, rtol, sizes.max(-1, keepdims=True))
     return xp.asarray((sizes > cutoff).sum(-1, dtype=xp.int64))
 
@@ -390,7 +392,7 @@ def linalg_lstsq(xp, self, b, rcond, driver):
     solution = buffer[..., :columns, :]
     real = real_of(self.dtype)
     ranks = matrix_rank(xp, self, 0.0, tolerance, False) if driver != "gels" else xp.empty(0, xp.int64)
-    sizes = xp.linalg.svd(self, compute_uv=False) if driver in ("gelsd", "gelss") else xp.empty(0, real)
+    sizes = singular_values(xp, self) if driver in ("gelsd", "gelss") else xp.empty(0, real)
     residuals = xp.empty(0, real)
     if rows > columns and driver != "gelsy" and (driver == "gels" or bool((ranks == columns).all())):
         residuals = xp.square(xp.abs(A @ solution - B)).sum(-2, dtype=real)

@@ -3,7 +3,7 @@ import math
 
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import astype, dtype_of, real_of, title, wrap_dim
-from irtool.ops.kernels.factorization import lu_packed, matrices, square
+from irtool.ops.kernels.factorization import lu_packed, matrices, singular_values, square
 from irtool.ops.kernels.statistics import check_norm_dtype, vector_norm
 from irtool.ops.op import OpTable
 
@@ -28,7 +28,7 @@ def matrix_norm(xp, A, order, dims, keepdim, dtype):
         return vector_norm(xp, A, 2, [first, second], keepdim)
     M = xp.moveaxis(A, (first, second), (-2, -1))
     if order in ("nuc", 2, -2):
-        sizes = xp.linalg.svd(M, compute_uv=False)
+        sizes = singular_values(xp, M)
         result = sizes.sum(-1, dtype=sizes.dtype) if order == "nuc" else _extreme(xp, sizes, -1, order > 0)
     elif abs(order) == 1 or abs(order) == math.inf:
         sums = xp.abs(M).sum(-2 if abs(order) == 1 else -1, dtype=real_of(M.dtype))
@@ -88,7 +88,7 @@ def linalg_cond(xp, self, p):
     if not self.size and not isinstance(p, str):
         return xp.zeros(self.shape[:-2], real_of(self.dtype))
     if p in (None, 2, -2):
-        sizes = xp.linalg.svd(self, compute_uv=False)
+        sizes = singular_values(xp, self)
         return xp.asarray(sizes[..., -1] / sizes[..., 0] if p == -2 else sizes[..., 0] / sizes[..., -1])
     square("linalg.cond", self)
     _, _, info = lu_packed(xp, self)

@@ -4,6 +4,7 @@ import math
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import astype, convert, dtype_of, mean_over, real_of, title
 from irtool.ops.checks import wrap_dims
+from irtool.ops.kernels.factorization import singular_values
 from irtool.ops.kernels.reduction import add_up, average, count
 from irtool.ops.op import OpTable
 from irtool.ops.powers import power_in
@@ -165,7 +166,7 @@ def _nuclear(xp, self, dim, keepdim):
     if len(dim) != 2:
         raise RunError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dim))}")
     axes = wrap_dims(dim, self.ndim)
-    values = xp.linalg.svd(xp.moveaxis(self, axes, (-2, -1)), compute_uv=False)
+    values = singular_values(xp, xp.moveaxis(self, axes, (-2, -1)))
     total = xp.asarray(xp.sum(values, axis=-1))
     return xp.expand_dims(total, tuple(sorted(axes))) if keepdim else total
 
