@@ -17,11 +17,22 @@ def norm_slope(x: Tensor, norm: Tensor, p: float) -> Tensor:
     if p == 2.0:
         return x / norm.masked_fill(norm == 0, float("inf"))
     if p == float("inf"):
-        largest = (x.abs() == norm).to(x.dtype)
+        largest = ((x.abs() == norm) | ((x != x) & (norm != norm))).to(x.dtype)
         return x.sgn() * largest / largest.sum([-1], True)
     if p < 2.0:
-        return (x.sgn() * x.abs().pow(p - 1) / norm.pow(p - 1)).masked_fill(norm == 0, 0).masked_fill(x == 0, 0)
+        return (x.sgn() * x.abs().pow(p - 1) / norm.pow(p - 1)).masked_fill(norm == 0, 0).masked_fill((x == 0) & (norm == norm), 0)
     return (x * x.abs().pow(p - 2) / norm.pow(p - 1)).masked_fill(norm == 0, 0)
+
+
+def distance_slope(x: Tensor, norm: Tensor, p: float) -> Tensor:
+    """The same as torch's kernels of cdist and pdist give it: every position of a maximum has all of it, a difference of nan has nan."""
+    if p == 1.0:
+        return x.sgn().masked_fill(x != x, float("nan"))
+    if p == float("inf"):
+        below = x.abs() - norm
+        return (x.sgn() * (below == 0)).masked_fill(below != below, float("nan"))
+    slope = norm_slope(x, norm, p)
+    return slope.masked_fill(x == 0, 0) if p < 1.0 else slope
 
 
 @table.derivative("pairwise_distance")
@@ -57,7 +68,7 @@ def cosine_similarity_gradient(grad, x1, x2, dim, eps):
 @table.derivative("cdist _cdist_forward")
 def cdist_gradient(grad, x1, x2, p, result):
     difference = x1.unsqueeze(-2) - x2.unsqueeze(-3)
-    slope = grad.unsqueeze(-1) * norm_slope(difference, result.unsqueeze(-1), p)
+    slope = grad.unsqueeze(-1) * distance_slope(difference, result.unsqueeze(-1), p)
     return slope.sum([-2]).sum_to_size(x1.size()), -slope.sum([-3]).sum_to_size(x2.size())
 
 
@@ -73,7 +84,7 @@ def pdist_gradient(grad, self, p, result):
     pairs = torch.triu_indices(self.size(0), self.size(0), 1)
     first, second = pairs.select(0, 0), pairs.select(0, 1)
     difference = self.index_select(0, first) - self.index_select(0, second)
-    slope = grad.unsqueeze(-1) * norm_slope(difference, result.unsqueeze(-1), p)
+    slope = grad.unsqueeze(-1) * distance_slope(difference, result.unsqueeze(-1), p)
     return torch.zeros_like(self).index_add(0, first, slope).index_add(0, second, -slope)
 
 

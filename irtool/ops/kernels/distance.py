@@ -63,8 +63,8 @@ def cosine_similarity(xp, x1, x2, dim, eps):
 def _norm_of(xp, difference, p):
     """Norm along the last dimension for a p of at least 0."""
     sizes = xp.abs(difference)
-    if p == 0:
-        return (sizes != 0).sum(-1).astype(difference.dtype)
+    if p == 0:      # nan stays nan, as in torch's kernels
+        return xp.minimum(xp.ceil(sizes), 1).sum(-1, dtype=sizes.dtype)
     if p == 1:
         return sizes.sum(-1, dtype=sizes.dtype)
     if p == 2:
@@ -95,6 +95,8 @@ def between(xp, x1, x2, p, compute_mode):
     step = max((1 << 24) // max(columns * x1.shape[-1] * math.prod(lead), 1), 1)
     for start in range(0, rows, step):
         part = x1[..., start:start + step, None, :] - x2[..., None, :, :]
+        if p == math.inf:       # torch takes the largest number here, and nan is none
+            part = xp.where(xp.isnan(part), part.dtype.type(0), part)
         result[..., start:start + step, :] = _norm_of(xp, part, p)
     return result
 
