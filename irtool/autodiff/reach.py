@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from irtool.autodiff.formula_graphs import hands_on_gradients, has_gradient
 from irtool.ir import types
 from irtool.ir.custom import CUSTOM_VJP, results_of_custom
-from irtool.ir.effects import CHOICE_KINDS, LOOP_KINDS, MUTATORS
+from irtool.ir.effects import CHOICE_KINDS, LOOP_KINDS, MUTATORS, node_may_write
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.packed import operands_of_packed, owns_gradient, results_of_packed
 from irtool.ir.pair import DEFINED, OF
@@ -64,7 +64,7 @@ def reach(block: Iterable[Node], needs: set[Value], trust_types: bool) -> None:
             reached = results_of_custom(node) if not needs.isdisjoint(node.inputs) else ()
         elif owns_gradient(node):
             reached = results_of_packed(node) if not needs.isdisjoint(operands_of_packed(node)) else ()
-        elif not needs.isdisjoint(_read_by(node)) and (node.kind in MUTATORS or _passes_gradients(node, needs)):
+        elif not needs.isdisjoint(_read_by(node)) and (node.kind in MUTATORS or changes_dict(node) or _passes_gradients(node, needs)):
             results = node.outputs if len(node.outputs) == 1 else filter(hands_on_gradients, node.outputs)
             reached = [*results, *changed_lists(node)]
         for value in reached:
@@ -91,7 +91,12 @@ def _reach_rounds(node: Node, needs: set[Value], trust_types: bool) -> list[Valu
 def changed_lists(node: Node) -> list[Value]:
     """The lists and dicts that a node, or one in its blocks, changes: afterwards they may contain its operands."""
     nodes = [node, *[each for block in node.blocks for each in block.walk()]]
-    return [each.inputs[0] for each in nodes if each.kind in MUTATORS and isinstance(each.inputs[0].type, (ListType, DictType))]
+    return [each.inputs[0] for each in nodes if each.kind in MUTATORS and is_list(each.inputs[0]) or changes_dict(each)]
+
+
+def changes_dict(node: Node) -> bool:
+    """Does a node change the dict that is its first operand?"""
+    return bool(node.inputs) and isinstance(node.inputs[0].type, DictType) and not node.blocks and node_may_write(node)
 
 
 def _read_by(node: Node) -> Sequence[Value]:
