@@ -211,3 +211,12 @@ def test_gradients_of_a_profiled_graph_that_torch_printed(interpret_it: bool) ->
             (gradient,) = irtool.vjp(graph, [x], [np.ones_like(x)], [0], interpret=interpret_it)
             np.testing.assert_allclose(gradient, slope, rtol=1e-6)
         np.testing.assert_allclose(np.asarray(irtool.grad(lambda x: irtool.jit(graph)(x).sum())(x)), slope, rtol=1e-6)
+
+
+def test_gradients_of_pairs_in_lists() -> None:
+    source = "def f(x, y):\n    pairs = [(x * 1, 2), (y * x, 3)]\n    a, n = pairs[1]\n    pairs.append((a, n))\n    return pairs\n"
+    x, y = np.array([1.0, 2.0]), np.array([4.0, 5.0])
+    run = irtool.compile(irtool.from_script(source), profiling=True)
+    for _ in range(3):
+        first, second = run.vjp([x, y], [np.ones(2)] * 3, [0, 1])
+        assert np.array_equal(first, 1 + 2 * y) and np.array_equal(second, 2 * x)
