@@ -28,6 +28,7 @@ from irtool.ir.source import clean
 
 IDENTITY = "graph(%x : Tensor):\n  return (%x)\n"
 COMMAND = "\x1b]0;taken\x07\x9b31m‮"
+COMMANDING = f'graph(%x : Tensor):\n  %1 : Tensor = ^A{COMMAND}("{COMMAND}")(%x)\n  return (%1)\n'
 needs_posix = pytest.mark.skipif(os.name != "posix", reason="pipes, links and signals of POSIX")
 
 
@@ -196,6 +197,7 @@ class TestMessages:
         (["opt", "--diagnostics-format=json", "--graph", COMMAND], IDENTITY),
         (["compile"], f"def f(x):\n    return x.{COMMAND}\n"),
         (["passes", COMMAND], ""), (["ops", COMMAND], ""), (["completion", COMMAND], ""),
+        (["inspect", "IN"], ""), (["show"], COMMANDING), (["stats"], COMMANDING), (["gradcheck", "-", "-i", "x=2xf64=1"], COMMANDING),
         (["opt", "--print-changed", "--passes=dce", "--color=always"],
          f"graph(%x : Tensor):\n  %1 : str = prim::Constant[value=\"{COMMAND}\"]()\n  return (%x)\n"),
     ], ids=str)

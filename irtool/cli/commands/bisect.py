@@ -80,7 +80,7 @@ def bisect(arguments: Arguments, console: Console) -> int:
     elif changes is None:
         console.out(f"no pass of {len(steps)} {'makes it bad' if arguments.test else 'changes what is computed'}\n")
     else:
-        console.out(f"{index} of {len(steps)}: {reason}\n")
+        console.tell(f"{index} of {len(steps)}: {reason}\n")
         if len(chosen) < len(changes.all):
             console.out(f"{len(chosen)} of its {len(changes.all)} changes do{'es' if len(chosen) == 1 else ''} that:\n")
         for row in rows:

@@ -57,7 +57,7 @@ def compare(arguments: Arguments, console: Console) -> int:
     elif divergence is None:
         console.out(f"{compared} values agree\n")
     else:
-        console.out(f"%{divergence.other.name} of {arguments.b} is not %{divergence.value.name} of {arguments.a}: {divergence.reason}\n")
+        console.tell(f"%{divergence.other.name} of {arguments.b} is not %{divergence.value.name} of {arguments.a}: {divergence.reason}\n")
         console.out(f"in {arguments.b}, it is computed by\n" + history([divergence.other.node])
                     + f"in {arguments.a}, it is computed from\n" + history(divergence.history), "ir")
     return int(divergence is not None)

@@ -46,7 +46,7 @@ def diff(arguments: Arguments, console: Console) -> int:
         console.out(json.dumps(report, indent=1) + "\n")
     elif not arguments.quiet:
         for each in missing:
-            console.out(f"only in one folder: {each[1:]}\n")
+            console.tell(f"only in one folder: {each[1:]}\n")
         for a, b, row in rows:
             name = f" {row.name}" if row.name else ""
             if not row.is_equal:

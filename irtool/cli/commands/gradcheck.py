@@ -62,7 +62,7 @@ def gradcheck(arguments: Arguments, console: Console) -> int:
 
         console.out(json.dumps(as_json(report)) + "\n")
     else:
-        console.out(f"{report}\n")
+        console.tell(f"{report}\n")
     return 0 if report.is_right else 1
 
 

@@ -46,7 +46,7 @@ def inspect(arguments: Arguments, console: Console) -> int:
 
         console.out(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
     else:
-        console.out(shown(content))
+        console.tell(shown(content))
     return 0
 
 

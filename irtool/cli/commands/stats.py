@@ -31,12 +31,12 @@ def stats(arguments: Arguments, console: Console) -> int:
     for row in rows:
         nodes, blocks, inputs, outputs, values = (counted(row[f"{word}s"], word)        # type: ignore[arg-type]
                                                   for word in ("node", "block", "input", "output", "value"))
-        console.out(f"{row['name'] or 'graph'}: {nodes}, {blocks}, depth {row['depth']}, {inputs}, {outputs}, {values}, "
-                    f"{row['typed']} with complete types\n")
+        console.tell(f"{row['name'] or 'graph'}: {nodes}, {blocks}, depth {row['depth']}, {inputs}, {outputs}, {values}, "
+                     f"{row['typed']} with complete types\n")
         for heading in ("kinds", "types"):
             counts: dict[str, int] = row[heading]       # type: ignore[assignment]
             width = len(str(max(counts.values(), default=0)))
-            console.out(f"  {heading}\n" + "".join(f"    {count:>{width}}  {name}\n" for name, count in counts.items()))
+            console.tell(f"  {heading}\n" + "".join(f"    {count:>{width}}  {name}\n" for name, count in counts.items()))
     return 0
 
 

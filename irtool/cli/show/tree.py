@@ -7,6 +7,7 @@ from functools import partial
 from irtool.drawing import labels
 from irtool.ir.graph import Block, Node, Value
 from irtool.ir.module import Module
+from irtool.ir.source import clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,8 +55,8 @@ class Rows:
 
 
 def plain(rows: Rows) -> str:
-    """The tree as indented lines."""
-    return "".join([f"{'  ' * depth}{text}\n" for depth, text in rows])
+    """The tree as indented lines, safe to print."""
+    return "".join([f"{'  ' * depth}{clean(text)}\n" for depth, text in rows])
 
 
 def drawn(rows: Rows) -> Table:
@@ -64,7 +65,6 @@ def drawn(rows: Rows) -> Table:
     from rich.tree import Tree
 
     from irtool.cli.show.highlight import painted
-    from irtool.ir.source import clean
 
     root = Tree(rows.module.filename, hide_root=True)
     parents = [root]
