@@ -8,7 +8,7 @@ from irtool.accepted_values import accept, arrays_in, overlapping
 from irtool.analysis.alias import Aliases
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.archives.lowering import Lowered, UnknownInstance
-from irtool.ir.arguments import check_graph, listed, positions
+from irtool.ir.arguments import check_graph, listed, misfit, positions
 from irtool.ir.attribute import Attribute
 from irtool.ir.builder import Builder
 from irtool.ir.defaults import DEFAULTS, spelled
@@ -54,6 +54,8 @@ def freeze(graph: Graph | Module | ScriptModule, values: Mapping[str | int, Any]
     graph = clone_graph(check_graph("freeze", graph))
     if values is None:
         raise RunError(f"freeze: expected values of inputs by name or position, there are {listed(graph)}", code="E0402")
+    if not isinstance(values, Mapping):
+        raise misfit("freeze", "values", values, f"a dict of values by name or position, there are {listed(graph)}")
     names = Names(graph.inputs)
     by_place: dict[int, Any] = {}
     for key, value in values.items():

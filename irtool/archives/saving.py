@@ -49,6 +49,9 @@ def save(module: ScriptModule | Graph | Module, target: str | os.PathLike[str] |
         def write(file: BinaryIO) -> None:
             write_methods(file, methods, name=name or "Graph")
     else:
+        if not hasattr(module, "_program"):
+            raise Error(f"save: expected a module as `load` returns it, a Module or a Graph, got {type(module).__name__}")
+
         def write(file: BinaryIO) -> None:
             write_module(module, file)
     if isinstance(target, str | os.PathLike):

@@ -13,6 +13,7 @@ from irtool.archives.module_call import CALL
 from irtool.archives.opening import opened
 from irtool.archives.replacing import Replaced
 from irtool.archives.state import Keys, convert, copy_of, load_state_dict
+from irtool.ir.arguments import misfit
 from irtool.ir.edits import clone_graph
 from irtool.ir.errors import Error, NameMissing, RunError
 from irtool.ir.graph import Graph
@@ -249,6 +250,10 @@ def functional_call(module: ScriptModule, parameters: Mapping[str, Any], args: A
     layers. If the method writes into a replaced buffer, it writes into the given array; if it assigns the attribute, into the dict. Hooks
     run with `forward`. Raises RunError for unknown names, UnsupportedError if a layer hides a value to be written.
     """
+    if not isinstance(module, ScriptModule):
+        raise RunError(f"functional_call: expected a module as `load` returns it, got {type(module).__name__}")
+    if not isinstance(parameters, Mapping):
+        raise misfit("functional_call", "parameters", parameters, "a dict of arrays by dotted name")
     replaced = Replaced(parameters, dict(module._places()))
     run = module.method(CALL if method == "forward" else method)
     return run.call(args if isinstance(args, tuple) else (args,), kwargs or {}, replaced)

@@ -17,6 +17,7 @@ from irtool.dispatch.logger import Print, label, line
 from irtool.dispatch.loop_tapes import propagate_rounds, refuse_lists, run_rounds
 from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, pushed
 from irtool.dispatch.trees import flatten, unflatten
+from irtool.ir.arguments import check_function
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import dtype_of
 from irtool.ops.checks import expands
@@ -401,4 +402,5 @@ def register_hook(tensor: Any, hook: Hook) -> None:
     """
     if not isinstance(tensor, Boxed) or not isinstance(tensor.layer, Autograd):
         raise DispatchError("a hook needs a tensor whose gradient can be asked for")
+    check_function("register_hook", hook)
     tensor.known.hooks = [*tensor.known.hooks, hook]

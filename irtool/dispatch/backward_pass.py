@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from irtool.dispatch.trees import flatten
 from irtool.ir.errors import RunError
+from irtool.ops.arrays import is_array
 from irtool.ops.nested_tensors import map_tensors, tensors_in
 from irtool.ops.tensor import Tensor
 
@@ -113,9 +114,13 @@ def replaced(returned: Any, gradients: Sequence[Any]) -> Sequence[Any]:
 
 
 def replacement(returned: Any, gradient: Any) -> Any:
-    """A gradient after a hook returned `returned` for it. Raises RunError, in torch's words, for a tensor of another size."""
+    """A gradient after a hook returned `returned` for it. Raises RunError, in torch's words, for a tensor of another size or no tensor."""
     if returned is None:
         return gradient
+    if isinstance(gradient, Tensor) and not isinstance(returned, Tensor):
+        if not is_array(returned):
+            raise RunError(f"expected a tensor as gradient, but hook returned {repr(returned)[:40]}")
+        returned = Tensor(returned)
     if isinstance(returned, Tensor) and isinstance(gradient, Tensor) and returned.shape != gradient.shape:
         raise RunError(f"hook has changed the size of value (was {list(gradient.shape)}, got {list(returned.shape)})")
     return returned

@@ -5,6 +5,7 @@ from typing import Any
 
 from irtool.execute.compilation import ExecutionPlan
 from irtool.execute.executor import Executor
+from irtool.ir.errors import RunError
 
 
 def debug_state(executor: Executor) -> dict[str, Any]:
@@ -13,6 +14,8 @@ def debug_state(executor: Executor) -> dict[str, Any]:
     When profiling also `"profile"`, the graph with the types seen, and `"bailout"`, the state of the executor for other shapes.
     The state is consistent even while other threads run the executor, since plans are only added.
     """
+    if not isinstance(executor, Executor):
+        raise RunError(f"debug_state: expected an executor, as `compile` makes it, got {type(executor).__name__}")
     state = {"graph": str(executor.graph), "fallback": None if executor.fallback is None else plan_state(executor.fallback),
              "execution_plans": {str(spec): plan_state(plan) for spec, plan in list(executor.plans.items())}}
     profile = executor.profile

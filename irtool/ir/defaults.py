@@ -42,7 +42,7 @@ def defaults_of(graph: Graph) -> dict[str, Any]:
 
 def completed(graph: Graph, inputs: Sequence[Any]) -> Sequence[Any]:
     """The inputs, extended by the defaults of missing last ones; unchanged if one of these has no default."""
-    if len(inputs) >= len(graph.inputs) or DEFAULTS not in graph.metadata or not isinstance(inputs, list | tuple):
+    if not isinstance(inputs, list | tuple) or len(inputs) >= len(graph.inputs) or DEFAULTS not in graph.metadata:
         return inputs
     known = defaults_of(graph)
     missing = [value.name for value in graph.inputs[len(inputs):]]
