@@ -1,6 +1,7 @@
 """Canonical names."""
 from __future__ import annotations
 
+from irtool.ir.defaults import following_names
 from irtool.ir.graph import Graph
 
 
@@ -28,11 +29,12 @@ def canonicalize(graph: Graph) -> bool:
           return (%2)
     """
     changed = False
-    for number, value in enumerate(graph.values()):
-        name = str(number)
-        if value.name != name:
-            value.name = name
-            changed = True
+    with following_names(graph):
+        for number, value in enumerate(graph.values()):
+            name = str(number)
+            if value.name != name:
+                value.name = name
+                changed = True
     for node in graph.walk():
         for owned in node.graphs.values() if node.attributes else ():
             changed = canonicalize(owned) or changed

@@ -1,10 +1,13 @@
 """Defaults of a compiled function's parameters: they stay with its graph, in text too, and every way to run uses them."""
 from __future__ import annotations
 
+import io
+
 import numpy as np
 import pytest
 
 import irtool
+from irtool.cli.main import main
 from irtool.ir.defaults import defaults_of
 
 SOURCE = '''
@@ -56,3 +59,13 @@ def test_default_that_does_not_fit_is_refused(parameter: str, part: str) -> None
     with pytest.raises(irtool.ParseError) as caught:
         irtool.from_script(f"def f({parameter}):\n    return x\n")
     assert part in caught.value.diagnostics[0].message
+
+
+@pytest.mark.parametrize("words", (["opt", "--passes=canonicalize"], ["fmt", "--renumber"]), ids=str)
+def test_defaults_follow_the_names_of_inputs(words: list[str]) -> None:
+    text = '# graph f: defaults=["7", 3, "n", 2]\ngraph(%x : Tensor, %7 : int, %n : int):\n  %9 : Tensor = aten::mul(%x, %7)\n' \
+           "  %10 : Tensor = aten::mul(%9, %n)\n  return (%10)\n"
+    out = io.StringIO()
+    assert main([*words, "-"], io.BytesIO(text.encode()), out, io.StringIO()) == 0
+    module = irtool.parse(out.getvalue())
+    assert module.graph().inputs[1].name != "7" and irtool.run(module, [np.float32([1, 5])])[0].tolist() == [6, 30]

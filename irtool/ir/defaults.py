@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from irtool.ir.errors import Error
@@ -38,6 +39,20 @@ def defaults_of(graph: Graph) -> dict[str, Any]:
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         raise Error(f"graph '{graph.name}': expected defaults=[\"name\", value, ...], got defaults={text[:60]}", code="E0211") from None
     return dict(zip(names, parts[1::2], strict=True))
+
+
+@contextmanager
+def following_names(graph: Graph) -> Iterator[None]:
+    """Inside, inputs get other names: afterwards the defaults are by these. A line that cannot be read stays as it is."""
+    try:
+        known = defaults_of(graph)
+    except Error:
+        known = {}
+    inputs = [(value, known[value.name]) for value in graph.inputs if value.name in known]
+    before = [value.name for value, _ in inputs]
+    yield
+    if [value.name for value, _ in inputs] != before:
+        graph.metadata[DEFAULTS] = spelled({value.name: default for value, default in inputs})
 
 
 def completed(graph: Graph, inputs: Sequence[Any]) -> Sequence[Any]:

@@ -1,6 +1,7 @@
 """A graph's text in canonical form: without the layout that was read, with renumbered values, unique names, and comments."""
 from __future__ import annotations
 
+from irtool.ir.defaults import following_names
 from irtool.ir.dialect import Dialect
 from irtool.ir.graph import Graph, Node, Value
 from irtool.text.layout import Layout
@@ -28,11 +29,12 @@ def renumber(graph: Graph) -> bool:
     while graphs:
         one = graphs.pop()
         count = 0
-        for value in one.values():
-            if value.has_id_name:
-                changed |= value.name != str(count)
-                value.name = str(count)
-                count += 1
+        with following_names(one):
+            for value in one.values():
+                if value.has_id_name:
+                    changed |= value.name != str(count)
+                    value.name = str(count)
+                    count += 1
         one.forget_names()
         graphs += owned_graphs(one)
     return changed
