@@ -1,6 +1,9 @@
 """erase-number-types on every operator that torch declares."""
 from __future__ import annotations
 
+import numpy as np
+import pytest
+
 import irtool
 from irtool.ir.schema import Schema, declared_kinds, schemas
 from irtool.ir.verify import violations
@@ -30,3 +33,13 @@ def test_what_verifies_still_does_when_numbers_are_erased() -> None:
             tried += 1
             broken += [f"{schema.name}: {each.message}" for each in violations(graph)]
     assert tried > 3000 and not broken
+
+
+@pytest.mark.parametrize("number", ("0.5", "7", "True", "-3.0"))
+def test_writes_of_erased_numbers_write_them(number: str) -> None:
+    """`aten::tensor` of a number that is a tensor now makes a tensor of its numbers: it made bools."""
+    source = f"def f(x):\n    x = x.clone()\n    x[0] = {number}\n    x[x > 4] = {number}\n    return x\n"
+    x = np.array([1.0, 5.0, 2.0])
+    erased = irtool.PassManager("erase-number-types").run(irtool.from_script(source))
+    for interpret in (True, False, False, False):
+        np.testing.assert_array_equal(irtool.run(erased, [x], interpret=interpret)[0], irtool.run(irtool.from_script(source), [x])[0])

@@ -405,7 +405,30 @@ def resolve(kind: str, operands: Sequence[Type], attributes: Sequence[str] = (),
     fitting = [schema for lenient in (False, True) for schema in candidates if _fits_partly(schema, operands, attributes, lenient)]
     if not fitting:
         return None
-    return next((schema for schema in fitting if results < 0 or len(schema.returns) == results), fitting[0])
+    chosen = [schema for schema in fitting if results < 0 or len(schema.returns) == results] or fitting
+    return chosen[0] if attributes else _of_numbers(chosen, operands)
+
+
+def _of_numbers(fitting: Sequence[Schema], operands: Sequence[Type]) -> Schema:
+    """The first overload; where it takes bools in place of tensors that are none, the one that differs in this alone and takes their numbers.
+
+    Tensors of unknown dtype are floats, as where torch compiles `torch.tensor(x)` of a tensor.
+    """
+    first = fitting[0]
+    wrong = [place for place, (argument, operand) in enumerate(zip(first.arguments, operands, strict=False))
+             if argument.type is types.BOOL and is_tensor_like(operand) and _number_of(operand) != "bool"]
+    for each in fitting if wrong else ():
+        if len(each.arguments) == len(first.arguments) and all(
+                one.type.key == _number_of(operands[place]) if place in wrong and one.type is not types.BOOL else one.type is other.type
+                for place, (one, other) in enumerate(zip(each.arguments, first.arguments, strict=True))) and each is not first:
+            return each
+    return first
+
+
+def _number_of(type: Type) -> str:
+    """The type of the numbers that a tensor has: bool, int, float or complex."""
+    name = (type.dtype if isinstance(type, types.TensorType) else None) or "float"
+    return next((word for word in ("bool", "float", "complex") if word in name), "int")
 
 
 def _fits(schema: Schema, operands: Sequence[Type], first: int = 0) -> bool:
