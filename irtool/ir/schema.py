@@ -410,25 +410,16 @@ def resolve(kind: str, operands: Sequence[Type], attributes: Sequence[str] = (),
 
 
 def _of_numbers(fitting: Sequence[Schema], operands: Sequence[Type]) -> Schema:
-    """The first overload; where it takes bools in place of tensors that are none, the one that differs in this alone and takes their numbers.
+    """The first overload; if a tensor stands for the bool that it takes first, the overload for the tensor's numbers.
 
     Tensors of unknown dtype are floats, as where torch compiles `torch.tensor(x)` of a tensor.
     """
-    first = fitting[0]
-    wrong = [place for place, (argument, operand) in enumerate(zip(first.arguments, operands, strict=False))
-             if argument.type is types.BOOL and is_tensor_like(operand) and _number_of(operand) != "bool"]
-    for each in fitting if wrong else ():
-        if len(each.arguments) == len(first.arguments) and all(
-                one.type.key == _number_of(operands[place]) if place in wrong and one.type is not types.BOOL else one.type is other.type
-                for place, (one, other) in enumerate(zip(each.arguments, first.arguments, strict=True))) and each is not first:
-            return each
-    return first
-
-
-def _number_of(type: Type) -> str:
-    """The type of the numbers that a tensor has: bool, int, float or complex."""
-    name = (type.dtype if isinstance(type, types.TensorType) else None) or "float"
-    return next((word for word in ("bool", "float", "complex") if word in name), "int")
+    taken = fitting[0].arguments
+    if not operands or not taken or taken[0].type is not types.BOOL or not is_tensor_like(operands[0]):
+        return fitting[0]
+    name = (operands[0].dtype if isinstance(operands[0], types.TensorType) else None) or "float"
+    number = next((word for word in ("bool", "float", "complex") if word in name), "int")
+    return next((each for each in fitting if each.arguments[0].type.key == number), fitting[0])
 
 
 def _fits(schema: Schema, operands: Sequence[Type], first: int = 0) -> bool:
