@@ -12,6 +12,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import irtool
@@ -258,3 +259,28 @@ def test_a_text_that_leaves_values_out_is_read_and_not_run(reads: str, result: s
             assert code == 1 and "is left out of the text" in err
     code, printed, _ = call("fmt", text=text)
     assert code == 0 and call("fmt", text=printed.encode()) == (0, printed, ""), printed
+
+
+INVALID = """graph(%x : Tensor):
+  %1 : int = prim::Constant[value=1]()
+  %2 : bool = prim::Constant[value=1]()
+  %3 : Tensor = prim::Loop(%1, %2, %x)
+    block0(%i : int, %a : Tensor):
+      -> (%a)
+  return (%3)
+"""
+X = np.ones(2)
+USES: dict[str, Callable[[irtool.Module], object]] = {
+    "run": lambda module: irtool.run(module, [X]), "run, interpreted": lambda module: irtool.run(module, [X], interpret=True),
+    "vjp": lambda module: irtool.vjp(module, [X], [X], [0]),
+    "vjp, interpreted": lambda module: irtool.vjp(module, [X], [X], [0], interpret=True),
+    "executor": lambda module: irtool.compile(module).vjp([X], [X], [0]), "to_script": irtool.to_script,
+    "save": lambda module: irtool.save(module, io.BytesIO()), "gradcheck": lambda module: irtool.gradcheck(module, [X]),
+    "grad": lambda module: irtool.grad(module.graph())(X), "vmap": lambda module: irtool.vmap(module.graph())(X),
+    "jvp": lambda module: irtool.jvp(module.graph(), (X,), (X,)), "jit": lambda module: irtool.jit(module.graph())(X)}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_every_use_of_an_invalid_graph_says_why_it_is(use: str) -> None:
+    with pytest.raises(irtool.Error, match="block0 of prim::Loop gives 0 values, expected 1"):
+        USES[use](irtool.parse(INVALID))

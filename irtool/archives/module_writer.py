@@ -13,6 +13,7 @@ from irtool.ir.graph import Graph
 from irtool.ir.module import Module
 from irtool.ir.pair import OF
 from irtool.ir.types import Type, parse_type
+from irtool.ir.verify import explained
 from irtool.ops.structure import EnumMember, Object
 from irtool.torchscript.library import Library
 from irtool.torchscript.meanings import Enumeration
@@ -77,8 +78,12 @@ def write_methods(file: BinaryIO, methods: Sequence[Method], attributes: Mapping
     source = ArchiveSource(library)
     tree = Tree(f"__torch__.{name}{'_' * (name in TAKEN)}", attributes or {}, source)
     for method in methods:
-        source.prepare(method.graph)
-    bodies = [MethodPrinter(source, method, tree.classes[()]).function(method.name) for method in methods]
+        with explained(method.graph):
+            source.prepare(method.graph)
+    bodies = []
+    for method in methods:
+        with explained(method.graph):
+            bodies.append(MethodPrinter(source, method, tree.classes[()]).function(method.name))
     code = {tree.classes[()].rpartition(".")[0]: tree.text(bodies)}
     if source.functions:
         code[FILE] = source.text()

@@ -27,6 +27,7 @@ from irtool.ir.names import Names
 from irtool.ir.packed import packed_nodes
 from irtool.ir.rounded import warn_of_rounded
 from irtool.ir.types import ListType, OptionalType, TensorType, TupleType, Type
+from irtool.ir.verify import explained
 from irtool.ops.array_library import np
 from irtool.ops.arrays import as_array, dtype_named
 from irtool.ops.kernels.prim import GRAD_MODE
@@ -91,9 +92,10 @@ def function_of(graph: Graph) -> Callable[..., Any]:
         graph = clone_graph(graph)
         is_settled = settle_grad_mode(graph)
     if any(map(is_writer, graph.walk())) and (not has_modes or is_settled):
-        graph = clone_graph(graph)
-        without_writes(graph)
-        graph = in_versions(graph)
+        with explained(original):
+            graph = clone_graph(graph)
+            without_writes(graph)
+            graph = in_versions(graph)
 
     packed = packed_nodes(graph)
 
@@ -104,7 +106,7 @@ def function_of(graph: Graph) -> Callable[..., Any]:
             raise UnsupportedError(f"{packed[0].kind} has a gradient of its own, which a {layer} does not take; "
                                    "irtool.vjp and `irtool grad --via differentiate` do", code="E0501")
         runs = original if has_modes and is_switched(original, is_settled) else graph
-        with modes_kept(has_modes):
+        with modes_kept(has_modes), explained(original):
             outputs = interpreted(runs, values, current().apply)
         results = [converted_result(each, declared.type) for each, declared in zip(outputs, runs.outputs, strict=True)]
         return results[0] if len(results) == 1 else tuple(results)

@@ -29,6 +29,7 @@ from irtool.ir.graph import RETURN, Graph, Node, Value
 from irtool.ir.module import Module
 from irtool.ir.structure_kinds import CONSTRUCTS
 from irtool.ir.types import ListType, OptionalType, TupleType, Type
+from irtool.ir.verify import explained
 from irtool.ops.array_library import np
 from irtool.ops.arrays import is_array, namespace_for, namespace_of, on_this_device, using
 from irtool.passes.lower_tuples import lower_tuples
@@ -102,7 +103,8 @@ class Differentiated:
             graph = clone_graph(graph)
             forget_shapes(graph)
         self.count = len(graph.inputs)
-        f, self.outline = prepared_with_outline(graph)
+        with explained(graph):
+            f, self.outline = prepared_with_outline(graph)
         dtypes = {}
         if sample is not None and len(sample) == self.count and may_mix(f, sample):
             from irtool.execute.plan.predicted_dtypes import predicted_dtypes  # here, since in most graphs no dtypes mix
@@ -111,7 +113,8 @@ class Differentiated:
         self.pair: Reverse | None = None
         self.tape: Executor | None = None
         try:
-            self.pair = differentiate_graph(f, [index in wrt for index in range(self.count)], True, dtypes=dtypes)
+            with explained(graph):
+                self.pair = differentiate_graph(f, [index in wrt for index in range(self.count)], True, dtypes=dtypes)
         except UnsupportedError:
             from irtool.execute.compilation import Options
             from irtool.execute.executor import Executor

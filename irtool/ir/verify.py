@@ -6,6 +6,7 @@ precise types. Kinds outside `aten::` and `prim::` are not checked.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from irtool.ir.custom import BACKWARD, CUSTOM_VJP, custom_parts
@@ -47,6 +48,18 @@ def explanation(graph: Graph) -> Error | None:
             message = "a Loop whose block takes its condition, as texts of 2018-02 have it, is not supported: it can be printed, not run"
             return UnsupportedError(diagnostics=[diagnostic_at(graph.source, node, message)])
     return None
+
+
+@contextmanager
+def explained(graph: Graph) -> Iterator[None]:
+    """Inside, an exception that an invalid graph caused (graphs are not verified before they are used) becomes its explanation."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        why = None if isinstance(error, Error) else explanation(graph)
+        if why is None:
+            raise
+        raise why from error
 
 
 def violations(graph: Graph) -> list[Diagnostic]:

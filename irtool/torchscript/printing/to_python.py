@@ -21,6 +21,7 @@ from irtool.ir.module import Module
 from irtool.ir.schema import is_tensor_like
 from irtool.ir.structure_kinds import CHUNKS, CONTEXT_KINDS, UNPACKS
 from irtool.ir.types import Type
+from irtool.ir.verify import explained
 from irtool.torchscript.printing.call_expressions import FREE, expression, form_of, free_text
 from irtool.torchscript.printing.gradient_functions import function_source, gradient_functions, uses
 from irtool.torchscript.printing.legal_names import Names, identifier
@@ -74,9 +75,10 @@ class Source:
     def function(self, graph: Graph, wanted: str) -> str:
         """Print a graph as a function, after the functions that it calls; returns its name."""
         name = self.names.fresh(identifier(wanted, "graph"))
-        self.prepare(graph)
-        printer = Printer(self, graph)
-        self.functions.append(printer.function(name))
+        with explained(graph):
+            self.prepare(graph)
+            printer = Printer(self, graph)
+            self.functions.append(printer.function(name))
         return name
 
     def has_constant(self, value: Value) -> bool:
