@@ -1,6 +1,7 @@
 """Class instances as inputs: what is read of them is in the spec, and has gradients."""
 from __future__ import annotations
 
+import itertools
 from types import SimpleNamespace
 from typing import Any
 
@@ -199,3 +200,26 @@ def test_gradients_read_what_was_held_before_a_write(body: str) -> None:
         np.testing.assert_allclose(gradient @ v, along, rtol=1e-6)
     np.testing.assert_allclose(np.asarray(irtool.jvp(module, (x,), (v,))[1]) @ seed, along, rtol=1e-6)
     np.testing.assert_allclose(np.asarray(irtool.grad(lambda x: (as_function("grad", module)(x) * seed).sum())(x)) @ v, along, rtol=1e-6)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations("abxy")), ids="".join)
+def test_instances_at_any_places(order: tuple[str, ...]) -> None:
+    """Two instances and two tensors, in any order of the inputs."""
+    declared = ", ".join(f"%{name} : {'__torch__.M' if name in 'ab' else 'Tensor'}" for name in order)
+    text = f"""graph({declared}):
+  %v : Tensor = prim::GetAttr[name="v"](%a)
+  %w : Tensor = prim::GetAttr[name="w"](%b)
+  %1 : Tensor = aten::mul(%v, %w)
+  %2 : Tensor = aten::mul(%x, %y)
+  %u : Tensor = prim::GetAttr[name="w"](%a)
+  %3 : Tensor = aten::div(%1, %u)
+  %4 : Tensor = aten::sub(%3, %2)
+  return (%4)
+"""
+    given = {"a": {"v": np.full(2, 6.0), "w": np.full(2, 3.0)}, "b": {"w": np.full(2, 5.0)}, "x": np.full(2, 2.0), "y": np.full(2, 7.0)}
+    inputs, place = [given[name] for name in order], order.index("b")
+    module, run = irtool.parse(text), irtool.compile(irtool.parse(text))
+    for _ in range(3):
+        assert run(*inputs)[0].tolist() == irtool.run(module, inputs)[0].tolist() == [-4.0, -4.0]
+        for (gradient,) in (run.vjp(inputs, [np.ones(2)], [place]), irtool.vjp(module, inputs, [np.ones(2)], [place])):
+            assert gradient["w"].tolist() == [2.0, 2.0]

@@ -43,7 +43,7 @@ class Unfolded:
         for index in reversed(range(len(inputs))):
             if isinstance(inputs[index].type, ClassType) and not inputs[index].has_uses:
                 block.remove_input(index)
-                del self.slots[index]
+                self.slots.remove((index, ()))
         self.slots.sort(key=lambda slot: bool(slot[1]))     # stable: the original inputs, then attributes
 
     def unfold(self, value: Value, index: int, path: Path) -> None:
@@ -86,8 +86,8 @@ class Unfolded:
         for index in wrt:
             if isinstance(self.original.inputs[index].type, ClassType) and (index, ()) in self.slots:
                 names = ", ".join(sorted(name for _, name in self.written))
-                raise UnsupportedError(f"gradients of %{self.original.inputs[index].name} are not supported: the graph writes {names}, "
-                                       "or passes on the whole instance", code="E0501")
+                raise UnsupportedError(f"gradients of %{self.original.inputs[index].name} are not supported: the graph "
+                                       f"{f'writes {names}, or ' if names else ''}passes on the whole instance", code="E0501")
         return [place for index in wrt for place, (each, _) in enumerate(self.slots) if each == index]
 
     def gathered(self, wrt: Sequence[int], gradients: Sequence[Any]) -> list[Any]:
