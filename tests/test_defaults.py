@@ -69,3 +69,11 @@ def test_defaults_follow_the_names_of_inputs(words: list[str]) -> None:
     assert main([*words, "-"], io.BytesIO(text.encode()), out, io.StringIO()) == 0
     module = irtool.parse(out.getvalue())
     assert module.graph().inputs[1].name != "7" and irtool.run(module, [np.float32([1, 5])])[0].tolist() == [6, 30]
+
+
+def test_what_is_transformed_has_its_defaults() -> None:
+    text = '# graph f: defaults=["n", 3]\ngraph(%x : Tensor, %n : int):\n  %1 : Tensor = aten::mul(%x, %n)\n  return (%1)\n'
+    for words in (["transform", "-", "vmap(in_dims=(0, None))", "-i", "x=2xf64=1"], ["vmap", "-", "-i", "x=2xf64=1"]):
+        out, err = io.StringIO(), io.StringIO()
+        main(words, io.BytesIO(text.encode()), out, err)
+        assert "value=3" in out.getvalue(), err.getvalue()

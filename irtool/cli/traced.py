@@ -22,12 +22,15 @@ def deliver(graph: Graph, arguments: Arguments, console: Console) -> None:
 
 
 def of_any_shape(graph: Graph) -> Graph:
-    """A graph with the same inputs, with tensors of any shape, since a transformed graph takes other shapes."""
+    """A graph with the same inputs and defaults, with tensors of any shape, since a transformed graph takes other shapes."""
     from irtool.ir import types
+    from irtool.ir.defaults import DEFAULTS
     from irtool.ir.graph import Graph
     from irtool.ir.types import TensorType
 
     untyped = Graph(graph.dialect)
     for value in graph.inputs:
         untyped.block.add_input(value.name, types.TENSOR if isinstance(value.type, TensorType) else value.type)
+    if DEFAULTS in graph.metadata:
+        untyped.metadata[DEFAULTS] = graph.metadata[DEFAULTS]
     return untyped
