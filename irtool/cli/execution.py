@@ -67,9 +67,9 @@ def default_wrt(graph: Graph, values: Sequence[Any], note: Callable[[str], None]
 
 
 def is_floating(value: Any) -> bool:
-    """Is a value a floating-point or complex tensor, or a list or tuple that contains one?"""
-    if isinstance(value, list | tuple):
-        return any(map(is_floating, value))
+    """Is a value a floating-point or complex tensor, or a list, tuple or dict that contains one?"""
+    if isinstance(value, list | tuple | dict):
+        return any(map(is_floating, value.values() if isinstance(value, dict) else value))
     return hasattr(value, "dtype") and (value.dtype.kind in "fc" or value.dtype.name == "bfloat16")
 
 

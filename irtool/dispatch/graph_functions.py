@@ -20,7 +20,7 @@ from irtool.ir.source import Diagnostic
 from irtool.ir.types import TensorType
 from irtool.ops.arrays import dtype_named, seeded
 from irtool.ops.nested_tensors import map_tensors
-from irtool.ops.tensor import unwrapped, wrapped
+from irtool.ops.tensor import Tensor, unwrapped, wrapped
 
 NAMES: dict[str, Callable[..., Any]] = {
     "grad": transforms.grad, "value_and_grad": transforms.value_and_grad, "grad_and_value": transforms.grad_and_value,
@@ -40,7 +40,7 @@ def tape_gradients(graph: Graph, inputs: Sequence[Any], wrt: Sequence[int], cota
     from irtool.accepted_values import accept
 
     tape = Autograd(current())
-    values = [wrapped(accept(value, declared)) for value, declared in zip(inputs, graph.inputs, strict=True)]
+    values = [with_handles(accept(value, declared)) for value, declared in zip(inputs, graph.inputs, strict=True)]
     operands = [tape.variable(value) if place in wrt else value for place, value in enumerate(values)]
     wanted = [map_tensors(tape.snapshot, operands[place]) for place in wrt]       # the graph may write into the operand
     with pushed(tape), seeded(seed):
@@ -48,7 +48,23 @@ def tape_gradients(graph: Graph, inputs: Sequence[Any], wrt: Sequence[int], cota
     if len(outputs) != len(cotangents):
         raise RunError(f"expected {len(outputs)} cotangents, got {len(cotangents)}")
     seeds = [None if each is None else wrapped(each) for each in cotangents]
-    return [unwrapped(each) for each in tape.gradients(outputs, seeds, wanted)]
+    return [arrays_alone(each) for each in tape.gradients(outputs, seeds, wanted)]
+
+
+def with_handles(value: Any) -> Any:
+    """A value of an input with handles for arrays, also in lists, tuples and dicts."""
+    if isinstance(value, dict):
+        return {key: with_handles(each) for key, each in value.items()}
+    return type(value)([with_handles(each) for each in value]) if isinstance(value, list | tuple) else wrapped(value)
+
+
+def arrays_alone(value: Any) -> Any:
+    """A value with arrays for tensors and None for all else, also in lists, tuples and dicts."""
+    if isinstance(value, dict):
+        return {key: arrays_alone(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)([arrays_alone(each) for each in value])
+    return unwrapped(value) if isinstance(value, Tensor) else None
 
 
 def logged(graph: Graph, inputs: Sequence[Any], write: Callable[[str], None], seed: int = 0) -> list[Any]:
@@ -57,10 +73,10 @@ def logged(graph: Graph, inputs: Sequence[Any], write: Callable[[str], None], se
 
     fresh_labels()
     layer = Logger(current(), "NumPy", write)
-    values = [wrapped(accept(value, declared)) for value, declared in zip(inputs, graph.inputs, strict=True)]
+    values = [with_handles(accept(value, declared)) for value, declared in zip(inputs, graph.inputs, strict=True)]
     with pushed(layer), seeded(seed):
         results = interpreted(graph, values, layer.apply)
-    return [delivered(unwrapped(each), declared.type) for each, declared in zip(results, graph.outputs, strict=True)]
+    return [delivered(map_tensors(unwrapped, each), declared.type) for each, declared in zip(results, graph.outputs, strict=True)]
 
 
 def transformed(function: Callable[..., Any], text: str) -> Callable[..., Any]:

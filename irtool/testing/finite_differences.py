@@ -288,13 +288,17 @@ def wide(value: Any) -> Any:
     """A value with its floating-point arrays in double precision."""
     if isinstance(value, list | tuple):
         return type(value)(wide(each) for each in value)
+    if isinstance(value, dict):
+        return {key: wide(each) for key, each in value.items()}
     if isinstance(value, np.ndarray | np.generic) and (value.dtype.kind in "fc" or value.dtype.name == "bfloat16"):
         return np.asarray(value).astype(np.complex128 if value.dtype.kind == "c" else np.float64)
     return value
 
 
 def flattened(value: Any) -> list[Any]:
-    """The leaves of lists and tuples."""
+    """The leaves of lists, tuples and dicts."""
+    if isinstance(value, dict):
+        value = list(value.values())
     return [leaf for each in value for leaf in flattened(each)] if isinstance(value, list | tuple) else [value]
 
 
@@ -307,9 +311,11 @@ def floating(value: Any) -> Iterator[Array]:
 
 def drawn(value: Any, random: np.random.Generator) -> Any:
     """Random numbers with the structure, shapes and dtypes of a value; None for a value that is no floating-point tensor."""
-    if isinstance(value, list | tuple):
-        parts = [drawn(each, random) for each in value]
-        return parts if any(each is not None for each in parts) else None
+    if isinstance(value, list | tuple | dict):
+        parts = [drawn(each, random) for each in (value.values() if isinstance(value, dict) else value)]
+        if all(each is None for each in parts):
+            return None
+        return dict(zip(value, parts, strict=True)) if isinstance(value, dict) else parts
     if not isinstance(value, np.ndarray | np.generic) or value.dtype.kind not in "fc":
         return None
     real = np.asarray(random.standard_normal(value.shape))
@@ -322,11 +328,15 @@ def shifted(value: Any, direction: Any, step: float) -> Any:
         return value
     if isinstance(value, list | tuple):
         return type(value)(shifted(each, one, step) for each, one in zip(value, direction, strict=True))
+    if isinstance(value, dict):
+        return {key: shifted(each, direction[key], step) for key, each in value.items()}
     return value + step * direction
 
 
 def inner(a: Any, b: Any) -> float:
     """The real inner product; 0 if one of the two is None."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return sum(inner(each, b[key]) for key, each in a.items())
     if isinstance(a, list | tuple) or isinstance(b, list | tuple):
         return 0.0 if a is None or b is None else sum(inner(x, y) for x, y in zip(a, b, strict=True))
     return 0.0 if a is None or b is None else float(np.sum(np.conj(a) * b).real)
