@@ -1,0 +1,51 @@
+"""Gradients of tensors that are put into a dict under one of its names, and read under another."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import irtool
+from irtool.torchscript.front import compile_source
+
+BODIES = {
+    "an element of a list": "l = [d]\n    l[0]['a'] = x * 2\n    return d['a']",
+    "a list holds it": "l = [d]\n    d['a'] = x * 2\n    return l[0]['a']",
+    "a tuple holds it": "t = (d, 1)\n    d['a'] = x * 2\n    return t[0]['a']",
+    "a dict of dicts": "e: Dict[str, Dict[str, Tensor]] = {'d': d}\n    e['d']['a'] = x * 2\n    return e['d']['a']",
+    "one of two": "other: Dict[str, Tensor] = {}\n    e = d if c else other\n    e['a'] = x * 2\n    return d['a']",
+    "an optional": "e: Optional[Dict[str, Tensor]] = d\n    if e is not None:\n        e['a'] = x * 2\n    return d['a']",
+    "a value of type Any": "e: Any = d\n    d['a'] = x * 2\n    assert isinstance(e, Dict[str, Tensor])\n    return e['a']",
+    "an attribute": "h = Holder(d)\n    h.d['a'] = x * 2\n    return h.d['a']",
+    "rounds of a loop": "l = [d]\n    for i, e in enumerate(l):\n        e['a'] = x * (i + 2)\n    return l[0]['a']",
+    "update": "d.update({'a': x * 2})\n    return d['a']",
+    "setdefault": "l = [d]\n    l[0].setdefault('a', x * 2)\n    return d['a']",
+    "a copy": "l = [d]\n    l[0]['a'] = x * 2\n    e = d.copy()\n    d.clear()\n    return e['a']",
+}
+SOURCE = """
+class Holder:
+    def __init__(self, d: Dict[str, Tensor]):
+        self.d = d
+
+def f(x: Tensor, c: bool):
+    d: Dict[str, Tensor] = {}
+    BODY
+"""
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_a_tensor_is_found_under_every_name_of_its_dict(body: str) -> None:
+    graph = compile_source(SOURCE.replace("BODY", BODIES[body]), "f").graph()
+    x = np.arange(3.0)
+    for interpret in (True, False, False):
+        (gradient,) = irtool.vjp(graph, [x, True], [np.ones(3)], [0], interpret=interpret)
+        np.testing.assert_array_equal(gradient, np.full(3, 2.0))
+    (gradient,) = irtool.compile(graph).vjp([x, True], [np.ones(3)], [0])
+    np.testing.assert_array_equal(gradient, np.full(3, 2.0))
+
+
+def test_a_dict_that_no_result_reads_changes_no_gradient() -> None:
+    graph = compile_source("def f(x):\n    d = {'a': x}\n    l = [d]\n    l[0]['b'] = x\n    return x * 3\n").graph()
+    pair = irtool.PassManager("differentiate", verify=True).run(irtool.parse(str(graph)))
+    assert pair.names() == ["f", "df"]
+    (gradient,) = irtool.vjp(graph, [np.ones(2)], [np.ones(2)], [0])
+    np.testing.assert_array_equal(gradient, [3.0, 3.0])
