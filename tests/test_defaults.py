@@ -77,3 +77,31 @@ def test_what_is_transformed_has_its_defaults() -> None:
         out, err = io.StringIO(), io.StringIO()
         main(words, io.BytesIO(text.encode()), out, err)
         assert "value=3" in out.getvalue(), err.getvalue()
+
+
+@pytest.mark.parametrize("parameter, wanted", [
+    ("a: float = -1", -1.0), ("a: float = 3", 3.0), ("a: float = True", 1.0), ("a: float = -2 * 3", -6.0),
+    ("a: Optional[float] = -3", -3.0), ("a: Optional[float] = None", None), ("a: complex = -2", -2 + 0j), ("a: complex = 1.5", 1.5 + 0j),
+    ("a: bool = 0.5", True), ("a: int = True", 1),
+    ("a: Tuple[float, int] = (-1, 2)", (-1.0, 2)), ("a: Optional[Tuple[float, float]] = (1, 2.5)", (1.0, 2.5)),
+    ("a: Union[int, str] = -1", -1), ("a: Any = -1", -1),
+])
+def test_numbers_have_the_type_of_the_parameter(parameter: str, wanted: object) -> None:
+    module = irtool.from_script(f"def g(x: int, {parameter}):\n    return a\n\ndef f(x: int):\n    return g(x)\n", "f")
+    for interpret in (True, False):
+        (found,) = irtool.run(module, [1], interpret=interpret)
+        assert repr(found) == repr(wanted)
+
+
+@pytest.mark.parametrize("type, default", [("Union[float, str]", "-1"), ("Union[int, str]", "True"), ("Union[bool, str]", "1")])
+def test_unions_convert_no_numbers(type: str, default: str) -> None:
+    with pytest.raises(irtool.ParseError, match="Expected a default value of type Union"):
+        irtool.from_script(f"def f(x: int, a: {type} = {default}):\n    return a\n")
+
+
+@pytest.mark.parametrize("type, default", [("float", "3"), ("float", "-3"), ("Optional[float]", "2")])
+def test_fields_of_named_tuples_convert_no_numbers(type: str, default: str) -> None:
+    source = f"class P(NamedTuple):\n    x: {type} = {default}\n\ndef f(n: {type}):\n    return P(GIVEN)\n"
+    with pytest.raises(irtool.ParseError, match="Expected a value of type"):
+        irtool.from_script(source.replace("GIVEN", ""))
+    assert irtool.run(irtool.from_script(source.replace("GIVEN", "n")), [1])[0] == (1,)

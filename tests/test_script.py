@@ -244,6 +244,17 @@ def test_closures_have_the_operators_and_contexts_torch_gives_them(title: str) -
     assert found == wanted
 
 
+@pytest.mark.parametrize("annotation, type", [
+    ("Union[int, float, complex]", "Scalar"), ("Union[int, complex, None, float]", "Scalar?"), ("Union[float, int]", "Union(float, int)"),
+    ("Optional[Union[int, float, complex]]", "Scalar?"), ("torch.types.Number", "Union(int, float, bool)"),
+])
+def test_unions_of_all_numbers_are_scalars(annotation: str, type: str) -> None:
+    graph = compile_source(f"def f(x: {annotation}):\n    return isinstance(x, int), x\n").graph()
+    assert str(graph.inputs[0].type) == type
+    for value in (1, 1.5):
+        assert irtool.run(graph, [value]) == [(value == 1, value)]
+
+
 def test_long_function_is_no_problem() -> None:
     text = "def f(x):\n" + "".join(f"    x = x + {i}\n" for i in range(5000)) + "    return x\n"
     assert len(compile_source(text).graph().nodes) > 5000

@@ -15,6 +15,7 @@ SIMPLE: dict[str, Type] = {
     "None": types.NONE, "NoneType": types.NONE, "number": types.NUMBER, "Scalar": types.NUMBER, "Any": types.ANY,
     "Device": types.DEVICE, "device": types.DEVICE, "Generator": types.GENERATOR, "dtype": types.INT, "layout": types.INT,
     "memory_format": types.INT, "LongTensor": types.TENSOR, "FloatTensor": types.TENSOR, "Stream": types.STREAM,
+    "types.Number": types.union_of([types.INT, types.FLOAT, types.BOOL]),
     "Parameter": types.TENSOR, "nn.Parameter": types.TENSOR, "nn.parameter.Parameter": types.TENSOR, "nn.Buffer": types.TENSOR,
 }
 BARE = {"List": "a contained type", "Tuple": "a contained type", "Optional": "a contained type", "Dict": "contained types",
@@ -146,6 +147,9 @@ def union(parts: list[Type]) -> Type:
     for part in parts:
         inner = part.elements if isinstance(part, UnionType) else (part.element, types.NONE) if isinstance(part, OptionalType) else (part,)
         flat += [each for each in inner if not any(types.same(each, known) for known in flat)]
+    numbers = [each for each in flat if each.key in ("int", "float", "complex")]
+    if len(numbers) == 3:
+        flat = [*[each for each in flat if each not in numbers], types.NUMBER]
     maximal = [each for each in flat if not any(other is not each and types.is_subtype(each, other) for other in flat)]
     others = [each for each in maximal if each.key != "None"]
     if len(maximal) == 1:
@@ -220,6 +224,7 @@ def signature(function: Function) -> Signature:
 DEFAULTS: dict[str, tuple[type, ...]] = {
     "int": (int,), "float": (int, float), "bool": (bool, int, float), "str": (str,), "complex": (int, float, complex),
     "Scalar": (int, float, complex), "None": (type(None),), "Tensor": (type(None),), "Device": (str,)}
+NUMBERS = ("int", "float", "bool", "complex")
 MUTABLE = ("Mutable default parameters are not supported because Python binds them to the function and they persist across function calls. "
            "As a workaround, make the default None and instantiate the default parameter within the body of the function.")
 
@@ -245,8 +250,9 @@ def _takes_default(type: Type, value: object) -> bool:
     """May a literal be the default of a parameter?"""
     if isinstance(type, OptionalType):
         return value is None or _takes_default(type.element, value)
-    if isinstance(type, UnionType):
-        return any(_takes_default(each, value) for each in type.elements)
+    if isinstance(type, UnionType):         # which converts no numbers
+        kind = value.__class__.__name__
+        return any(_takes_default(each, value) and (each.key not in NUMBERS or each.key == kind) for each in type.elements)
     if isinstance(type, TupleType):
         return isinstance(value, tuple) and len(value) == len(type.elements) and all(map(_takes_default, type.elements, value))
     if isinstance(type, ListType):

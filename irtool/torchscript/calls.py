@@ -133,15 +133,21 @@ def call_meaning(e: Emitter, node: ast.AST, callee: Callee, positional: list[Val
 
 def structure(e: Emitter, node: ast.AST, callee: Structure, positional: Sequence[Value], named: Mapping[str, Value]) -> Value:
     """A named tuple, from its fields."""
+    from irtool.torchscript.expressions import value_of
+
     parts = zip(callee.type.names, callee.type.elements, callee.defaults, strict=True)
     fields = tuple([Argument(name, type, type.text, 0, MISSING if value is None else value, False, None) for name, type, value in parts])
     text = f"{callee.name}({', '.join(f'{field.type.text} {field.name}' for field in fields)})"
     schema = Schema(text, callee.name, fields, (), False, False)
     match, reasons = e.resolver.choose([schema], positional, named)
+    if match is not None and any(recipe[0] == "default" for recipe in match.recipes):       # which must fit as arguments do
+        given = {recipe[1] for recipe in match.recipes if recipe[0] == "default"}
+        omitted = [(each.name, each.default, each.type) for each in fields if each in given and isinstance(each.default, ast.expr)]
+        values = {name: value_of(e, default, type) for name, default, type in omitted}
+        match, reasons = e.resolver.choose([schema], positional, {**named, **values})
     if match is None:
         e.refuse_call(node, callee.name, [schema], reasons)
-    values = [default(e, recipe[1]) if recipe[0] == "default" else e.make(recipe) for recipe in match.recipes]
-    return e.one("prim::TupleConstruct", values, callee.type)
+    return e.one("prim::TupleConstruct", [e.make(recipe) for recipe in match.recipes], callee.type)
 
 
 def chosen(e: Emitter, node: ast.Call, choice: Choice) -> Sugared:
@@ -235,13 +241,27 @@ def default(e: Emitter, argument: object) -> Value:
     from irtool.torchscript.expressions import value_of
 
     assert isinstance(argument, Argument) and isinstance(argument.default, ast.expr)
-    node = argument.default
-    if isinstance(node, ast.Constant) and isinstance(node.value, int) and not isinstance(node.value, bool) and argument.type.key == "float":
-        return e.constant(float(node.value))
-    value = value_of(e, node, argument.type)
+    value = _as_declared(e, argument.default, value_of(e, argument.default, argument.type), argument.type)
     if argument.fixed_size and value.type.key in ("int", "float"):
         return e.list_value([value] * argument.fixed_size, value.type)
     return value
+
+
+CONVERSIONS = {"float": "aten::Float", "complex": "aten::Complex", "int": "aten::Int", "bool": "aten::Bool"}
+"""Types of numbers -> the operators that convert to them."""
+
+
+def _as_declared(e: Emitter, node: ast.expr, value: Value, type: Type) -> Value:
+    """A default in the type of its parameter, to which torch converts numbers, also those in tuples: `x: float = -1`."""
+    if isinstance(type, OptionalType):
+        return value if value.type.key == "None" else _as_declared(e, node, value, type.element)
+    if isinstance(type, TupleType) and isinstance(value.type, TupleType) and value.type.key != type.key:
+        parts = zip(e.unpacked(value), type.elements, strict=True)
+        return e.tuple_value([_as_declared(e, node, part, wanted) for part, wanted in parts])
+    kind = CONVERSIONS.get(type.key)
+    if kind is None or value.type.key == type.key or value.type.key not in CONVERSIONS:
+        return value
+    return e.operator(node, kind, [value])
 
 
 def inline(e: Emitter, graph: Graph, inputs: Sequence[Value]) -> Value:
