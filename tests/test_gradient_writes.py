@@ -131,3 +131,14 @@ def test_parts_that_are_results_as_in_2018(parts: str) -> None:
     gradients = [irtool.vjp(irtool.parse(text), [x], [np.ones(2)], [0])[0] for text in (old, new)]
     np.testing.assert_allclose(gradients[0], gradients[1], rtol=1e-12)
     PassManager("differentiate", verify=True).run(irtool.parse(old))
+
+
+@pytest.mark.parametrize("draw", ["normal_(2.0, 0.0)", "uniform_(2.0, 2.0)", "random_(2, 3)", "bernoulli_(1.0).mul_(2)", "copy_(2)"])
+@pytest.mark.parametrize("target", ["z", "z[1:]", "z.view(-1)"])
+def test_random_numbers_overwrite_a_gradient(draw: str, target: str) -> None:
+    source = f"def f(x):\n    z = x * 3\n    {target}.{draw}\n    y = torch.empty_like(x)\n    y.{draw}\n    return z * x + y * x\n"
+    graph = compile_source(source).graph()
+    x = np.arange(1.0, 4.0)
+    wanted = np.where(np.arange(3) < (target == "z[1:]"), 6 * x, 2.0) + 2.0
+    for interpret in (True, False, False):
+        np.testing.assert_array_equal(irtool.vjp(graph, [x], [np.ones(3)], [0], interpret=interpret)[0], wanted)

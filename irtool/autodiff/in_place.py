@@ -108,10 +108,15 @@ def without_write(graph: Graph, node: Node, aliases: Aliases) -> Value | None:
     return result
 
 
+def kind_without_write(kind: str) -> str:
+    """`aten::relu_` -> `aten::relu`; `aten::normal` is another function than `aten::normal_`."""
+    return "aten::normal_functional" if kind == "aten::normal_" else kind[:-1]
+
+
 def stop_writing(node: Node) -> bool:
     """Turn `relu_(x)` into `relu(x)`. Returns whether the new node fits a schema."""
     before = schema_of(node)
-    node.kind = node.kind[:-1]
+    node.kind = kind_without_write(node.kind)
     after = schema_of(node)
     if before is not None and after is not None and len(before.arguments) == len(node.inputs) == len(after.arguments):
         names = {argument.name: value for argument, value in zip(before.arguments, node.inputs, strict=True)}
@@ -154,7 +159,7 @@ def dtype_source(value: Value) -> Value:
 def is_rewritable(node: Node) -> bool:
     """Does a node write into its first operand and return it, and is there an operator that does the same without writing?"""
     return node.kind.endswith("_") and not node.kind.endswith("__") and len(node.inputs) > 0 and len(node.outputs) == 1 \
-        and node_may_write(node) and bool(schemas(node.kind[:-1]))
+        and node_may_write(node) and bool(schemas(kind_without_write(node.kind)))
 
 
 def live_nodes(graph: Graph) -> Iterator[Node]:

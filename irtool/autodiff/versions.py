@@ -10,7 +10,7 @@ from collections.abc import Callable
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.analysis.overlaps import may_overlap
 from irtool.autodiff.hidden_writes import is_writer
-from irtool.autodiff.in_place import containers_late, in_its_dtype
+from irtool.autodiff.in_place import containers_late, in_its_dtype, kind_without_write
 from irtool.autodiff.own_parts import aliases_with_own_parts
 from irtool.ir.builder import Builder
 from irtool.ir.edits import clone_graph, clone_node, replace_inputs
@@ -84,7 +84,8 @@ def is_view(node: Node) -> bool:
 
 def takes_a_view(node: Node) -> bool:
     """Does a node change only the shape or strides of its operand, not of its other views: `t_`, `squeeze_`, `detach_`?"""
-    return any(result.alias is not None and not result.alias.is_write for schema in schemas(node.kind[:-1]) for result in schema.returns)
+    plain = schemas(kind_without_write(node.kind))
+    return any(result.alias is not None and not result.alias.is_write for schema in plain for result in schema.returns)
 
 
 def _same_in_every_round(block: Block) -> bool:
@@ -182,7 +183,7 @@ class Versions:
         if any(isinstance(value.type, TensorType) and value not in self.base_of and value not in results and shares(value)
                for value in self.graph.values()):
             return False
-        return all(schemas(node.kind[:-1]) and not takes_a_view(node) and not may_overlap(node, aliases.may_alias)
+        return all(schemas(kind_without_write(node.kind)) and not takes_a_view(node) and not may_overlap(node, aliases.may_alias)
                    for node in self.writers) and all(
             self.is_read(user, base) for name, base in self.base_of.items() for user, _ in name.uses)
 
@@ -275,7 +276,7 @@ class Versions:
 
     def write(self, node: Node, name: Value) -> None:
         """Replace a write by the operator that does not write; its result is the new version of a name."""
-        written = self.build.before(node).node(node.kind[:-1], node.inputs, node.attributes, [node.outputs[0].type])
+        written = self.build.before(node).node(kind_without_write(node.kind), node.inputs, node.attributes, [node.outputs[0].type])
         written.tail, written.line = node.tail, node.line
         self.begin(name, in_its_dtype(self.graph, written, node.inputs[0]))
         node.destroy()
