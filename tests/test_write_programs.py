@@ -11,6 +11,7 @@ from plan_samples import difference, outcome
 from write_programs import write_program
 
 import irtool
+from irtool.dispatch.callables import function_of
 from irtool.execute import fusing
 from irtool.execute.compilation import Options
 from irtool.execute.executor import Executor
@@ -176,3 +177,37 @@ def test_inputs_in_one_memory_one_of_which_is_written_into() -> None:
             assert "share memory" in str(error)
             continue
         assert np.array_equal(record.outputs[0], run(both[:3], both[1:])[0])
+
+
+HOLDERS = {
+    "an attribute": "a = Holder()\n    a.l.append(y)\n    y.mul_(5)\n    return a.l",
+    "an attribute that is a dict": "a = Holder()\n    a.d['b'] = y\n    a.d['b'].mul_(5)\n    return a.d",
+    "a list of dicts": "l: List[Dict[str, Tensor]] = [{}]\n    l[0]['a'] = y\n    l[0]['a'].mul_(5)\n    return l",
+    "a list of lists": "l: List[List[Tensor]] = [[]]\n    l[0].append(y)\n    l[0][0].mul_(5)\n    return l[0]",
+    "a tuple": "t = ([x], 1)\n    t[0][0] = y\n    y.mul_(5)\n    return t[0]",
+    "one of two": "d: Dict[str, Tensor] = {}\n    e: Dict[str, Tensor] = {}\n    q = d if x.dim() > 0 else e\n    q['a'] = y\n"
+                  "    q['a'].mul_(5)\n    return d",
+    "a value of type Any": "d: List[Tensor] = []\n    m: Any = d\n    d.append(y)\n    y.mul_(5)\n    return m",
+    "values of a dict": "d = {'a': y}\n    m = list(d.values())\n    y.mul_(5)\n    return m",
+    "an update": "d: Dict[str, Tensor] = {}\n    d.update({'a': y})\n    y.mul_(5)\n    return d",
+    "a union": "z: Union[Tensor, int] = y\n    y.mul_(5)\n    return z",
+    "an optional": "d: Optional[List[Tensor]] = []\n    if d is not None:\n        d.append(y)\n        y.mul_(5)\n    return d",
+}
+
+
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_layers_see_writes_into_what_a_container_holds_by_every_name_of_it(holder: str) -> None:
+    source = "class Holder:\n    def __init__(self):\n        self.l: List[Tensor] = []\n        self.d: Dict[str, Tensor] = {}\n\n"
+    module = irtool.from_script(f"{source}def f(x):\n    y = x * 2\n    {HOLDERS[holder]}\n", "f")
+    x = np.arange(1.0, 3.0)
+
+    def only(result: Any) -> Any:
+        while not hasattr(result, "shape"):
+            result = next(iter(result.values())) if isinstance(result, dict) else result[0]
+        return result
+
+    function = function_of(module.graph())
+    np.testing.assert_array_equal(only(irtool.run(module, [x])), 10 * x)
+    np.testing.assert_array_equal(np.asarray(only(irtool.jit(function)(x))), 10 * x)
+    np.testing.assert_array_equal(np.asarray(only(irtool.jvp(function, (x,), (np.ones(2),))[1])), [10.0, 10.0])
+    np.testing.assert_array_equal(np.asarray(irtool.grad(lambda a: only(function(a)).sum())(x)), [10.0, 10.0])

@@ -4,9 +4,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from irtool.analysis.alias import Aliases
+from irtool.autodiff.reach import holds_tensors
 from irtool.ir.graph import RETURN, Node, Value
-from irtool.ir.structure_kinds import CONTAINERS, LIST_RESHAPING_KINDS
-from irtool.ir.types import ListType, TensorType
+from irtool.ir.structure_kinds import CONTAINERS
+from irtool.ir.types import ClassType, DictType, ListType, TensorType, TupleType, Type
 from irtool.ops.size_facts import OVERLAPPING_VIEWS
 
 
@@ -17,24 +18,25 @@ def is_alone(aliases: Aliases, value: Value, node: Node) -> bool:
         return False
     names = aliases.names_of(value)
     for other in reversed(names):       # the last aliases are the most likely to be read after the node
-        if other is value or other in node.outputs or not isinstance(other.type, TensorType):
+        if other is value or other in node.outputs or is_container(other.type):
             continue
         if other.node.kind in OVERLAPPING_VIEWS or not block.contains(other.node) or any(is_later(user, node) for user, _ in other.uses):
             return False
     return value.node.kind not in OVERLAPPING_VIEWS and not any(
-        is_held(user, node) for other in names if isinstance(other.type, TensorType) and other not in node.outputs
+        is_held(user, node, aliases) for other in names if not is_container(other.type) and other not in node.outputs
         for user, _ in other.uses)
 
 
-def is_held(user: Node, node: Node) -> bool:
-    """Does a reader of a tensor put it into a list or another container that is read after `node`?"""
+def is_held(user: Node, node: Node, aliases: Aliases) -> bool:
+    """Does a reader of a tensor put it into a list or another container that is read after `node`, by any name of it?"""
     if user.kind not in CONTAINERS:
         return False
     if not user.outputs and not user.kind.startswith("aten::"):
         return True         # an instance, which may have other names
     container = user.inputs[0] if user.kind.startswith("aten::") else user.output
+    names = [container, *[each for each in aliases.names_of(container) if each is not container and not isinstance(each.type, TensorType)]]
     return any(reader.kind in CONTAINERS and reader is not user or is_later(reader, node) or is_handed_on(reader)
-               for each in (container, *made_of(container)) for reader, _ in each.uses)
+               for name in names for each in (name, *made_of(name)) for reader, _ in each.uses)
 
 
 def is_handed_on(reader: Node) -> bool:
@@ -43,15 +45,20 @@ def is_handed_on(reader: Node) -> bool:
 
 
 def made_of(container: Value) -> Iterator[Value]:
-    """Lists made from the elements of a list (slices, sums, copies), and recursively lists made from those."""
-    lists, seen = [container], {container}
-    while lists:
-        for reader, _ in lists.pop().uses:
-            if reader.kind in LIST_RESHAPING_KINDS and len(reader.outputs) == 1 and isinstance(reader.output.type, ListType) \
-                    and reader.output not in seen:
-                seen.add(reader.output)
-                lists.append(reader.output)
-                yield reader.output
+    """Containers made from the elements of a container (slices, sums, copies, values of a dict), and recursively those made from these."""
+    found, seen = [container], {container}
+    while found:
+        for reader, _ in found.pop().uses:
+            for made in () if reader.blocks else reader.outputs:
+                if made not in seen and not isinstance(made.type, TensorType) and holds_tensors(made.type):
+                    seen.add(made)
+                    found.append(made)
+                    yield made
+
+
+def is_container(type: Type) -> bool:
+    """Has a value of a type a name for what it contains, and not for a tensor? False for optionals, unions and Any."""
+    return isinstance(type, (ListType, TupleType, DictType, ClassType))
 
 
 def is_later(user: Node, node: Node) -> bool:

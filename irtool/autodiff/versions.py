@@ -11,6 +11,7 @@ from irtool.analysis.liveness import remove_dead_nodes
 from irtool.analysis.overlaps import may_overlap
 from irtool.autodiff.hidden_writes import is_writer
 from irtool.autodiff.in_place import containers_late, in_its_dtype, kind_without_write
+from irtool.autodiff.later_readers import is_container
 from irtool.autodiff.own_parts import aliases_with_own_parts
 from irtool.ir.builder import Builder
 from irtool.ir.edits import clone_graph, clone_node, replace_inputs
@@ -180,7 +181,7 @@ class Versions:
             return False
         shares = aliases.sharing(self.newest)
         results = {node.outputs[0] for node in self.writers}
-        if any(isinstance(value.type, TensorType) and value not in self.base_of and value not in results and shares(value)
+        if any(not is_container(value.type) and value not in self.base_of and value not in results and shares(value)
                for value in self.graph.values()):
             return False
         return all(schemas(kind_without_write(node.kind)) and not takes_a_view(node) and not may_overlap(node, aliases.may_alias)

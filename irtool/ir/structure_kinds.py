@@ -24,7 +24,10 @@ ELEMENT_KINDS = kinds("aten::__getitem__ prim::ListUnpack prim::TupleUnpack prim
 """Kinds whose results are elements of lists and tuples."""
 GIVE_CHANGED_LIST = kinds("aten::append aten::_set_item aten::add_")
 """Kinds that change a list and return it."""
-CONTAINERS = kinds("prim::ListConstruct prim::TupleConstruct prim::DictConstruct prim::SetAttr aten::append aten::_set_item aten::insert")
+CONTAINERS = kinds("""
+prim::ListConstruct prim::TupleConstruct prim::DictConstruct prim::SetAttr aten::append aten::_set_item aten::insert aten::update
+aten::setdefault
+""")
 """Kinds that put an operand into a container."""
 SHARING_KINDS = kinds("""
 aten::__getitem__ aten::pop prim::TupleUnpack prim::TupleIndex prim::ListUnpack prim::GetAttr aten::get prim::unchecked_cast
