@@ -47,18 +47,10 @@ def requiring(graph: Graph, flags: Sequence[bool], trust_types: bool) -> set[Val
     """The values that a gradient can reach if it can reach the inputs whose flag is set. trust_types: not those of `requires_grad=0`."""
     needs = {value for value, flag in zip(graph.inputs, flags, strict=True) if flag and holds_tensors(value.type)}
     reach(graph.block, needs, trust_types)
-    if any(_changes_dict(node) and not needs.isdisjoint(node.inputs) for node in graph.walk()):
+    if any(changes_dict(node) and not needs.isdisjoint(node.inputs) for node in graph.walk()):
         needs.update(value for value in graph.values() if _contains_dict(value.type))   # which names one dict has is not known
         reach(graph.block, needs, trust_types)
     return needs
-
-
-def _changes_dict(node: Node) -> bool:
-    """Does a node write into the dict that is its first operand?"""
-    if not node.inputs or not isinstance(node.inputs[0].type, DictType):
-        return False
-    schema = schema_of(node)
-    return schema is not None and bool(schema.arguments) and schema.arguments[0].alias is not None and schema.arguments[0].alias.is_write
 
 
 def _contains_dict(type: Type) -> bool:
