@@ -236,9 +236,7 @@ def _checked_types(e: Emitter, node: ast.expr) -> list[Type]:
     if isinstance(node, ast.Name) and node.id in ("list", "tuple"):
         return [types.parse_type(node.id)]
     if isinstance(node, ast.Call):
-        if isinstance(node.func, ast.Name) and node.func.id == "type":
-            return [types.NONE]
-        e.fail(node, "Expression of this form is not supported as a type")
+        e.fail(node, "Expression of type apply cannot be used in a type expression")
     return [annotation(node, e.place)]
 
 
