@@ -142,3 +142,14 @@ def test_random_numbers_overwrite_a_gradient(draw: str, target: str) -> None:
     wanted = np.where(np.arange(3) < (target == "z[1:]"), 6 * x, 2.0) + 2.0
     for interpret in (True, False, False):
         np.testing.assert_array_equal(irtool.vjp(graph, [x], [np.ones(3)], [0], interpret=interpret)[0], wanted)
+
+
+@pytest.mark.parametrize("interpret", [True, False])
+def test_a_call_of_what_is_not_in_the_text_is_no_write(interpret: bool) -> None:
+    text = """graph(%x : Tensor, %n : int):
+  %f : Function = prim::Constant[name="g"]()
+  %2 : Tensor = prim::CallFunction(%f, %x, %n)
+  return (%2)
+"""
+    with pytest.raises(irtool.Error, match="prim::CallFunction of 'g' is not supported: its body is not in the text"):
+        irtool.vjp(irtool.parse(text), [np.ones(2), 3], [np.ones(2)], [0], interpret=interpret)

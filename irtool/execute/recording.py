@@ -140,6 +140,8 @@ class NodeCalls:
             return [as_handles(each) if is_array_here(each) else each for each in results]
         if node.kind[:1] == "^":
             return self.python_operator(node, values)
+        if node.kind in ("prim::CallFunction", "prim::CallMethod"):
+            return call_node(node, values)      # which says that its body is not in the text
         written = written_by(node) if node_may_write(node) else []
         self.tape.has_written = self.tape.has_written or bool(written)
         if 0 in written and not takes_a_view(node) and isinstance(values[0], Tensor) and shows_twice(elements_of(values[0])):
