@@ -245,3 +245,13 @@ def test_what_only_plans_can_do_is_refused_elsewhere(model: Path, capsys: pytest
                            ("run graph.ir -i x=2xf32=1 -i n=3 --interpret --threads 2", "--threads is for plans, not for the interpreter")):
         assert main(words.split()) == 2
         assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("wrt, message", [
+    ([1], "wrt names argument 1, the method takes 1"), ([-1], "wrt names argument -1"), ([True], "wrt names argument True"),
+    ([None], "wrt names argument None"), (0, "wrt=0; expected a list"), ("head.bias", "wrt='head.bias'; expected a list")])
+def test_gradients_of_arguments_that_a_method_lacks(wrt: Any, message: str) -> None:
+    """They were those of parameters."""
+    module: Any = irtool.load(Path(__file__).parent / "data" / "archives" / "net_traced.pt")
+    with pytest.raises(irtool.RunError, match=message):
+        module.vjp("forward", [np.ones((1, 2, 4, 4), np.float32)], [np.ones((1, 3), np.float32)], wrt)

@@ -31,6 +31,7 @@ from irtool.dispatch.transforms import tensors
 from irtool.execute.executor import Executor
 from irtool.execute.output_cotangents import leaves, parts_of
 from irtool.interpret import walk
+from irtool.ir.arguments import is_whole, misfit, shown
 from irtool.ir.collector import Paused
 from irtool.ir.errors import RunError, UnsupportedError, did_you_mean
 from irtool.ir.graph import Graph, Node
@@ -279,6 +280,7 @@ class MethodRun:
             places: Mapping[str, tuple[Object, str]]) -> list[Any]:
         """Gradients of arguments by position, and of parameters by dotted name (`places` says whose attribute each is)."""
         arguments = [inward(each) for each in self.parameters.bind(inputs, {})]
+        check_wrt(wrt, len(arguments))
         try:
             variant = self.variant()
         except UnknownInstance as unknown:
@@ -302,6 +304,15 @@ class MethodRun:
         return [gradients[each] if not isinstance(each, str) else
                 total([gradient for index in readers[each] for gradient in parts(gradients[index], state[index - len(arguments)],
                                                                                  arrays[each])]) for each in wrt]
+
+
+def check_wrt(wrt: Any, count: int) -> None:
+    """Raises RunError unless `wrt` is a list of names and of positions of `count` arguments."""
+    if isinstance(wrt, str | dict) or not hasattr(wrt, "__iter__"):
+        raise misfit("vjp", "wrt", wrt, "a list of positions of arguments and of dotted names of parameters")
+    for each in wrt:
+        if not isinstance(each, str) and not (is_whole(each) and 0 <= each < count):
+            raise RunError(f"vjp: wrt names argument {shown(each)}, the method takes {count}; parameters have dotted names", code="E0402")
 
 
 def all_arrays(values: Sequence[Any]) -> bool:
