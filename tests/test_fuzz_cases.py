@@ -125,7 +125,12 @@ def test_rounding_explains_a_difference_only_where_other_roundings_make_as_much(
 
 def test_an_interrupted_campaign_reports_what_it_ran(tmp_path: Path) -> None:
     arguments = [sys.executable, "-m", "fuzz", "--seconds", "100", "--kinds", "texts", "--json", "--out", str(tmp_path)]
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[1], start_new_session=True) as process:
+    def heard() -> None:
+        """Ctrl-C, also where the tests themselves run in the background, which ignores it."""
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    folder = Path(__file__).parents[1]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, cwd=folder, start_new_session=True, preexec_fn=heard) as process:
         assert process.stdout is not None
         for _ in range(600):
             time.sleep(0.1)
