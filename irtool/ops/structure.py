@@ -422,8 +422,9 @@ def _set_attr(node: Node, values: list[Any]) -> Sequence[Any]:
     return ()
 
 
+AMP = "__torch__.torch.amp.autocast_mode.autocast"
 CONTEXTS = {"no_grad": False, "inference_mode": False, "enable_grad": True, "set_grad_enabled": None, "record_function": None,
-            "profile": None}
+            "profile": None, "strict_fusion": None, "autocast": None}
 """Context managers whose only effect here is on what `aten::is_grad_enabled` gives -> that; None: it stays, or `mode` says it."""
 
 
@@ -431,6 +432,8 @@ def _context(node: Node, values: list[Any]) -> Sequence[Any]:
     name, held = node.inputs[0].type.text.rpartition(".")[2], values[0]
     if name not in CONTEXTS:
         raise UnsupportedError(f"{node.kind} of {node.inputs[0].type.text} is not supported")
+    if name == "autocast":
+        return (_autocast(held),) * len(node.outputs)
     if isinstance(held, Object):
         mode = CONTEXTS[name] if name != "set_grad_enabled" else held.attributes.get("mode")
         if node.kind == "prim::Exit":
@@ -439,6 +442,13 @@ def _context(node: Node, values: list[Any]) -> Sequence[Any]:
             held.attributes["_before"] = GRAD_MODE.is_on
             GRAD_MODE.is_on = mode
     return (None,) * len(node.outputs)
+
+
+def _autocast(held: Any) -> Any:
+    """An `autocast` that is entered or left: one that is off has no effect."""
+    if not isinstance(held, Object) or held.attributes.get("_enabled") is not False:
+        raise UnsupportedError("autocast that is on is not supported: what is inside would be computed in a lower precision")
+    return held
 
 
 def _call_function(node: Node, values: list[Any]) -> Sequence[Any]:
@@ -458,6 +468,8 @@ def _call_method(node: Node, values: list[Any]) -> Sequence[Any]:
     """A call of a constructor of a context without effect. The text does not contain other methods."""
     type, method = node.inputs[0].type.text, attribute_name(node)
     if method == "__init__" and type.rpartition(".")[2] in CONTEXTS:
+        if type.endswith(".autocast") and isinstance(values[0], Object):       # of torch.amp the device is given first, and a dtype
+            values[0].attributes["_enabled"] = values[3 if type == AMP else 1]
         return (None,) * len(node.outputs)
     raise UnsupportedError(f"prim::CallMethod of '{method}' of {type} is not supported: its body is not in the text. "
                            "Print inlined_graph", code="E0417")

@@ -77,7 +77,7 @@ def call(e: Emitter, node: ast.Call, hint: Type | None) -> Meaning:
         return e.one("prim::CreateObject", (), callee.type)
     if isinstance(callee, Context):
         positional, named = arguments(e, node)
-        return entered(e, callee.name, [*positional, *named.values()])
+        return entered(e, callee.name, positional, named)
     if isinstance(callee, ClosureValue):
         e.fail(node, "cannot call a closure")
     if isinstance(callee, ExceptionClass):
@@ -275,9 +275,17 @@ def inline(e: Emitter, graph: Graph, inputs: Sequence[Value]) -> Value:
     return mapping[graph.outputs[0]]
 
 
-def entered(e: Emitter, name: str, positional: Sequence[Value]) -> Context:
+def entered(e: Emitter, name: str, given: Sequence[Value], named: Mapping[str, Value]) -> Context:
     """A new instance of a context manager, with its constructor inlined."""
     manager = e.one("prim::CreateObject", (), types.parse_type(f"__torch__.{name}"))
+    if name == "torch.jit.strict_fusion":
+        return Context(name, manager)
+    if name.endswith(".autocast"):
+        place = 2 if name.startswith("torch.amp.") else 0       # where the device and a dtype come first
+        enabled = named.get("enabled", given[place] if len(given) > place else e.constant(True))
+        e.node("prim::SetAttr", (manager, enabled), (), {"name": Attribute.of("_enabled")})
+        return Context(name, manager)
+    positional = [*given, *named.values()]
     attribute = "prev" if not positional else "name" if name.endswith("record_function") else "mode"
     e.node("prim::SetAttr", (manager, positional[0] if positional else e.constant(False)), (), {"name": Attribute.of(attribute)})
     return Context(name, manager)

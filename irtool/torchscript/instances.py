@@ -234,12 +234,18 @@ def sorting(e: Emitter, node: ast.AST, value: Value) -> Function:
     return Function(function, definition.place, e.function.unit)
 
 
+AUTOCAST = ".amp.autocast_mode.autocast"
+"""How the classes of torch end whose instances change, where they are entered, what operators compute."""
+
+
 def entered(e: Emitter, node: ast.expr, value: Value) -> Value:
     """`with value:` calls `__enter__`."""
     definition = definition_of(e, value.type)
     if definition is None or not {"__enter__", "__exit__"} <= definition.methods.keys():
         e.fail(node, "With item expression must return an object: an instance of a class that has __enter__ and __exit__, or a context "
                      "manager of torch")
+    if value.type.text.endswith(AUTOCAST):
+        return e.one("prim::Enter", (value,), value.type)
     result = special_method(e, node, "__enter__", value)
     assert result is not None
     return result
@@ -247,6 +253,9 @@ def entered(e: Emitter, node: ast.expr, value: Value) -> Value:
 
 def left(e: Emitter, node: ast.AST, value: Value) -> None:
     """The end of `with value:` calls `__exit__`."""
+    if value.type.text.endswith(AUTOCAST):
+        e.node("prim::Exit", (value,), (types.TENSOR,))
+        return
     definition = definition_of(e, value.type)
     assert definition is not None
     count = len(definition.methods["__exit__"].definition.args.args)

@@ -26,11 +26,15 @@ MODULES = frozenset((
     "torch", "torch.nn", "torch.nn.functional", "torch.jit", "torch.linalg", "torch.special", "torch.fft", "torch._C", "torch._C._nn",
     "torch.ops", "torch.ops.aten", "torch.ops.prim", "torch._jit_internal", "torch.functional", "torch._VF", "math", "cmath", "typing",
     "torch.autograd", "torch.overrides", "torch.autograd.profiler", "torch.profiler", "warnings", "collections",
+    "torch.amp", "torch.cpu", "torch.cpu.amp", "torch.cuda", "torch.cuda.amp",
 ))
 CONTEXTS = {
     "torch.no_grad": "torch.autograd.grad_mode.no_grad", "torch.autograd.no_grad": "torch.autograd.grad_mode.no_grad",
     "torch.autograd.profiler.record_function": "torch.autograd.profiler.record_function",
     "torch.profiler.record_function": "torch.autograd.profiler.record_function",
+    "torch.jit.strict_fusion": "torch.jit.strict_fusion",
+    **dict.fromkeys(("torch.autocast", "torch.amp.autocast"), "torch.amp.autocast_mode.autocast"),
+    **{f"torch.{kind}.amp.autocast": f"torch.{kind}.amp.autocast_mode.autocast" for kind in ("cpu", "cuda")},
 }
 """Context managers of torch for `with` -> their classes."""
 PREFIXES = {"torch.linalg": "linalg_", "torch.special": "special_", "torch.fft": "fft_"}

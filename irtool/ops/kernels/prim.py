@@ -308,6 +308,8 @@ def set_grad_enabled(xp, val):
 table.define(["aten::_get_tracing_state() -> bool", "aten::is_autocast_enabled() -> bool", "aten::is_autocast_cpu_enabled() -> bool",
               "aten::_use_cudnn_rnn_flatten_weight() -> bool", "aten::is_vulkan_available() -> bool", "aten::_nnpack_available() -> bool"],
              lambda xp: False, doc="No.")
+table.define("aten::get_autocast_dtype(str device_type) -> ScalarType", lambda xp, device_type: 15 if device_type == "cpu" else 5,
+             doc="What autocast would cast to: bfloat16 on the CPU, else float16.")
 table.define("aten::has_torch_function(...) -> bool", lambda xp, *values: False, doc="Arrays have no __torch_function__.")
 
 
