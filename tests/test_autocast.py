@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import irtool
+from irtool.ir.schema import schemas
+from irtool.torchscript.python_names import MODULES
 
 X = np.float32([[1, 2], [3, 4]])
 OFF = ["torch.autocast('cpu', enabled=False)", "torch.amp.autocast('cuda', torch.float16, False)", "torch.cpu.amp.autocast(False)",
@@ -80,3 +82,11 @@ def test_archives_of_torch(tmp_path: Path) -> None:
     np.testing.assert_array_equal(irtool.load(tmp_path / "off.pt")(X), X @ X)
     with pytest.raises(irtool.UnsupportedError, match="autocast that is on"):
         irtool.load(tmp_path / "on.pt")(X)
+
+
+def test_operators_with_the_name_of_a_module() -> None:
+    """`torch.cpu` is a module in source, and an operator in code as it is printed."""
+    printed = irtool.to_script(irtool.from_script("def f(x: Tensor):\n    return torch.ops.aten.cpu(x)\n"), "f")
+    assert "torch.cpu(x)" in printed
+    np.testing.assert_array_equal(irtool.run(irtool.from_script(printed), [X])[0], X)
+    assert not [path for path in MODULES if path.startswith("torch.") and schemas("aten::" + path.rpartition(".")[2])]

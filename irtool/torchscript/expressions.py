@@ -30,7 +30,7 @@ from irtool.torchscript.instances import (
     static_member,
 )
 from irtool.torchscript.meanings import Alias, Builtin, Enumeration, Known, Literal, Namespace, Packaged, Python, Special
-from irtool.torchscript.python_names import member, members
+from irtool.torchscript.python_names import MODULES, OPERATORS_TOO, member, members
 from irtool.torchscript.source_text import unsupported
 from irtool.torchscript.subscripts import load_item
 
@@ -122,6 +122,8 @@ def attribute(e: Emitter, node: ast.expr, hint: Type | None) -> Meaning:
         if meaning is None:
             e.fail(node, f"object has no attribute {node.attr}{did_you_mean(node.attr, members(holder.path))}", code="E0604")
         return literal(e, meaning, node)
+    if isinstance(holder, Builtin) and holder.receiver is None and f"{OPERATORS_TOO.get(holder.kind)}.{node.attr}" in MODULES:
+        return Namespace(f"{OPERATORS_TOO[holder.kind]}.{node.attr}")
     if isinstance(holder, Enumeration):
         if node.attr not in holder.members:
             e.fail(node, f"{holder.type}' has no attribute '{node.attr}'{did_you_mean(node.attr, holder.members)}", code="E0604")

@@ -26,8 +26,10 @@ MODULES = frozenset((
     "torch", "torch.nn", "torch.nn.functional", "torch.jit", "torch.linalg", "torch.special", "torch.fft", "torch._C", "torch._C._nn",
     "torch.ops", "torch.ops.aten", "torch.ops.prim", "torch._jit_internal", "torch.functional", "torch._VF", "math", "cmath", "typing",
     "torch.autograd", "torch.overrides", "torch.autograd.profiler", "torch.profiler", "warnings", "collections",
-    "torch.amp", "torch.cpu", "torch.cpu.amp", "torch.cuda", "torch.cuda.amp",
+    "torch.amp", "torch.cpu.amp", "torch.cuda.amp",
 ))
+OPERATORS_TOO = {"aten::cpu": "torch.cpu", "aten::cuda": "torch.cuda"}
+"""Operators that have the name of a module -> the module: `torch.cpu(x)`, as code is printed, and `torch.cpu.amp.autocast()`."""
 CONTEXTS = {
     "torch.no_grad": "torch.autograd.grad_mode.no_grad", "torch.autograd.no_grad": "torch.autograd.grad_mode.no_grad",
     "torch.autograd.profiler.record_function": "torch.autograd.profiler.record_function",
