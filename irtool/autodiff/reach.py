@@ -48,14 +48,14 @@ def requiring(graph: Graph, flags: Sequence[bool], trust_types: bool) -> set[Val
     needs = {value for value, flag in zip(graph.inputs, flags, strict=True) if flag and holds_tensors(value.type)}
     reach(graph.block, needs, trust_types)
     if any(changes_dict(node) and not needs.isdisjoint(node.inputs) for node in graph.walk()):
-        needs.update(value for value in graph.values() if _contains_dict(value.type))   # which names one dict has is not known
+        needs.update(value for value in graph.values() if contains_dict(value.type))   # which names one dict has is not known
         reach(graph.block, needs, trust_types)
     return needs
 
 
-def _contains_dict(type: Type) -> bool:
+def contains_dict(type: Type) -> bool:
     """Is a type a dict that may contain tensors with gradients, or does it contain one?"""
-    return isinstance(type, DictType) and holds_tensors(type) or any(map(_contains_dict, type.elements))
+    return isinstance(type, DictType) and holds_tensors(type) or any(map(contains_dict, type.elements))
 
 
 def reach(block: Iterable[Node], needs: set[Value], trust_types: bool) -> None:

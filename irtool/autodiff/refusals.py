@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from irtool.analysis.list_changes import Changes
 from irtool.autodiff.hidden_writes import hidden_writes
 from irtool.autodiff.in_place import live_nodes, writes_for_good
-from irtool.autodiff.reach import changes_dict, is_untyped
+from irtool.autodiff.reach import changes_dict, contains_dict, is_untyped
 from irtool.ir.errors import Error, PassError, UnsupportedError
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.schema import node_arguments, schema_of
@@ -47,8 +47,9 @@ def refuse_shared(graph: Graph, needs: Collection[Value], changes: Changes) -> N
 
 def refuse_writes(graph: Graph, needs: set[Value]) -> None:
     """Raises UnsupportedError, at the node, for a write that the sweep cannot follow."""
+    gives_dict = any(value in needs and contains_dict(value.type) for value in graph.outputs)
     for node in live_nodes(graph):
-        if changes_dict(node) and node.inputs[0] in needs:
+        if gives_dict and changes_dict(node) and node.inputs[0] in needs:
             raise at_node(graph, UnsupportedError(f"the gradient of {node.kind}, which changes a dict, is not supported yet", code="E0501"),
                           node)
         if writes_for_good(node) and node.outputs[0] in needs or node.kind == "prim::SetAttr" and node.inputs[1] in needs:
