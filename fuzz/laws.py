@@ -264,6 +264,8 @@ def jvp(subject: Subject) -> None:
     want = np.asarray(sum(float((a * b).sum()) for a, b in zip(gradient[1], tangents)), dtype)
     results = outcome(lambda: [plain(each) for each in irtool.jvp(subject.floats, tuple(subject.arrays), tuple(tangents))[1]])
     if results[0] == "value" and not all(map(is_tame, results[1])) and oracle.library() is not None:
+        if not all(is_tame(plain(each)) for each in subject.floats(*subject.arrays)):
+            raise Skip("not finite")    # a mean of nothing inside, whose tangent is any multiple of nan
         agree(results, oracle.tangents(subject.text, subject.values, subject.places, tangents), "jvp: not finite")
         return
     subject.expect(lambda: irtool.jvp(subject.weighted, tuple(subject.arrays), tuple(tangents))[1], want, "jvp")

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from irtool.ir.errors import RunError
 from irtool.ir.graph import Graph, Value
-from irtool.ir.pair import OF
+from irtool.ir.pair import is_input_of_reverse
 from irtool.ir.types import ClassType, DictType, EnumType, ListType, OptionalType, SimpleType, TensorType, TupleType, Type, UnionType
 from irtool.ops.array_library import np
 from irtool.ops.arrays import as_array, code_of, current_namespace, dtype_named, is_array, memory_of, namespace_of, number_dtype, on_host
@@ -27,16 +27,10 @@ def accept(value: Any, declared: Value) -> Any:
     attributes."""
     if isinstance(declared.type, ClassType) and not isinstance(value, Object | Packed):
         return _accept_object(value, [declared])
-    if isinstance(declared.type, ListType) and _is_reverse(declared) and (
+    if isinstance(declared.type, ListType) and is_input_of_reverse(declared) and (
             value is None or isinstance(value, list) and any(each is None for each in value)):
         return value
     return accepted(value, declared.type, declared.name)
-
-
-def _is_reverse(declared: Value) -> bool:
-    """Is a value an input of a df? Captures from a branch that was not taken, or from rounds, may be None."""
-    graph = declared.node.graph
-    return graph is not None and (graph.is_reverse or OF in graph.metadata)
 
 
 def _accept_object(value: Any, declared: Sequence[Value]) -> Any:

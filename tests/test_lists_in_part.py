@@ -42,3 +42,18 @@ def test_other_tensors_of_a_list_take_no_part(seed: int) -> None:
         for interpret in (True, False, False, False):     # a plan is made, then used, then joined with that of df
             found = irtool.vjp(whole, [X, 3], cotangents, [0], interpret=interpret)[0]
             np.testing.assert_allclose(found, expected, err_msg=f"{source}, tensor {place}")
+
+
+@pytest.mark.parametrize("taken", ["torch.ops.aten.std_mean(v)[0]", "torch.ops.aten.std_mean(v)[1]", "torch.ops.aten.var_mean(v)[1]",
+                                   "torch.frexp(v)[0].sum()", "torch.linalg.slogdet(v.outer(v) + torch.eye(3))[1]", "v.max(0)[0]",
+                                   "torch.linalg.qr(v.outer(v) + torch.eye(3))[1].sum()", "v.sort()[0][1]", "torch.lgamma(v).sum()"])
+def test_a_result_that_no_round_reads(taken: str) -> None:
+    """Its cotangents are a list of undefined tensors, about which a formula asks in each round."""
+    module = irtool.from_script(f"def f(x: Tensor, y: Tensor):\n    z = x * 1.25\n    for v in y.unbind(0):\n        w = {taken}\n"
+                                "        z = z - w\n    return (z * 0.5).sum()\n")
+    values = [np.full((1, 3), -0.5), np.array([[0.25, 1.5, -2.0], [1.0, 0.5, 3.0]])]
+    wanted = irtool.vjp(module, values, [np.ones(())], [0, 1], interpret=True)
+    executor = irtool.compile(module)
+    for _ in range(3):
+        for found, expected in zip(executor.record(values, [0, 1]).backward([np.ones(())]), wanted, strict=True):
+            np.testing.assert_allclose(found, expected, 1e-12)

@@ -13,6 +13,9 @@ from irtool.execute.executor import Executor
 from irtool.ops import OPS
 from irtool.ops.call import call_op
 from irtool.ops.facts import facts_of_overload
+from irtool.testing.finite_differences import flattened
+from irtool.testing.formulas import Trial
+from tests.laws import over
 
 OTHERWISE = {"aten::einsum", "aten::kron"}
 """Overloads whose results may lie otherwise than in torch."""
@@ -26,6 +29,7 @@ OF_ITS_OWN = {
 networks), or repeat elements."""
 LENIENT = {"aten::nll_loss2d_backward"}
 """Overloads that take what torch refuses: an order of dimensions that its kernel does not have."""
+FORMULAS = [name for name, op in OPS.items() if name.startswith("aten::") and name in op.formulas and op.samples.get(name)]
 SAMPLED = sorted(name for name, op in OPS.items() if name.startswith("aten::") and op.samples.get(name) and "empty" not in name)
 
 
@@ -161,6 +165,22 @@ def test_pointwise_results_lie_in_memory_as_in_torch(dtype: str) -> None:
                 continue        # other dtypes or other arguments
             for one, other in zip(*[each if isinstance(each, tuple) else (each,) for each in (result, want)]):
                 assert strides(one.shape, one.strides, one.itemsize) == strides(other.shape, other.stride(), 1), (name, args[1:])
+
+
+PARTICULAR = set("view _unsafe_view view_as view_as_complex view_as_complex_copy _pdist_forward native_group_norm conv_tbc".split())
+"""Kinds that refuse operands in other memory orders, as in torch."""
+
+
+@over("name", [pytest.param(name, id=name) for name in sorted(FORMULAS)
+                if name.removeprefix("aten::").partition(".")[0] not in PARTICULAR], lambda name: name.removeprefix("aten::")[0])
+def test_gradients_do_not_depend_on_memory_orders(name: str) -> None:
+    """A formula that computes the result anew takes what the operator takes."""
+    trial = Trial(name, OPS[name].samples[name][0])
+    wanted = irtool.vjp(trial.graph, trial.inputs, trial.cotangents, list(trial.wrt))
+    moved = [reordered(value, (0, -1)) for value in trial.inputs]
+    for found, expected in zip(irtool.vjp(trial.graph, moved, trial.cotangents, list(trial.wrt)), wanted, strict=True):
+        for one, other in zip(flattened(found), flattened(expected), strict=True):
+            np.testing.assert_allclose(0.0 if one is None else one, 0.0 if other is None else other, 1e-7, 1e-9)
 
 
 @pytest.mark.parametrize("expanded", ["x[:1].expand(3, -1)", "x.t()[:1].expand(4, -1).t()", "x.expand(2, 3, 4).transpose(1, 2)"])

@@ -34,6 +34,12 @@ MEMBERS = frozenset((OF, REAL_OUTPUTS, DEFINED, *LISTS))
 """Metadata that belongs to pairs."""
 
 
+def is_input_of_reverse(value: Value) -> bool:
+    """Is a value an input of a df? Cotangents, captures of branches that were not taken, and what lists of them contain may be undefined."""
+    graph = value.node.graph
+    return graph is not None and (graph.is_reverse or OF in graph.metadata)
+
+
 class GradientPair:
     """f and df, with the lists that say which input of df is what. Editing it edits the metadata of the graphs."""
 

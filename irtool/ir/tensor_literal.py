@@ -194,8 +194,9 @@ class TensorLiteral:
             self._dtype = _tag_dtype(text[opening + 1:brace])
         if self._shape is None:
             dims = text[brace + 1:close]
-            if all(c in "0123456789, " for c in dims) and len(dims) < 400:
-                self._shape = tuple(int(d) for d in dims.split(",") if d.strip())
+            parts = [part.strip() for part in dims[:400].split(",")]
+            if len(dims) < 400 and all(part.isascii() and (part.isdigit() or not part) for part in parts):
+                self._shape = tuple(map(int, filter(None, parts)))
 
     def _read_numbers(self) -> list[Number]:
         text = self.text

@@ -189,11 +189,18 @@ def fused_rms_norm_gradient(grad, grad_inverse, input, normalized_shape, weight,
 
 # ---- over groups of channels, and per instance
 
+def without_gaps(x: Tensor) -> Tensor:
+    """x as `native_group_norm` takes it: row-major or channels-last, of which the formats of torch are 2 and 3."""
+    rank = x.dim()
+    fits = x.is_contiguous() or rank == 4 and x.is_contiguous(memory_format=2) or rank == 5 and x.is_contiguous(memory_format=3)
+    return x if fits else x.contiguous()
+
+
 @table.gradient("group_norm")
 def group_norm_gradient(input: Tensor, num_groups: int, weight: Tensor | None, bias: Tensor | None, eps: float, cudnn_enabled: bool):
     count, channels = input.size(0), input.size(1)
     extent = input.numel() // max(count * channels, 1)
-    result, mean, inverse = torch.native_group_norm(input, weight, bias, count, channels, extent, num_groups, eps)
+    result, mean, inverse = torch.native_group_norm(without_gaps(input), weight, bias, count, channels, extent, num_groups, eps)
     mask = [True, weight is not None, bias is not None]
 
     def backward(grad: Tensor):

@@ -39,9 +39,13 @@ def attention(xp, query, key, value, mask, dropout, is_causal, scale, grouped, d
     scores = xp.matmul(wide_query * kind(factor), wide_key.swapaxes(-1, -2))
     if is_causal:
         rows, columns = scores.shape[-2:]
-        scores = xp.where(xp.arange(columns) <= xp.arange(rows)[:, None], scores, kind(-math.inf))
-    if mask is not None:
-        scores = xp.where(mask, scores, kind(-math.inf)) if mask.dtype.kind == "b" else scores + mask.astype(scores.dtype, copy=False)
+        is_earlier = xp.arange(columns) <= xp.arange(rows)[:, None]
+        if query.ndim == 4:         # for which torch has a kernel of its own
+            scores = xp.where(is_earlier, scores, kind(-math.inf))
+        else:
+            mask = is_earlier
+    if mask is not None:            # added, so that nan stays nan, as in torch
+        scores = scores + (xp.where(mask, kind(0), kind(-math.inf)) if mask.dtype.kind == "b" else mask.astype(scores.dtype, copy=False))
     weights = _softmax_or_zero(xp, scores)
     kept = 1 / (1 - dropout) if dropout < 1 else 0.0        # all are dropped
     if dropout_mask is not None:
