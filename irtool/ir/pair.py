@@ -35,7 +35,7 @@ MEMBERS = frozenset((OF, REAL_OUTPUTS, DEFINED, *LISTS))
 
 
 def is_input_of_reverse(value: Value) -> bool:
-    """Is a value an input of a df? Cotangents, captures of branches that were not taken, and what lists of them contain may be undefined."""
+    """Is a value an input of a df? Cotangents and captures of branches that were not taken may be undefined, also in lists."""
     graph = value.node.graph
     return graph is not None and (graph.is_reverse or OF in graph.metadata)
 
