@@ -12,7 +12,7 @@ from fuzz.judge import Outcome
 
 WRITES = re.compile(r"\w_\(|append|extend|insert|pop|clear|out=")
 """What an expression says that changes something."""
-FAULTS = re.compile("INTERNAL ASSERT|MKL FFT|Could not run|PythonFallbackKernel|DefaultCPUAllocator|ComplexHalf")
+FAULTS = re.compile(r"INTERNAL ASSERT|isFloatingType\(grad|MKL FFT|Could not run|PythonFallbackKernel|DefaultCPUAllocator|ComplexHalf")
 """Errors that say nothing of the operands: torch fell over, or has no kernel of what it declares."""
 
 
