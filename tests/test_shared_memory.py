@@ -80,6 +80,33 @@ def test_writes_into_new_results_under_vmap_leave_operands_alone(name: str) -> N
         assert all(np.array_equal(a, b, equal_nan=a.dtype.kind in "fc") for a, b in zip(batches, kept, strict=True)), call
 
 
+@pytest.mark.filterwarnings("ignore")
+@over("name", each_overload([name for name in overloads() if all(result.alias is None for result in schema_of(name).returns)]), initial)
+def test_writes_into_views_of_new_results_under_vmap_reach_them(name: str) -> None:
+    """A batching rule may lay a result out in an order of which `view` is a copy."""
+    arguments = schema_of(name).arguments
+    count = sum(not each.keyword_only for each in arguments)
+    for _, args in list(calls(name))[:1]:
+        places = [place for place, value in enumerate(args) if isinstance(value, np.ndarray) and place not in written_alone(name, args)]
+
+        def filled(*slices: Any, args: Any = tuple(args), places: Any = tuple(places)) -> Any:
+            own = list(args)
+            for place, each in zip(places, slices, strict=True):
+                own[place] = each
+            named = {each.name: value for each, value in zip(arguments[count:], own[count:], strict=True) if value != each.default}
+            results = list(tensors_in([calling_kind(schema_of(name).kind)(*own[:count], **named)]))
+            for each in results:
+                each.view(-1).fill_(True)
+            return tuple(results)
+        try:
+            wanted = filled(*[irtool.Tensor(args[place].copy()) for place in places])
+            found = irtool.vmap(filled)(*[irtool.Tensor(np.stack([args[place]] * 2)) for place in places]) if places else ()
+        except Exception:       # what it refuses, and how, other laws ask
+            continue
+        for one, other in zip(wanted, found, strict=False):
+            np.testing.assert_array_equal(np.asarray(other), np.stack([np.asarray(one)] * 2))
+
+
 @pytest.mark.oracle
 @over("name", each_overload(RECORDED), initial)
 def test_torch_shares_memory_as_recorded(name: str) -> None:

@@ -36,7 +36,7 @@ RESHAPING = RESHAPES | aten("resize_ resize_as_ set_ data set_data detach_")
 """Kinds that change the shape of their operand, or may give the operand other memory."""
 DECIDING = aten("Bool Int Float item is_nonzero equal allclose ScalarImplicit IntImplicit")
 """Operators that make a Python value, on which Python can branch, of a tensor's elements."""
-CERTAIN_VIEWS = aten("as_strided atleast_1d atleast_2d atleast_3d narrow view_as_complex view_as_real")
+CERTAIN_VIEWS = aten("as_strided atleast_1d atleast_2d atleast_3d narrow view view_as view_as_complex view_as_real")
 """Views that never copy, although a batched form of them may have to: writes into the result reach the operand."""
 VIEWS_AS = {"aten::expand_as": ("aten::expand", [False]), "aten::view_as": ("aten::reshape", []), "aten::reshape_as": ("aten::reshape", [])}
 """Views in the sizes of another tensor -> the same views by sizes, and the arguments after the sizes."""
