@@ -17,7 +17,7 @@ from irtool.ir.handlers import Handlers
 from irtool.ir.schema import is_tensor_like, schema_of
 from irtool.ir.shapes import broadcast
 from irtool.ir.tensor_literal import TensorLiteral
-from irtool.ir.types import ListType, OptionalType, TensorType, Type, contiguous_strides, join, spell, tensor_type
+from irtool.ir.types import ListType, OptionalType, TensorType, Type, UnionType, contiguous_strides, join, spell, tensor_type
 from irtool.ops.facts import OWN_POINTWISE
 from irtool.ops.size_facts import NUMBER_KINDS
 from irtool.passes.erase_shapes import without_shapes
@@ -215,7 +215,7 @@ class Sweep:
         for inner in node.blocks:
             self.block(inner, may_expand)
         for value, first, second in zip(node.outputs, node.blocks[0].outputs, node.blocks[1].outputs, strict=False):
-            self.set(value, join(first.type, second.type) or value.type)
+            self.set(value, common(value.type, first.type, second.type))
 
     def loop(self, node: Node) -> None:
         """A loop: a carried value has the type that its initial value and the results of all rounds have in common.
@@ -247,7 +247,7 @@ class Sweep:
             self.block(body, False)
             before = [value.type for value in carried]
             for value, source in zip(carried, body.outputs[1:], strict=False):
-                self.set(value, join(value.type, source.type) or value.type)
+                self.set(value, common(value.type, value.type, source.type))
             if all(value.type is old for value, old in zip(carried, before, strict=True)):
                 break
         self.block(body, True)
@@ -360,6 +360,12 @@ class Sweep:
 def narrowed(declared: Type, actual: Type) -> Type:
     """The actual type of an element if it refines the declared one, else the declared type (a tensor for a number, a union)."""
     return actual if types.is_subtype(actual, declared) or is_tensor_like(actual) and is_tensor_like(declared) else declared
+
+
+def common(declared: Type, first: Type, second: Type) -> Type:
+    """The type that two have in common; what is declared if there is none, or a union of which the text declares one type alone."""
+    found = join(first, second)
+    return declared if found is None or isinstance(found, UnionType) and not isinstance(declared, UnionType) else found
 
 
 def joined(operands: list[TensorType], dim: object) -> list[int] | None:
