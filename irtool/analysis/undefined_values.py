@@ -1,14 +1,12 @@
 """Which values may be the undefined tensor, which is None in a run."""
 from __future__ import annotations
 
+from irtool.analysis.definedness import WRITERS
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS
 from irtool.ir.graph import PARAM, Value
 from irtool.ir.pair import is_input_of_reverse
 from irtool.ir.structure_kinds import ELEMENT_KINDS, UNDEFINED_KINDS
 from irtool.ir.types import ListType, TensorType, TupleType
-
-LIST_WRITERS = {"aten::append": 1, "aten::_set_item": 2, "aten::insert": 2}
-"""Kind that puts an element into a list -> the position of the element among the operands."""
 
 
 def may_be_undefined(value: Value) -> bool:
@@ -32,8 +30,8 @@ def may_be_undefined(value: Value) -> bool:
         elif node.kind in ELEMENT_KINDS and isinstance(node.inputs[0].type, ListType | TupleType):
             more = [node.inputs[0]]
         elif isinstance(value.type, ListType | TupleType):
-            changes = [use.user for use in value.uses if use.user.kind in LIST_WRITERS and use.slot == 0]
-            more = [*node.inputs, *[change.inputs[LIST_WRITERS[change.kind]] for change in changes]]
+            changes = [use.user for use in value.uses if use.user.kind in WRITERS and use.slot == 0]
+            more = [*node.inputs, *[change.inputs[WRITERS[change.kind]] for change in changes]]
         pending += [each for each in more if each not in seen]
         seen.update(more)
     return False
