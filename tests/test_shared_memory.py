@@ -1,7 +1,7 @@
 """Which results of operators share memory with operands, as in torch, and that every way to run a graph sees the writes."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -52,24 +52,39 @@ def written_alone(name: str, args: list[Any]) -> set[int]:
     return {place for place, (a, b) in enumerate(zip(args, after, strict=True)) if isinstance(a, np.ndarray) and a.tobytes() != b.tobytes()}
 
 
+def operands(name: str, args: list[Any]) -> list[int]:
+    """The places of the tensors that an operator only reads."""
+    alone = written_alone(name, args)
+    return [place for place, value in enumerate(args) if isinstance(value, np.ndarray) and place not in alone]
+
+
+def new_results(name: str, args: list[Any], places: list[int], tensors: Sequence[Any]) -> list[Any]:
+    """The results of a call in which tensors stand at some places."""
+    own = list(args)
+    for place, each in zip(places, tensors, strict=True):
+        own[place] = each
+    arguments = schema_of(name).arguments
+    count = sum(not each.keyword_only for each in arguments)
+    named = {each.name: value for each, value in zip(arguments[count:], own[count:], strict=True) if value != each.default}
+    return list(tensors_in([calling_kind(schema_of(name).kind)(*own[:count], **named)]))
+
+
+MAKES_NEW = [name for name in overloads() if all(result.alias is None for result in schema_of(name).returns)]
+"""Overloads whose results share no memory with operands."""
+
+
 @pytest.mark.filterwarnings("ignore")
-@over("name", each_overload([name for name in overloads() if all(result.alias is None for result in schema_of(name).returns)]), initial)
+@over("name", each_overload(MAKES_NEW), initial)
 def test_writes_into_new_results_under_vmap_leave_operands_alone(name: str) -> None:
     """A batching rule may compute what is new alone by a view of the batch."""
     if RECORDED.get(name):
         return
-    arguments = schema_of(name).arguments
-    count = sum(not each.keyword_only for each in arguments)
     for call, args in calls(name):
-        places = [place for place, value in enumerate(args) if isinstance(value, np.ndarray) and place not in written_alone(name, args)]
+        places = operands(name, args)
         batches = [np.stack([args[place], args[place]]) for place in places]
 
-        def written(*slices: Any, args: Any = tuple(args), places: Any = tuple(places)) -> Any:
-            own = list(args)
-            for place, each in zip(places, slices, strict=True):
-                own[place] = each
-            named = {each.name: value for each, value in zip(arguments[count:], own[count:], strict=True) if value != each.default}
-            for each in (results := list(tensors_in([calling_kind(schema_of(name).kind)(*own[:count], **named)]))):
+        def written(*slices: Any, args: Any = args, places: Any = places) -> Any:
+            for each in (results := new_results(name, args, places, slices)):
                 each.fill_(True)
             return results[0]
         kept = copied(batches)
@@ -81,21 +96,14 @@ def test_writes_into_new_results_under_vmap_leave_operands_alone(name: str) -> N
 
 
 @pytest.mark.filterwarnings("ignore")
-@over("name", each_overload([name for name in overloads() if all(result.alias is None for result in schema_of(name).returns)]), initial)
+@over("name", each_overload(MAKES_NEW), initial)
 def test_writes_into_views_of_new_results_under_vmap_reach_them(name: str) -> None:
     """A batching rule may lay a result out in an order of which `view` is a copy."""
-    arguments = schema_of(name).arguments
-    count = sum(not each.keyword_only for each in arguments)
     for _, args in list(calls(name))[:1]:
-        places = [place for place, value in enumerate(args) if isinstance(value, np.ndarray) and place not in written_alone(name, args)]
+        places = operands(name, args)
 
-        def filled(*slices: Any, args: Any = tuple(args), places: Any = tuple(places)) -> Any:
-            own = list(args)
-            for place, each in zip(places, slices, strict=True):
-                own[place] = each
-            named = {each.name: value for each, value in zip(arguments[count:], own[count:], strict=True) if value != each.default}
-            results = list(tensors_in([calling_kind(schema_of(name).kind)(*own[:count], **named)]))
-            for each in results:
+        def filled(*slices: Any, args: Any = args, places: Any = places) -> Any:
+            for each in (results := new_results(name, args, places, slices)):
                 each.view(-1).fill_(True)
             return tuple(results)
         try:
