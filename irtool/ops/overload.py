@@ -127,9 +127,10 @@ class Overload:
         elif self.schema.name in ADDED_IN_OUT and operands[-1] is None:
             operands = [*operands[:-1], code_of(outs[0].dtype)]
         target = args[0] if self.mode == "inplace" else None
-        if is_array(target) and target.dtype.kind in UNWRITTEN.get(self.schema.kind, ""):
-            return target
-        self.refuse_memory(target, operands)
+        if target is not None:
+            if self.schema.kind in UNWRITTEN and is_array(target) and target.dtype.kind in UNWRITTEN[self.schema.kind]:
+                return target
+            self.refuse_memory(target, operands)
         try:
             result = self._compute(operands)
         except Error:
@@ -153,7 +154,7 @@ class Overload:
         """Raises RunError for a target whose elements share memory, and for operands that share memory with it, as torch does."""
         if self.promote is not None and is_array(target) and self.schema.kind not in THROUGH:
             refuse_overlap(target)
-        if target is not None and len(operands) > 1:
+        if len(operands) > 1:
             refuse_parts(self.schema.kind, target, operands[1:])
 
     def takes_held(self, args: list[Any]) -> bool:

@@ -68,8 +68,11 @@ def _decomposed(xp, A, **options):
 
 def _without_infinities(xp, A):
     """Which matrices have infinite elements and no nan, and A with zeros in their place."""
-    infinite = xp.isinf(A).any((-2, -1)) & ~xp.isnan(A).any((-2, -1))
-    return infinite, xp.where(infinite[..., None, None], A.dtype.type(0), A) if infinite.any() else A
+    infinite = xp.isinf(A).any((-2, -1))
+    if not infinite.any():
+        return infinite, A
+    infinite &= ~xp.isnan(A).any((-2, -1))
+    return infinite, xp.where(infinite[..., None, None], A.dtype.type(0), A)
 
 
 def _nan_where(xp, chosen, part):
