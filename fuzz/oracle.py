@@ -14,6 +14,8 @@ WRITES = re.compile(r"\w_\(|append|extend|insert|pop|clear|out=")
 """What an expression says that changes something."""
 FAULTS = re.compile(r"INTERNAL ASSERT|isFloatingType\(grad|MKL FFT|Could not run|PythonFallbackKernel|DefaultCPUAllocator|ComplexHalf")
 """Errors that say nothing of the operands: torch fell over, or has no kernel of what it declares."""
+GRADIENT_FAULTS = re.compile(FAULTS.pattern + r"|Tensor must have a stride divisible by 2")
+"""The same of gradients: that of `view_as_real`, transposed, takes complex numbers of what torch's gradient has not laid out for it."""
 
 
 @cache

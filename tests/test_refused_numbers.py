@@ -1,6 +1,7 @@
 """Numbers and sizes that torch refuses, found by changing one argument of the samples: what is not said is a wrong answer."""
 from __future__ import annotations
 
+import contextlib
 import math
 from typing import Any
 
@@ -8,7 +9,11 @@ import numpy as np
 import pytest
 
 import irtool
-from irtool.ops.call import call_op
+from irtool import torch
+from irtool.ir.schema import schemas
+from irtool.ops import OPS
+from irtool.ops.call import call_op, overload
+from irtool.ops.samples.draw import Call
 
 A, B, LABELS = np.array([[0.5, -1.0, 2.0], [1.5, 0.25, -0.75]]), np.full((2, 3), 0.25), np.array([0, 2])
 STATE, WIDE, LINE = np.zeros((2, 4)), np.ones((16, 3)), np.ones((1, 2, 4))
@@ -55,6 +60,35 @@ def test_what_is_refused(what: str) -> None:
     name, args = REFUSED[what]
     with pytest.raises(irtool.Error):
         call_op(name, args)
+
+
+NUMBERS = ("float", "float?", "int", "int?", "SymInt", "SymInt?", "Generator?")
+OVERLOADS = [name for kind, op in sorted(OPS.items()) if kind.startswith("aten::") for name in op.samples]
+
+
+def test_complex_tensors_are_no_numbers_and_words_no_generators() -> None:
+    taken = []
+    for name in OVERLOADS:
+        chosen = overload(name)
+        kind = name.partition(".")[0]
+        text = next(text for text, each in zip(chosen.op.schemas, chosen.op.names, strict=True) if each == name)
+        sample: Call = chosen.op.samples[name][0]
+        for place, argument in enumerate(chosen.schema.arguments):
+            takes_tensors = any("Tensor" in each.type_text for other in schemas(kind) for each in other.arguments[place:place + 1])
+            if argument.type_text in NUMBERS and not takes_tensors:
+                values: list[Any] = [as_tensors(each) for each in sample.arguments(text)]
+                values[place] = "no generator" if argument.type_text == "Generator?" else torch.tensor(1j)
+                named = {each.name: value for each, value in zip(chosen.schema.arguments, values, strict=True) if each.keyword_only}
+                with contextlib.suppress(irtool.Error):
+                    getattr(torch.ops.aten, kind.removeprefix("aten::"))(*values[:len(values) - len(named)], **named)
+                    taken.append((name, argument.name))
+    assert not taken
+
+
+def as_tensors(value: Any) -> Any:
+    if isinstance(value, list):
+        return [as_tensors(each) for each in value]
+    return torch.tensor(value.copy()) if isinstance(value, np.ndarray) else value
 
 
 @pytest.mark.oracle

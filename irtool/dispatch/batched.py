@@ -73,7 +73,11 @@ class Batched(Layer):
         """Run the operation for all places at once. Raises UnsupportedError, with the reason, for an operator without a batching rule."""
         facts = self.facts(name)
         if facts.is_pointwise and not facts.is_random:
-            result = self.element_by_element(name, args)
+            try:
+                result = self.element_by_element(name, args)
+            except RunError:
+                self.refuse_numbers(name, args)
+                raise
             if result is not None:
                 return result
         is_batched = facts.is_random and self.must_differ(name, args) or any(map(self.owns, tensors_in(args)))
@@ -89,7 +93,7 @@ class Batched(Layer):
             result = self.rules.batch(name)(Batch(self, name), *args)
         except (AttributeError, LookupError, TypeError, ValueError) as error:       # rules check neither ranks nor types
             refuse_as_at_first_place(self, name, args, error)
-        except DispatchError:
+        except RunError:
             self.refuse_numbers(name, args)
             raise
         if self.length and not facts.is_pointwise and name.startswith("aten::") and not (facts.is_random and draws(name, args)):

@@ -5,7 +5,7 @@ Dropout outside training is exact: the input itself.
 import math
 
 from irtool.ir.errors import RunError
-from irtool.ops.arrays import astype, default_dtype, fresh_generator, generator, on_host, title, to_number
+from irtool.ops.arrays import astype, default_dtype, fresh_generator, generator, is_array, on_host, title, to_number
 from irtool.ops.checks import only
 from irtool.ops.kernels.factory import OPTIONS, check_size, options
 from irtool.ops.op import OpTable
@@ -246,6 +246,8 @@ def normal_of_size(xp, mean, std, size, generator, dtype, layout, device, pin_me
 
 def _coins(xp, shape, p, draw):
     """True with probability p (a number, or an array that broadcasts to shape)."""
+    if is_array(p):
+        only("bernoulli_tensor_cpu_p_", "f", p)
     within = ((p >= 0) & (p <= 1)).all() if hasattr(p, "dtype") else 0 <= p <= 1
     if not within:
         raise RunError("Expected p_in >= 0 && p_in <= 1 to be true" if hasattr(p, "dtype") else
@@ -257,7 +259,6 @@ def _coins(xp, shape, p, draw):
 @table.op("aten::bernoulli(Tensor self, *, Generator? generator=None) -> Tensor")
 def bernoulli(xp, self, generator):
     """1 with the probability in each element, else 0."""
-    only("bernoulli_tensor_cpu_p_", "f", self)
     return astype(_coins(xp, self.shape, self, generator), self.dtype)
 
 
