@@ -7,7 +7,7 @@ Graphs
     constants           constants; tensor_literal, tensor_dump: those of tensors; rounded: those whose text has few digits
     pair, packed        gradient pairs; defaults: of parameters; custom: functions with gradients of their own; graph_pickles: pickling
     numbering           equal nodes merged; awaitables: bodies where they are awaited
-    verify              invariants; verify_nodes, verify_types, doubtful_types: of nodes and types
+    verify              invariants; verify_nodes, verify_constants, verify_types, doubtful_types: of nodes and types
 Types
     types, type_model   types; type_parser, type_spelling, short_types: their text; subtyping: relations; type_answers: tensors' facts
     dtypes, shapes      of tensors

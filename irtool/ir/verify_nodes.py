@@ -13,8 +13,8 @@ from irtool.ir.effects import MUTATORS, SPECIAL_PRIMS, is_known_prim
 from irtool.ir.graph import Graph, Node
 from irtool.ir.kinds import nearest_kind
 from irtool.ir.schema import Schema, schema_of, schemas
-from irtool.ir.tensor_literal import TensorLiteral
-from irtool.ir.types import DictType, ListType, OptionalType, TensorType, TupleType, Type
+from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type
+from irtool.ir.verify_constants import NUMBER_KEYS, constant_problem, is_fraction
 from irtool.ir.verify_types import NUMBERS, STRICT_DIALECTS, Found, flows, result_problem
 
 COUNT, OVERLOAD = "E0208", "E0212"
@@ -112,47 +112,12 @@ def check_prims(graph: Graph) -> Iterator[Found]:
                 yield node, message
 
 
-def _constant_problem(node: Node, strict: bool) -> str:
-    if node.inputs:
-        return f"{node.kind} takes no operands, found {len(node.inputs)}"
-    if len(node.outputs) != 1:
-        return f"{node.kind} gives one result, found {len(node.outputs)}"
-    attribute = node.attributes.get("value")
-    type = node.output.type
-    if attribute is None:
-        return f"a constant of type {type} needs a value" if strict and not node.attributes and type.key in _NUMBER_KEYS else ""
-    element = type.element if isinstance(type, ListType) else type
-    value = attribute.as_type(type)
-    if strict and element.key in _NUMBER_KEYS and isinstance(value, str | Opaque):
-        return f"a constant of type {type} needs {'a number' if element is type else 'numbers'}, found '{attribute.text[:40]}'"
-    if isinstance(value, int | float | complex | list) and isinstance(value, list) != isinstance(type, ListType) \
-            and element.key in _NUMBER_KEYS:
-        return f"a constant of type {type} needs {'a number' if element is type else 'a list'}, found '{attribute.text[:40]}'"
-    if any(is_fraction(each, element) for each in (value if isinstance(value, list) else [value])):
-        return f"a constant of type {type} needs {'a whole number' if element is type else 'whole numbers'}, found '{attribute.text[:40]}'"
-    if strict and isinstance(type, TensorType) and isinstance(value, str | list | tuple | dict | Opaque):
-        return f"a constant of type {type} needs a tensor, found '{attribute.text[:40]}'"
-    return ""
-
-
-def is_fraction(value: object, type: Type) -> bool:
-    """Is the value a fraction, or nan or infinite, although its type is int?"""
-    if isinstance(value, TensorLiteral) and value.is_number and value.dtype == "int64":
-        value = value.item()
-    elif type.key != "int":
-        return False
-    return isinstance(value, float) and not value.is_integer()
-
-
-_NUMBER_KEYS = ("int", "float", "bool", "complex")
-
-
 def _one_result(node: Node, what: str) -> str:
     return "" if len(node.outputs) == 1 else f"{node.kind} gives one {what}, found {len(node.outputs)} results"
 
 
 def _list_problem(node: Node, strict: bool) -> str:
-    if len(node.outputs) != 1 or not strict and node.output.type.key not in _NUMBER_KEYS:
+    if len(node.outputs) != 1 or not strict and node.output.type.key not in NUMBER_KEYS:
         return _one_result(node, "list") or _fraction_problem(node)
     type = node.output.type
     if not isinstance(type, ListType):
@@ -179,7 +144,7 @@ def _tuple_problem(node: Node, strict: bool) -> str:
     type = node.output.type if len(node.outputs) == 1 else None
     if isinstance(type, TupleType) and len(type.elements) != len(node.inputs):
         return f"{node.kind} makes {type} of {len(node.inputs)} values"
-    if type is None or not strict and type.key not in _NUMBER_KEYS:
+    if type is None or not strict and type.key not in NUMBER_KEYS:
         return _one_result(node, "tuple")
     if not isinstance(type, TupleType):
         return "" if type.key in ("Any", "Tuple") else f"{node.kind} gives a tuple, found {type}"
@@ -212,7 +177,7 @@ def _unpack_problem(node: Node, strict: bool) -> str:
 
 
 _PRIM_CHECKS: dict[str, Callable[[Node, bool], str]] = {
-    "prim::Constant": _constant_problem,
+    "prim::Constant": constant_problem,
     "prim::ListConstruct": _list_problem,
     "prim::TupleConstruct": _tuple_problem,
     "prim::DictConstruct": _dict_problem,
