@@ -9,6 +9,7 @@ from irtool.autodiff.reverse import differentiate_graph, holds_tensors
 from irtool.autodiff.unread_writes import without_writes
 from irtool.autodiff.versions import in_versions
 from irtool.interpret import located
+from irtool.ir.constants import is_none
 from irtool.ir.edits import clone_graph
 from irtool.ir.effects import node_may_write
 from irtool.ir.errors import PassError
@@ -17,7 +18,7 @@ from irtool.ir.module import Module
 from irtool.ir.pair import DEFINED, GradientPair, pairs
 from irtool.ir.schema import schema_of
 from irtool.ir.source import Diagnostic
-from irtool.ir.types import TensorType, TupleType, TypeVar
+from irtool.ir.types import NONE, OptionalType, TensorType, TupleType, TypeVar
 
 FORMS = ("", "2018", "modern")
 SAVES = ("", "least")
@@ -105,13 +106,21 @@ def _without_views_written(module: Module, graph: Graph) -> Graph:
 
 
 def _check(graph: Graph) -> None:
-    """Raises PassError, at the line, for values that the text omits, and for a result that is declared a tuple and is none."""
+    """Raises PassError, at the line, for values that the text omits, a result that is declared a tuple and is none, and None in place of a
+    tensor or number, which a text may declare (`Tensor = prim::Constant()`)."""
     refuse_omitted(graph, "differentiate")
     for node in graph.walk():
-        if node.kind.startswith("aten::") and len(node.outputs) == 1 and isinstance(node.output.type, TupleType):
-            schema = schema_of(node)
-            if schema is not None and not isinstance(schema.returns[0].type, TupleType | TypeVar):
-                raise located(PassError(f"{node.kind} gives a {schema.returns[0].type}, the text says {node.output.type}"), node)
+        schema = schema_of(node) if node.kind.startswith("aten::") else None
+        if schema is None:
+            continue
+        if len(node.outputs) == 1 and isinstance(node.output.type, TupleType):
+            given = [each.type for each in schema.returns]
+            if not given or not isinstance(given[0], TupleType | TypeVar):
+                gives = f"a {given[0]}" if given else "nothing"
+                raise located(PassError(f"{node.kind} gives {gives}, the text says {node.output.type}"), node)
+        for argument, value in zip(schema.arguments, node.inputs) if not node.attributes else ():
+            if is_none(value) and value.type.key != NONE.key and not isinstance(argument.type, OptionalType | TypeVar):
+                raise located(PassError(f"{node.kind} takes a {argument.type} for '{argument.name}', %{value.name} is None"), node)
 
 
 def _names(graph: Graph, name: str) -> tuple[str, str]:

@@ -75,6 +75,8 @@ def fold(build: Builder, norm: Node) -> bool:
     mean, variance = array(norm, "running_mean"), array(norm, "running_var")
     if weight is None or mean is None or variance is None or eps is None or weight.dtype.kind != "f" or mean.dtype != weight.dtype:
         return False
+    if weight.ndim < 2 or mean.ndim != 1 or variance.shape != mean.shape:
+        return False
     if layer.kind == "aten::linear" and not (isinstance(before.type, TensorType) and before.type.shape is not None
                                              and len(before.type.shape) == 2):
         return False        # with more dimensions, the channels of batch norm are not the features of the layer

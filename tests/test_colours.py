@@ -29,8 +29,11 @@ def scoped(text: str) -> Iterator[tuple[int, str, str]]:
     start = 0
     for line in text.split("\n"):
         here = 0
+        nexts = [regex.search(line) for regex, _ in patterns]
         while here < len(line):
-            matches = [(match.start(), rank, match) for rank, (regex, _) in enumerate(patterns) if (match := regex.search(line, here))]
+            nexts = [regex.search(line, here) if match is not None and match.start() < here else match
+                     for match, (regex, _) in zip(nexts, patterns, strict=True)]
+            matches = [(match.start(), rank, match) for rank, match in enumerate(nexts) if match is not None]
             if not matches:
                 break
             _, rank, match = min(matches)

@@ -13,7 +13,8 @@ TYPES = ("int", "float", "bool", "complex", "Scalar", "Tensor", "Float(2)", "str
 VALUES = ("1", "2.5", "1j", "true", '"x"', "None", "(1, 2)", "(1.5, 2)", "(1,)", '(1, 2.5, "x", None)', "[1, 2]", "[1., 2.]", '[1, "x"]',
           "[None]", "[1j]", "[inf]", '["a"]', "[]", "()", "{}", "[[1]]", "{1}", "{1, 2}", '{"a": 1}', "[{1}, {2}]", "[<Tensors>]", "inf",
           "1e30", "<Tensor>", "torch.float32", "Foo()", "0x10", "{1+2j}", "annotate(List[int], [])")
-READERS = ("", "  %2 : Tensor = aten::mul(%x, %1)\n", "  %2 : (Tensor, TYPE) = prim::TupleConstruct(%x, %1)\n")
+READERS = ("", "  %2 : Tensor = aten::mul(%x, %1)\n", "  %2 : (Tensor, TYPE) = prim::TupleConstruct(%x, %1)\n",
+           "  %2 : TYPE[] = prim::ListConstruct(%1)\n")
 PASSES = ("erase-number-types", "differentiate", "lower-tuples", "vmap", "constant-propagation", "canonicalize", "specialize-undef", "dce")
 REFUSED = {
     ("int", "(1, 2)"): "a number", ("int", "None"): "a number", ("int", "1j"): "a whole number", ("int", "1e30"): "a whole number",
@@ -26,7 +27,7 @@ REFUSED = {
 
 
 def text_of(type: str, value: str, reader: str) -> str:
-    return (f"graph(%x : Float(2)):\n  %1 : {type} = prim::Constant[value={value}]()\n{reader.replace('TYPE', type)}"
+    return (f"graph(%x : Float(2)):\n  %1 : {type} = prim::Constant{value and f'[value={value}]'}()\n{reader.replace('TYPE', type)}"
             f"  return (%{2 if reader else 1})\n")
 
 
@@ -40,7 +41,7 @@ def test_a_value_of_another_type_is_refused(type: str, value: str) -> None:
 @pytest.mark.parametrize("type", TYPES)
 def test_what_verifies_still_does_after_every_pass(type: str) -> None:
     count = 0
-    for value, reader in itertools.product(VALUES, READERS):
+    for value, reader in itertools.product((*VALUES, ""), READERS):
         text = text_of(type, value, reader)
         try:
             verify(irtool.parse(text))

@@ -49,3 +49,20 @@ def test_a_dict_that_no_result_reads_changes_no_gradient() -> None:
     assert pair.names() == ["f", "df"]
     (gradient,) = irtool.vjp(graph, [np.ones(2)], [np.ones(2)], [0])
     np.testing.assert_array_equal(gradient, [3.0, 3.0])
+
+
+@pytest.mark.parametrize("interpret", [False, True])
+@pytest.mark.parametrize("results, k, j", [("%n", 2, 5), ("%n, %n", 4, 10), ("%2, %n", 16, 5), ("%2, %n, %n", 18, 10)])
+def test_a_dict_among_the_results_twice(results: str, k: float, j: float, interpret: bool) -> None:
+    graph = irtool.parse(f"""graph(%n : Dict(str, Tensor)):
+  %k : str = prim::Constant[value="k"]()
+  %1 : Tensor = aten::__getitem__(%n, %k)
+  %2 : Tensor = aten::mul(%1, %1)
+  return ({results})
+""")
+    cotangent = {"k": np.full(2, 2.0), "j": np.full(1, 5.0)}
+    cotangents = [np.full(2, 7.0) if each == "%2" else cotangent for each in results.split(", ")]
+    for _ in range(3):
+        (gradient,) = irtool.vjp(graph, [{"k": np.ones(2), "j": np.ones(1)}], cotangents, [0], interpret=interpret)
+        np.testing.assert_array_equal(gradient["k"], np.full(2, float(k)))
+        np.testing.assert_array_equal(gradient["j"], np.full(1, float(j)))

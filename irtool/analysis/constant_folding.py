@@ -13,6 +13,7 @@ from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.numbering import node_key
 from irtool.ir.remarks import missed
 from irtool.ir.types import INT, NONE, DictType, ListType, TensorType, Type, contiguous_strides, is_subtype, spell, tensor_type
+from irtool.ir.verify_constants import needed_for
 from irtool.ops.folding import evaluate, is_foldable
 
 
@@ -143,7 +144,7 @@ class Propagation:
             again = Attribute(attribute.text).as_type(type)
             if again != value:
                 return None
-        return attribute, type
+        return None if needed_for(attribute.as_type(type), type) else (attribute, type)     # a list with None, say, for one of tensors
 
     # -- control flow
     def control_flow(self, node: Node) -> None:

@@ -25,7 +25,7 @@ from irtool.ir.constants import is_constant
 from irtool.ir.edits import put_behind, replace_node
 from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.graph import Block, Graph, Node, Value
-from irtool.ir.types import ListType, TensorType, TupleType, Type, spell
+from irtool.ir.types import DictType, ListType, TensorType, TupleType, Type, spell
 from irtool.partial.evaluate import Inliner
 from irtool.partial.items import NONE, Item, Items, elements
 
@@ -145,7 +145,7 @@ class Gradients:
         self.current[value] = item if before is None else self.sum(before, item, value)
 
     def sum(self, a: Item, b: Item, value: Value) -> Item:
-        """The sum of two gradients, by `AutogradAdd`; of lists and tuples, element by element."""
+        """The sum of two gradients, by `AutogradAdd`; of lists and tuples, element by element; of dicts, key by key."""
         if a == NONE or b == NONE:
             return b if a == NONE else a
         if isinstance(a, Items) or isinstance(b, Items):
@@ -157,7 +157,7 @@ class Gradients:
                                        code="E0501")
             return Items([self.sum(x, y, value) for x, y in zip(first, second, strict=True)], isinstance(value.type, TupleType), value.type)
         assert isinstance(a, Value) and isinstance(b, Value)
-        type = next((each.type for each in (a, b) if is_list(each) or isinstance(each.type, TupleType)), self.tensor)
+        type = next((each.type for each in (a, b) if is_list(each) or isinstance(each.type, TupleType | DictType)), self.tensor)
         total = self.build.node("prim::AutogradAdd", (a, b), output_types=(type,)).output
         if a in self.facts:
             self.facts[total] = self.facts[a]

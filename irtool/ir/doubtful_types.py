@@ -6,12 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irtool.ir.constants import CONSTANT_KINDS
 from irtool.ir.effects import LOOP_KINDS, SPECIAL_PRIMS
 from irtool.ir.graph import Graph, Node
 from irtool.ir.module import Module
-from irtool.ir.schema import has_variables, match_types, schema_of, substitute
+from irtool.ir.schema import has_variables, is_tensor_like, match_types, schema_of, substitute
 from irtool.ir.source import Diagnostic
-from irtool.ir.types import TENSOR
+from irtool.ir.structure_kinds import UNDEFINED_KINDS
+from irtool.ir.types import TENSOR, OptionalType
 from irtool.ir.verify import diagnostic_at
 from irtool.ir.verify_types import STRICT_DIALECTS, flows
 
@@ -33,6 +35,13 @@ def problem_of(node: Node) -> str:
     """What is doubtful about the types of a node; empty if nothing is."""
     if node.kind in LOOP_KINDS and node.inputs and not (flows(node.inputs[0].type, TENSOR) or node.inputs[0].type.key == "int"):
         return f"the trip count of {node.kind} is an int, found %{node.inputs[0].name} : {node.inputs[0].type}"
+    if node.kind in (*CONSTANT_KINDS, *UNDEFINED_KINDS):
+        type = node.output.type
+        is_none = not node.attributes and type.key != "None" and not isinstance(type, OptionalType)
+        return f"{node.kind} gives {'None' if node.kind in CONSTANT_KINDS else 'an undefined tensor'}, found %{node.output.name} : {type}" \
+            if is_none and not (node.kind in UNDEFINED_KINDS and (is_tensor_like(type) or type.elements)) else ""
+    if node.kind == "prim::Print" and node.outputs and node.output.type.key != "None":
+        return f"prim::Print gives None, found %{node.output.name} : {node.output.type}"
     if node.blocks or node.kind in SPECIAL_PRIMS:
         return ""
     schema = schema_of(node)

@@ -508,13 +508,14 @@ def takes_leniently(argument: Argument, actual: Type) -> bool:
         return not isinstance(formal, (DictType, TupleType)) and wanted not in ("str", "Device")
     if is_tensor_like(formal):
         return key in _NUMBERS
-    if argument.fixed_size and isinstance(formal, ListType) and key in _NUMBERS:
+    if argument.fixed_size and isinstance(formal, ListType) and key in _NUMBERS and (key != _BOOL_KEY or formal.element.key == _BOOL_KEY):
         return True
     if isinstance(formal, ListType) and isinstance(actual, ListType):
         return formal.element.key in _LENIENT.get(str(actual.element.key), ()) or key == "Any[]" or is_tensor_like(actual.element)
     return wanted in _LENIENT.get(str(key), ())
 
 
+_BOOL_KEY = types.BOOL.key
 _NUMBERS = tuple(type.key for type in (types.INT, types.FLOAT, types.BOOL, types.COMPLEX, types.NUMBER))
 
 

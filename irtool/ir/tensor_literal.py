@@ -221,14 +221,24 @@ class TensorLiteral:
         if dtype is None:
             return value
         if dtype == "bool":
+            if value not in (0, 1):
+                raise Error(f"tensor '{_short(self.text)}' of dtype bool has the element {value}, expected 0 or 1", code="E0113")
             return bool(value)
         if scale != 1.0 and not isinstance(value, complex):
             value = value * scale
         if dtype in INTEGERS and not isinstance(value, complex):
-            return int(value) if value == value and abs(value) != float("inf") else value
+            return self._whole(value, dtype)
         if dtype.startswith("complex"):
             return complex(value)
         return value if isinstance(value, complex) else float(value)
+
+    def _whole(self, value: int | float, dtype: str) -> int:
+        """A number as an element of a dtype of whole numbers. Raises Error if it is none, as in a text that was edited."""
+        bits = int(dtype.lstrip("quint"))
+        least = 0 if "u" in dtype else -1 << bits - 1
+        if not least <= value < least + (1 << bits) or int(value) != value:
+            raise Error(f"tensor '{_short(self.text)}' of dtype {dtype} has the element {value}, which is none of that dtype", code="E0113")
+        return int(value)
 
     def __eq__(self, other: object) -> bool:
         if self is other:

@@ -1,7 +1,10 @@
 """The verifier's invariant of constants: the value is one of the type. Passes write constants as other types and take them apart."""
 from __future__ import annotations
 
+from contextlib import suppress
+
 from irtool.ir.attribute import Opaque
+from irtool.ir.errors import Error
 from irtool.ir.graph import Node
 from irtool.ir.tensor_literal import TensorLiteral
 from irtool.ir.types import DictType, ListType, OptionalType, TensorType, TupleType, Type
@@ -21,14 +24,14 @@ def constant_problem(node: Node, strict: bool) -> str:
     type = node.output.type
     if attribute is None:
         return f"a constant of type {type} needs a value" if strict and not node.attributes and type.key in NUMBER_KEYS else ""
-    needed = (_needed if strict else _needed_by_old_texts)(attribute.as_type(type), type)
+    needed = (needed_for if strict else _needed_by_old_texts)(attribute.as_type(type), type)
     return f"a constant of type {type} needs {needed}, found '{attribute.text[:40]}'" if needed else ""
 
 
-def _needed(value: object, type: Type) -> str:
+def needed_for(value: object, type: Type) -> str:
     """What values of the type are, if this is none of them; else nothing. Words that stand for a value are not looked into."""
     if isinstance(type, OptionalType):
-        return "" if value is None else _needed(value, type.element)
+        return "" if value is None else needed_for(value, type.element)
     if isinstance(type, TensorType):
         return "" if isinstance(value, TensorLiteral | int | float | complex) else "a tensor"
     if isinstance(type, ListType):
@@ -38,11 +41,11 @@ def _needed(value: object, type: Type) -> str:
             return "" if isinstance(value, Opaque) else "a tuple"
         if len(value) != len(type.elements):
             return f"a tuple of {len(type.elements)}"
-        return next(filter(None, map(_needed, value, type.elements)), "")
+        return next(filter(None, map(needed_for, value, type.elements)), "")
     if isinstance(type, DictType):
         if not isinstance(value, dict):
             return "" if isinstance(value, Opaque) else "a dict"
-        return next(filter(None, [_needed(part, element) for key, item in value.items()
+        return next(filter(None, [needed_for(part, element) for key, item in value.items()
                                   for part, element in ((key, type.key_type), (item, type.value_type))]), "")
     return _needed_of_number(value, type)
 
@@ -52,7 +55,7 @@ def _needed_of_list(value: object, element: Type) -> str:
         return "a list"
     if not isinstance(value, list | tuple):
         return "numbers" if element.key in NUMBER_KEYS and isinstance(value, str | Opaque) else ""
-    needed = next(filter(None, [_needed(each, element) for each in value]), "")
+    needed = next(filter(None, [needed_for(each, element) for each in value]), "")
     return SEVERAL.get(needed, needed)
 
 
@@ -82,7 +85,10 @@ def _needed_by_old_texts(value: object, type: Type) -> str:
 def is_fraction(value: object, type: Type) -> bool:
     """Is the value a fraction, or nan or infinite, although its type is int?"""
     if isinstance(value, TensorLiteral) and value.is_number and value.dtype == "int64":
-        value = value.item()
-    elif type.key != "int":
+        with suppress(Error):
+            value.item()
+            return False
+        return True
+    if type.key != "int":
         return False
     return isinstance(value, float) and not value.is_integer()

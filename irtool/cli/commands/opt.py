@@ -179,6 +179,9 @@ class Job:
             raise Error(f"{piece.name}: {where}not enough memory{': ' if str(error) else ''}{error}", code="E0406") from None
         except Exception as error:
             raise_interrupt()
+            doubts = self.doubts(piece)
+            if doubts:
+                raise VerifyError(diagnostics=doubts) from error
             where = f"in pass '{self.console.pass_name}'" if self.console.pass_name else ""
             raise InternalError.of(error, where, self.save_reproducer()) from error
 

@@ -203,9 +203,11 @@ table.define(["prim::AutogradZero() -> Tensor"], lambda xp: None, doc="The undef
 
 @table.op("prim::AutogradAdd(Any a, Any b) -> Any")
 def autograd_add(xp, a, b):
-    """Sum in which an undefined tensor counts as zero; of lists, or tuples, of one length, element by element."""
+    """Sum in which an undefined tensor counts as zero; of lists, or tuples, of one length, element by element; of dicts, key by key."""
     if a is None or b is None:
         return b if a is None else a
+    if isinstance(a, dict):
+        return {key: autograd_add.kernel(xp, a.get(key), b.get(key)) for key in {**a, **b}}
     if isinstance(a, list | tuple):
         if len(a) != len(b):
             raise RunError(f"the gradients of a list have {len(a)} and {len(b)} elements")
@@ -216,7 +218,9 @@ def autograd_add(xp, a, b):
 
 
 def is_there(value: Any) -> bool:
-    """Is a tensor defined, or at least one of a list or tuple?"""
+    """Is a tensor defined, or at least one of a list, tuple or dict?"""
+    if isinstance(value, dict):
+        value = [*value.values()]
     return any(map(is_there, value)) if isinstance(value, list | tuple) else value is not None
 
 
