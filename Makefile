@@ -11,6 +11,9 @@ HOUSE ?=
 BIN := $(VENV)/bin
 PLAYGROUND := build/playground/snapshot.bin
 
+# Where Python is told not to write compiled modules, each pytest that a test starts would rewrite the assertions of the whole package again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help venv demo test oracle cluster browser docs check accept bench fuzz lines tables errors man house clean conformance
 .DEFAULT_GOAL := help
 

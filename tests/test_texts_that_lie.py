@@ -51,12 +51,20 @@ LYING = {
   %2 : Tensor = aten::conv1d(%x, %w, %1, %no, %no, %0, %n)
   return (%2)
 """),
-    "an undefined number": ("prim::Undefined gives an undefined tensor, found float", """graph(%x : Tensor):
-  %0 : float = prim::Undefined()
-  %1 : Tensor = aten::mul(%x, %0)
-  return (%1)
-"""),
 }
+
+
+DOUBTFUL = {
+    "%0 : float = prim::Undefined()": "prim::Undefined gives an undefined tensor, found %0 : float",
+    "%0 : int = prim::Print(%x)": "prim::Print gives None, found %0 : int",
+    "%0 : Scalar = prim::Constant()": "prim::Constant gives None, found %0 : Scalar",
+}
+
+
+@pytest.mark.parametrize("node", DOUBTFUL)
+def test_what_is_doubtful(node: str) -> None:
+    text = f"graph(%x : Tensor):\n  {node}\n  %1 : Tensor = aten::mul(%x, %0)\n  return (%1)\n"
+    assert [DOUBTFUL[node] in each.message for each in doubtful(irtool.parse(text))] == [True]
 
 
 @pytest.mark.parametrize("what", LYING)

@@ -176,16 +176,8 @@ def _unpack_problem(node: Node, strict: bool) -> str:
     return ""
 
 
-def _undefined_problem(node: Node, strict: bool) -> str:
-    """Until 2018 prim::Undefined made None too, of any type."""
-    is_number = len(node.outputs) == 1 and node.output.type.key in (*NUMBERS, "str", "Device")
-    return f"{node.kind} gives an undefined tensor, found {node.output.type}" if strict and is_number else ""
-
-
 _PRIM_CHECKS: dict[str, Callable[[Node, bool], str]] = {
     "prim::Constant": constant_problem,
-    "prim::Undefined": _undefined_problem,
-    "prim::AutogradZero": _undefined_problem,
     "prim::ListConstruct": _list_problem,
     "prim::TupleConstruct": _tuple_problem,
     "prim::DictConstruct": _dict_problem,
