@@ -1,6 +1,7 @@
 """vmap over operands of ranks that the samples do not have: as the operator at each place, which refuses most of them."""
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,22 @@ def test_operands_of_other_ranks_under_vmap(first: int) -> None:
                         check(name, other, (path,), [0])
                     except irtool.Error:        # a refusal, in words
                         continue
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("first", range(0, len(NAMES), PART))
+def test_all_operands_of_one_rank_under_vmap(first: int) -> None:
+    """As at each place, or refused as not supported: an error of the operator would say that a place is wrong."""
+    for name in NAMES[first:first + PART]:
+        call = overload_samples(name)[0].values[1]
+        args = call.arguments(OPS[name].schemas[OPS[name].names.index(name)])
+        paths = [path for path in leaves(args) if at(args, path).dtype.kind in "fc" and 0 not in at(args, path).shape]
+        given = tuple([path for path in paths if path[0] not in NOT_BATCHED.get(name, ())])
+        for rank in (0, 1, 2) if given and not draws(name, args) else ():
+            other = replaced(args, {path: of_rank(at(args, path), rank) for path in paths})
+            if not is_refused(name, other):
+                with contextlib.suppress(irtool.UnsupportedError):
+                    check(name, other, given, [0] * len(given))
 
 
 @pytest.mark.parametrize("name", ["linalg_solve_ex", "_linalg_solve_ex"])

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from irtool.dispatch.control_flow import either, truth
-from irtool.dispatch.first_place import check_first_place, refuse_as_at_first_place
+from irtool.dispatch.first_place import check_first_place, refuse_as_at_first_place, refuse_what_is_taken_alone
 from irtool.dispatch.layer_writes import do_write, is_inside, remember, reshapes, root_of, write
 from irtool.dispatch.loop_tapes import History
 from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, elements_of, look_at, pushed
@@ -93,8 +93,10 @@ class Batched(Layer):
             result = self.rules.batch(name)(Batch(self, name), *args)
         except (AttributeError, LookupError, TypeError, ValueError) as error:       # rules check neither ranks nor types
             refuse_as_at_first_place(self, name, args, error)
-        except RunError:
+        except RunError as error:
             self.refuse_numbers(name, args)
+            if not (facts.is_random and draws(name, args)):
+                refuse_what_is_taken_alone(self, self.length, name, args, error)
             raise
         if self.length and not facts.is_pointwise and name.startswith("aten::") and not (facts.is_random and draws(name, args)):
             check_first_place(self, name, args, result)

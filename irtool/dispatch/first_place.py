@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from irtool.dispatch.stack import Boxed, Layer, elements_of
-from irtool.ir.errors import UnsupportedError
+from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.schema import forgets_kinds
 from irtool.ops.array_library import np
 from irtool.ops.call import overload
@@ -52,18 +52,34 @@ def refuse_as_at_first_place(layer: Layer, name: str, args: list[Any], error: Ex
     raise UnsupportedError(f"{name} under vmap is not supported with operands of these sizes: {error}", code="E0504") from error
 
 
+def refuse_what_is_taken_alone(layer: Layer, length: int, name: str, args: list[Any], error: Error) -> None:
+    """For a batching rule that raised an error: raises UnsupportedError if the operator takes the operands of each of the `length` places.
+    Returns if it refuses those of one, as a singular matrix, or cannot be asked: the error is the operator's then."""
+    try:
+        for place in range(length):
+            of_place(layer, name, args, place)
+    except (Unasked, Error):
+        return
+    raise UnsupportedError(f"{name} under vmap is not supported with operands of these sizes: {error.message}", code="E0504") from error
+
+
 def of_first_place(layer: Layer, name: str, args: list[Any]) -> Any:
     """What the operator gives at the first place. Raises its error; Unasked if it cannot be asked."""
-    operands = [at_first_place(layer, each) for each in args]
+    return of_place(layer, name, args, 0)
+
+
+def of_place(layer: Layer, name: str, args: list[Any], place: int) -> Any:
+    """The same at any place."""
+    operands = [at_place(layer, each, place) for each in args]
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         return overload(name)(operands)
 
 
-def at_first_place(layer: Layer, value: Any) -> Any:
-    """A tensor as the operator sees it at the first place of a batch; other values unchanged. Raises Unasked if that is not known."""
+def at_place(layer: Layer, value: Any, place: int) -> Any:
+    """A tensor as the operator sees it at one place of a batch; other values unchanged. Raises Unasked if that is not known."""
     if isinstance(value, list | tuple):
-        return [at_first_place(layer, each) for each in value]
+        return [at_place(layer, each, place) for each in value]
     if not isinstance(value, Tensor):
         return value
     whole = layer.opened(value)
@@ -73,7 +89,7 @@ def at_first_place(layer: Layer, value: Any) -> Any:
     if isinstance(value, Boxed) and value.layer is layer:
         if not array.shape[value.known]:
             raise Unasked
-        array = array[(slice(None),) * value.known + (slice(0, 1),)].squeeze(value.known)
+        array = array[(slice(None),) * value.known + (slice(place, place + 1),)].squeeze(value.known)
     # how a place lies in memory is the batch's affair; some operators write into operands, such as running statistics
     return np.array(array, order="C")
 

@@ -68,8 +68,11 @@ def cosine_embedding_loss(batch: Batch, x1: Any, x2: Any, target: Any, margin: f
 
 @table.batch("triplet_margin_loss")
 def row_loss(batch: Batch, *args: Any) -> Any:
-    """(..., d) -> (B, ..., d) without reduction; then reduced."""
+    """(..., d) -> (B, ..., d) without reduction; then reduced. Operands are broadcast, so they get one rank; numbers are rows of one."""
     place = batch.schema.positions["reduction"]
-    values = [batch.whole(each) if isinstance(each, Tensor) else each for each in args]
+    rank = max([1, *[each.ndim for each in args if isinstance(each, Tensor)]])
+    rows = [batch.again("aten::reshape", each, [1] * (rank - each.ndim) + list(each.shape))
+            if isinstance(each, Tensor) and each.ndim < rank else each for each in args]
+    values = [batch.whole(each) if isinstance(each, Tensor) else each for each in rows]
     values[place] = NONE
     return reduced(batch, batch.box(batch.same(*values)), args[place])

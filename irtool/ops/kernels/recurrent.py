@@ -259,6 +259,9 @@ for _kind in STEPS:
           "hidden_bias=None) -> (Tensor, Tensor, Tensor)")
 def fused_lstm_cell(xp, input_gates, hidden_gates, cx, input_bias, hidden_bias):
     """One LSTM step from finished products: hidden state, cell state, and the activated gates."""
+    if not input_gates.ndim == hidden_gates.ndim == cx.ndim == 2:
+        raise RunError("_thnn_fused_lstm_cell takes gates (N, 4 * h) and a state (N, h), got operands of "
+                       f"{input_gates.ndim}, {hidden_gates.ndim} and {cx.ndim} dimensions")
     total = input_gates + hidden_gates
     for bias in (input_bias, hidden_bias):
         total = total if bias is None else total + bias
