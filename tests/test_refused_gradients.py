@@ -137,3 +137,15 @@ def test_what_torch_refuses_is_refused():
                     if "not differentiable with respect" in str(error) or "the derivative for '" in str(error):
                         silent.add(f"{name} {schema.arguments[place].name}: {str(error)[:80]}")
     assert silent == set()
+
+
+@pytest.mark.parametrize("node, result", [("aten::copy_(%1, %x)", "%2"), ("aten::mul(%1, %x)", "%2"), ("aten::neg(%x)", "%1")])
+def test_values_that_a_text_omits_are_refused_in_every_transformation(node: str, result: str) -> None:
+    graph = irtool.parse("graph(%x : Float(2)\n      # ---- omitted for brevity ----\n      %y : Float(2)):\n"
+                         f"  %2 : Tensor = {node}\n  return ({result})\n")
+    x = np.ones(2)
+    for transform in (irtool.grad, irtool.vmap, irtool.jit, irtool.jacrev, irtool.hessian):
+        with pytest.raises(irtool.Error, match="%1 is left out of the text"):
+            transform(graph)(x, x)
+    with pytest.raises(irtool.Error, match="%1 is left out of the text"):
+        irtool.jvp(graph, (x, x), (x, x))

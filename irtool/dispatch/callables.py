@@ -10,6 +10,7 @@ from irtool.autodiff.gradient_modes import refuse_grad_mode, settle_grad_mode
 from irtool.autodiff.groups import open_writing_groups
 from irtool.autodiff.hidden_writes import is_writer
 from irtool.autodiff.inlined_forks import without_forks
+from irtool.autodiff.refusals import refuse_omitted
 from irtool.autodiff.unread_writes import without_writes
 from irtool.autodiff.versions import in_versions
 from irtool.dispatch.recipes import interpreted
@@ -79,9 +80,10 @@ def function_of(graph: Graph) -> Callable[..., Any]:
     computed, which pass it, or the mode is known only when it runs: then it switches the tape off and on.
 
     The function takes arguments by position or by the names of the inputs. It returns the graph's output, or a tuple of several. It raises
-    RunError for arguments that do not fit.
+    RunError for arguments that do not fit. Raises PassError for a graph whose text omits values.
     """
     warn_of_rounded(graph)
+    refuse_omitted(graph, "compute")
     inputs = tuple(graph.inputs)
     graph = without_forks(graph)
     if any(map(group_may_write, graph.walk())):
