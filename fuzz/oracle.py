@@ -65,7 +65,8 @@ IN_PLACE = frozenset(("__setitem__", *(f"__i{name}__" for name in "add sub mul t
 
 def apart(function: Any) -> Any:
     """A function of torch, in which writes copy operands first that share memory with what they write into. Of a strided tensor and a part
-    of it torch reads what it has just written, in an order of its own; where it sees that (in tensors without gaps), it refuses."""
+    of it torch reads what it has just written, in an order of its own; where it sees that (in tensors without gaps), it refuses. Medians
+    along a dimension read copies of expanded tensors too: of those torch reads memory behind their numbers."""
     torch = library()
     from torch.overrides import TorchFunctionMode
 
@@ -76,6 +77,8 @@ def apart(function: Any) -> Any:
                 target = args[0].untyped_storage().data_ptr()
                 args = [args[0], *[each.clone() if isinstance(each, torch.Tensor) and each.untyped_storage().data_ptr() == target
                                    and each is not args[0] else each for each in args[1:]]]
+            elif name in ("median", "nanmedian", "kthvalue") and 0 in args[0].stride():
+                args = [args[0].contiguous(), *args[1:]]
             return called(*args, **kwargs or {})
 
     def run(*args: Any) -> Any:
