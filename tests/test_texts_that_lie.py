@@ -56,6 +56,7 @@ LYING = {
 
 DOUBTFUL = {
     "%0 : float = prim::Undefined()": "prim::Undefined gives an undefined tensor, found %0 : float",
+    "%0 : bool = prim::Undefined[value=0]()": "prim::Undefined gives an undefined tensor, found %0 : bool",
     "%0 : int = prim::Print(%x)": "prim::Print gives None, found %0 : int",
     "%0 : Scalar = prim::Constant()": "prim::Constant gives None, found %0 : Scalar",
 }

@@ -13,7 +13,7 @@ from irtool.ir.module import Module
 from irtool.ir.schema import has_variables, is_tensor_like, match_types, schema_of, substitute
 from irtool.ir.source import Diagnostic
 from irtool.ir.structure_kinds import UNDEFINED_KINDS
-from irtool.ir.types import TENSOR, OptionalType
+from irtool.ir.types import TENSOR, OptionalType, Type
 from irtool.ir.verify import diagnostic_at
 from irtool.ir.verify_types import STRICT_DIALECTS, flows
 
@@ -31,17 +31,23 @@ def problems(graph: Graph) -> Iterator[tuple[Node, str]]:
             yield node, problem
 
 
+def _gives_none(node: Node) -> bool:
+    return node.kind == "prim::Print" or node.kind in CONSTANT_KINDS and not node.attributes
+
+
+def _may_be_none(type: Type, as_tensor: bool) -> bool:
+    """May None be of a type? as_tensor: in the place of an undefined tensor, or of a list or tuple of them."""
+    return type.key == "None" or isinstance(type, OptionalType) or as_tensor and (is_tensor_like(type) or bool(type.elements))
+
+
 def problem_of(node: Node) -> str:
     """What is doubtful about the types of a node; empty if nothing is."""
     if node.kind in LOOP_KINDS and node.inputs and not (flows(node.inputs[0].type, TENSOR) or node.inputs[0].type.key == "int"):
         return f"the trip count of {node.kind} is an int, found %{node.inputs[0].name} : {node.inputs[0].type}"
-    if node.kind in (*CONSTANT_KINDS, *UNDEFINED_KINDS):
-        type = node.output.type
-        is_none = not node.attributes and type.key != "None" and not isinstance(type, OptionalType)
-        return f"{node.kind} gives {'None' if node.kind in CONSTANT_KINDS else 'an undefined tensor'}, found %{node.output.name} : {type}" \
-            if is_none and not (node.kind in UNDEFINED_KINDS and (is_tensor_like(type) or type.elements)) else ""
-    if node.kind == "prim::Print" and node.outputs and node.output.type.key != "None":
-        return f"prim::Print gives None, found %{node.output.name} : {node.output.type}"
+    gives = "an undefined tensor" if node.kind in UNDEFINED_KINDS else "None" if _gives_none(node) else ""
+    if gives:
+        value = next((each for each in node.outputs if not _may_be_none(each.type, node.kind in UNDEFINED_KINDS)), None)
+        return "" if value is None else f"{node.kind} gives {gives}, found %{value.name} : {value.type}"
     if node.blocks or node.kind in SPECIAL_PRIMS:
         return ""
     schema = schema_of(node)
