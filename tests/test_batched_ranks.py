@@ -28,6 +28,12 @@ def of_rank(array: Any, rank: int) -> Any:
     return np.array(array[(None,) * (rank - array.ndim)])
 
 
+def arguments(name: str) -> list[Any]:
+    """Those of the overload's first sample."""
+    args: list[Any] = overload_samples(name)[0].values[1].arguments(OPS[name].schemas[OPS[name].names.index(name)])
+    return args
+
+
 def is_refused(name: str, args: list[Any]) -> bool:
     """Does the operator refuse the arguments alone?"""
     try:
@@ -47,8 +53,7 @@ def batched(name: str, args: list[Any], path: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("first", range(0, len(NAMES), PART))
 def test_operands_of_other_ranks_under_vmap(first: int) -> None:
     for name in NAMES[first:first + PART]:
-        call = overload_samples(name)[0].values[1]
-        args = call.arguments(OPS[name].schemas[OPS[name].names.index(name)])
+        args = arguments(name)
         if draws(name, args):
             continue
         for path in leaves(args):
@@ -73,8 +78,7 @@ def test_operands_of_other_ranks_under_vmap(first: int) -> None:
 def test_all_operands_of_one_rank_under_vmap(first: int) -> None:
     """As at each place, or refused as not supported: an error of the operator would say that a place is wrong."""
     for name in NAMES[first:first + PART]:
-        call = overload_samples(name)[0].values[1]
-        args = call.arguments(OPS[name].schemas[OPS[name].names.index(name)])
+        args = arguments(name)
         paths = [path for path in leaves(args) if at(args, path).dtype.kind in "fc" and 0 not in at(args, path).shape]
         given = tuple([path for path in paths if path[0] not in NOT_BATCHED.get(name, ())])
         for rank in (0, 1, 2) if given and not draws(name, args) else ():

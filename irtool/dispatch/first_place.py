@@ -37,8 +37,7 @@ def check_first_place(layer: Layer, name: str, args: list[Any], results: Any) ->
         return
     sizes = [tuple(each.shape) for each in tensors_in(results)]
     if sizes != (wanted := [each.shape for each in arrays_in(alone)]):
-        raise UnsupportedError(f"{name} under vmap is not supported with operands of these sizes: its rule gives {sizes}, not {wanted}",
-                               code="E0504")
+        raise not_supported_with(name, f"its rule gives {sizes}, not {wanted}")
     if len(_taken) > MOST:
         _taken.clear()
     _taken.add(key)
@@ -49,7 +48,7 @@ def refuse_as_at_first_place(layer: Layer, name: str, args: list[Any], error: Ex
     UnsupportedError if it takes them, cannot be asked, or there is no place."""
     with suppress(Unasked):
         of_first_place(layer, name, args)
-    raise UnsupportedError(f"{name} under vmap is not supported with operands of these sizes: {error}", code="E0504") from error
+    raise not_supported_with(name, error) from error
 
 
 def refuse_what_is_taken_alone(layer: Layer, length: int, name: str, args: list[Any], error: Error) -> None:
@@ -60,7 +59,12 @@ def refuse_what_is_taken_alone(layer: Layer, length: int, name: str, args: list[
             of_place(layer, name, args, place)
     except (Unasked, Error):
         return
-    raise UnsupportedError(f"{name} under vmap is not supported with operands of these sizes: {error.message}", code="E0504") from error
+    raise not_supported_with(name, error.message) from error
+
+
+def not_supported_with(name: str, why: object) -> UnsupportedError:
+    """The error for operands that the operator takes, and its batching rule does not."""
+    return UnsupportedError(f"{name} under vmap is not supported with operands of these sizes: {why}", code="E0504")
 
 
 def of_first_place(layer: Layer, name: str, args: list[Any]) -> Any:

@@ -8,6 +8,7 @@ from irtool.ir.errors import Error
 from irtool.ir.graph import Node
 from irtool.ir.tensor_literal import TensorLiteral
 from irtool.ir.types import DictType, ListType, OptionalType, TensorType, TupleType, Type
+from irtool.ir.verify_types import NUMBERS
 
 NUMBER_KEYS = ("int", "float", "bool", "complex")
 SEVERAL = {"a number": "numbers", "a whole number": "whole numbers", "a tensor": "tensors", "a list": "lists"}
@@ -60,7 +61,7 @@ def _needed_of_list(value: object, element: Type) -> str:
 
 
 def _needed_of_number(value: object, type: Type) -> str:
-    if type.key not in (*NUMBER_KEYS, "Scalar"):
+    if type.key not in NUMBERS:
         return ""
     if isinstance(value, TensorLiteral):        # what has no elements to read may be a number; `{2}` is one of another dtype at most
         return "a number" if value.has_data and value.shape != () else ""

@@ -6,7 +6,7 @@ from typing import Any
 from irtool.ir.errors import RunError
 from irtool.ops.array_library import np
 from irtool.ops.batch import Batch
-from irtool.ops.batching.batch_dim import promoted_dtype, shifted, wrapped_dim
+from irtool.ops.batching.batch_dim import lined_up, promoted_dtype, shifted, wrapped_dim
 from irtool.ops.kernels.distance import table
 from irtool.ops.tensor import Tensor
 
@@ -30,9 +30,7 @@ def distance(batch: Batch, x1: Any, x2: Any, *args: Any) -> Any:
         x1, x2 = (each if each.dtype == dtype else batch.again("aten::to", each, dtype) for each in (x1, x2))
     elif min(x1.ndim, x2.ndim) < 2:
         raise RunError(f"{batch.kind} only supports at least 2D tensors, got {x1.ndim}D and {x2.ndim}D")
-    x1, x2 = (batch.again("aten::reshape", each, [1] * (rank - each.ndim) + list(each.shape)) if each.ndim < rank else each
-              for each in (x1, x2))
-    result = batch.same(batch.whole(x1), batch.whole(x2), *args)
+    result = batch.same(*[lined_up(batch, each, rank - each.ndim) for each in (x1, x2)], *args)
     return batch.box(batch.do("aten::reshape", result, [batch.length]) if is_of_numbers else result)
 
 
@@ -47,9 +45,7 @@ def cosine_similarity(batch: Batch, x1: Any, x2: Any, dim: int, eps: float) -> A
     """dim counted from the end of the larger rank, so that it holds for both (B, ...)."""
     rank = max(x1.ndim, x2.ndim, 1)      # of two numbers: along a dimension of one element
     place = wrapped_dim(dim, rank) - rank
-    operands = [batch.again("aten::reshape", each, [1] * (rank - each.ndim) + list(each.shape)) if each.ndim < rank else each
-             for each in (x1, x2)]
-    return batch.box(batch.same(*[batch.whole(each) for each in operands], place, eps))
+    return batch.box(batch.same(*[lined_up(batch, each, rank - each.ndim) for each in (x1, x2)], place, eps))
 
 
 @table.batch("pdist _pdist_forward")

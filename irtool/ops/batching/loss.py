@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from irtool.ops.batch import Batch
-from irtool.ops.batching.batch_dim import pointwise
+from irtool.ops.batching.batch_dim import lined_up, pointwise
 from irtool.ops.kernels.loss import table
 from irtool.ops.tensor import Tensor
 
@@ -71,8 +71,6 @@ def row_loss(batch: Batch, *args: Any) -> Any:
     """(..., d) -> (B, ..., d) without reduction; then reduced. Operands are broadcast, so they get one rank; numbers are rows of one."""
     place = batch.schema.positions["reduction"]
     rank = max([1, *[each.ndim for each in args if isinstance(each, Tensor)]])
-    rows = [batch.again("aten::reshape", each, [1] * (rank - each.ndim) + list(each.shape))
-            if isinstance(each, Tensor) and each.ndim < rank else each for each in args]
-    values = [batch.whole(each) if isinstance(each, Tensor) else each for each in rows]
+    values = [lined_up(batch, each, rank - each.ndim) if isinstance(each, Tensor) else each for each in args]
     values[place] = NONE
     return reduced(batch, batch.box(batch.same(*values)), args[place])
