@@ -33,10 +33,13 @@ def changed(seed: int) -> str | None:
 
 @pytest.mark.parametrize("block", range(8))
 def test_passes_of_changed_texts(block: int) -> None:
+    """Every fourth pass alone, and pipelines of a few: of what the first of them makes, the next may make what does not verify."""
     texts = [text for seed in range(100 * block, 100 * block + 100) if (text := changed(seed)) is not None]
     assert len(texts) > 10
     for number, text in enumerate(texts):
-        for name in NAMES[number % 4::4]:
+        rng = random.Random(number)
+        pipelines = [",".join(rng.sample([*NAMES, "O1"], rng.choice((2, 3)))) for _ in range(4)]
+        for name in [*NAMES[number % 4::4], *pipelines]:
             try:
                 irtool.PassManager(name, verify=True).run(irtool.parse(text))
             except Exception as error:
@@ -66,6 +69,32 @@ DOUBTFUL = {
 def test_what_is_doubtful(node: str) -> None:
     text = f"graph(%x : Tensor):\n  {node}\n  %1 : Tensor = aten::mul(%x, %0)\n  return (%1)\n"
     assert [DOUBTFUL[node] in each.message for each in doubtful(irtool.parse(text))] == [True]
+
+
+CARRIED = """graph(%n : int, %x : Tensor, %y : bool):
+  %t : bool = prim::Constant[value=1]()
+  %1 : Tensor, %2 : Tensor = prim::Loop(%n, %t, %x, %y)
+    block0(%i : int, %b : Tensor, %c : Tensor):
+      %3 : Tensor = aten::mul(%b, %c)
+      -> (%t, %3, %c)
+  return (%1, %2)
+"""
+CHOSEN = """graph(%c : bool, %x : Tensor, %y : float):
+  %1 : Tensor = prim::If(%c)
+    block0():
+      -> (%x)
+    block1():
+      -> (%y)
+  return (%1)
+"""
+
+
+@pytest.mark.parametrize("text, message", [
+    (CARRIED, "prim::Loop passes on %y : bool as %c : Tensor"), (CHOSEN, "prim::If passes on %y : float as %1 : Tensor")], ids=["Loop", "If"])
+def test_numbers_passed_on_as_tensors_are_doubtful(text: str, message: str) -> None:
+    """A pass that takes what is passed on for what it becomes (the carried bool that never changes) puts a number where a tensor was."""
+    assert [each.message.partition(" [")[0] for each in doubtful(irtool.parse(text))] == [message]
+    irtool.verify(irtool.parse(text))
 
 
 @pytest.mark.parametrize("what", LYING)

@@ -4,18 +4,18 @@ A pass that makes new nodes of such values may make an invalid graph. Then the d
 """
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from irtool.ir.constants import CONSTANT_KINDS
-from irtool.ir.effects import LOOP_KINDS, SPECIAL_PRIMS
-from irtool.ir.graph import Graph, Node
+from irtool.ir.effects import IF_KINDS, LOOP_KINDS, SPECIAL_PRIMS
+from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.module import Module
 from irtool.ir.schema import has_variables, is_tensor_like, match_types, schema_of, substitute
 from irtool.ir.source import Diagnostic
-from irtool.ir.structure_kinds import UNDEFINED_KINDS
+from irtool.ir.structure_kinds import FORK_KINDS, UNDEFINED_KINDS
 from irtool.ir.types import TENSOR, OptionalType, Type
 from irtool.ir.verify import diagnostic_at
-from irtool.ir.verify_types import STRICT_DIALECTS, flows
+from irtool.ir.verify_types import NUMBERS, STRICT_DIALECTS, flows, is_called
 
 
 def doubtful(module: Module) -> list[Diagnostic]:
@@ -40,10 +40,36 @@ def _may_be_none(type: Type, as_tensor: bool) -> bool:
     return type.key == "None" or isinstance(type, OptionalType) or as_tensor and (is_tensor_like(type) or bool(type.elements))
 
 
+def _passed_on(node: Node) -> Iterator[tuple[Sequence[Value], Sequence[Value]]]:
+    """Values that a node passes into its blocks and graphs, or out of them, each beside those that they become."""
+    if node.kind in LOOP_KINDS and len(node.blocks) == 1:
+        body = node.blocks[0]
+        yield node.inputs[2:], body.inputs[1:]
+        yield body.outputs[1:], body.inputs[1:]
+        yield body.inputs[1:], node.outputs
+    elif node.kind in IF_KINDS:
+        for block in node.blocks:
+            yield block.outputs, node.outputs
+    for name, inner in node.graphs.items() if node.attributes else ():
+        if is_called(node, name):
+            yield node.inputs, inner.inputs
+            if node.kind not in FORK_KINDS:
+                yield inner.outputs, node.outputs
+
+
+def _is_another(actual: Type, wanted: Type) -> bool:
+    """Does a value of type `actual` not fit where a `wanted` is declared, or is one of them a number and the other a tensor?"""
+    return not flows(actual, wanted) or is_tensor_like(actual) and wanted.key in NUMBERS or is_tensor_like(wanted) and actual.key in NUMBERS
+
+
 def problem_of(node: Node) -> str:
     """What is doubtful about the types of a node; empty if nothing is."""
     if node.kind in LOOP_KINDS and node.inputs and not (flows(node.inputs[0].type, TENSOR) or node.inputs[0].type.key == "int"):
         return f"the trip count of {node.kind} is an int, found %{node.inputs[0].name} : {node.inputs[0].type}"
+    for values, declared in _passed_on(node):
+        for value, place in zip(values, declared, strict=False):
+            if _is_another(value.type, place.type):
+                return f"{node.kind} passes on %{value.name} : {value.type} as %{place.name} : {place.type}"
     gives = "an undefined tensor" if node.kind in UNDEFINED_KINDS else "None" if _gives_none(node) else ""
     if gives:
         value = next((each for each in node.outputs if not _may_be_none(each.type, node.kind in UNDEFINED_KINDS)), None)
