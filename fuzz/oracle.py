@@ -66,7 +66,8 @@ IN_PLACE = frozenset(("__setitem__", *(f"__i{name}__" for name in "add sub mul t
 def apart(function: Any) -> Any:
     """A function of torch, in which writes copy operands first that share memory with what they write into. Of a strided tensor and a part
     of it torch reads what it has just written, in an order of its own; where it sees that (in tensors without gaps), it refuses. Medians
-    along a dimension read copies of expanded tensors too: of those torch reads memory behind their numbers."""
+    along a dimension read copies of expanded tensors too: of those torch reads memory behind their numbers. Kronecker products keep copies
+    for their gradients: torch keeps views that do not notice when the operand is written later, and takes its new numbers."""
     torch = library()
     from torch.overrides import TorchFunctionMode
 
@@ -79,6 +80,8 @@ def apart(function: Any) -> Any:
                                    and each is not args[0] else each for each in args[1:]]]
             elif name in ("median", "nanmedian", "kthvalue") and 0 in args[0].stride():
                 args = [args[0].contiguous(), *args[1:]]
+            elif name == "kron":
+                args = [each.clone() for each in args]
             return called(*args, **kwargs or {})
 
     def run(*args: Any) -> Any:

@@ -46,7 +46,7 @@ BAD = [
     ("%2 : Tensor = aten::neg(%x, %x, %x)", "E0208: aten::neg takes at most 2 operands"),
     ("%2 : Tensor = aten::neg(%s)", "E0212: no overload of aten::neg takes (str)"),
     ("%2 : Tensor = aten::matmul(%x, %s)", "E0212: no overload of aten::matmul takes (Tensor, str)"),
-    ("%2 : Tensor, %3 : Tensor = aten::tanh(%x)", "E0208: aten::tanh gives 1 results, found 2"),
+    ("%2 : Tensor, %3 : Tensor = aten::tanh(%x)", "E0208: aten::tanh gives 1 result, found 2"),
     ("%2 : int = prim::Constant[value=abc]()", "E0208: a constant of type int needs a number, found 'abc'"),
     ("%2 : int = prim::Constant[value=[1, 2]]()", "E0208: a constant of type int needs a number, found '[1, 2]'"),
     ("%2 : int[] = prim::Constant[value=1]()", "E0208: a constant of type int[] needs a list, found '1'"),
@@ -174,7 +174,7 @@ def test_forms_of_undeclared_kinds(line: str, expected: str) -> None:
 
 
 OLD = [
-    ("%2 : Dynamic, %3 : Dynamic = aten::add(%x, %x, %n)", "E0208: aten::add gives 1 results, found 2"),
+    ("%2 : Dynamic, %3 : Dynamic = aten::add(%x, %x, %n)", "E0208: aten::add gives 1 result, found 2"),
     ("%2 : Dynamic = aten::mul[other={2}, a=1, b=2](%x, %x)", "E0208: aten::mul takes 2 to 3 arguments, found 5"),
     ("%2 : Dynamic = aten::neg()", "E0208: aten::neg takes 1 to 2 arguments, found 0"),
 ]

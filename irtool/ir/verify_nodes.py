@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from irtool.ir.attribute import Opaque
 from irtool.ir.constants import CONSTANT_KINDS
 from irtool.ir.effects import MUTATORS, SPECIAL_PRIMS, is_known_prim
-from irtool.ir.graph import Graph, Node
+from irtool.ir.graph import Graph, Node, counted
 from irtool.ir.kinds import nearest_kind
-from irtool.ir.schema import Schema, schema_of, schemas
+from irtool.ir.schema import Schema, has_variables, schema_of, schemas
 from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type
 from irtool.ir.verify_constants import NUMBER_KEYS, constant_problem, is_fraction
 from irtool.ir.verify_types import NUMBERS, STRICT_DIALECTS, Found, flows, result_problem
@@ -72,9 +72,9 @@ def _operator_problem(node: Node, strict: bool, has_hint: bool) -> tuple[str, st
     if not schema.is_varret and len(node.outputs) != len(schema.returns) and not (
             len(schema.returns) < 2 and (not schema.returns and len(node.outputs) == 1 or schema.returns and _gives_list(schema))):
         given_count = len(node.inputs) + len(node.attributes)
-        if any(len(each.returns) == len(node.outputs) and len(each.arguments) == given_count for each in declared):
+        if any((len(each.returns) == len(node.outputs) or _gives_list(each)) and len(each.arguments) == given_count for each in declared):
             return FINE     # without number types, `max(%x, %dim, %keepdim)` resolves to `max.out`
-        return f"{kind} gives {len(schema.returns)} results, found {len(node.outputs)}", COUNT
+        return f"{kind} gives {counted(len(schema.returns), 'result')}, found {len(node.outputs)}", COUNT
     return FINE
 
 
@@ -93,13 +93,13 @@ def _count_problem(node: Node, declared: tuple[Schema, ...]) -> str:
         counts = set() if schema.is_varret or _gives_list(schema) else {len(schema.returns)}
     named = schemas(f"{node.kind}_with_indices")        # the declaration of `aten::max_pool2d` until mid-2018
     if counts and len(node.outputs) not in counts and not (named and len(node.outputs) == len(named[0].returns)):
-        return f"{node.kind} gives {' or '.join(map(str, sorted(counts)))} results, found {len(node.outputs)}"
+        return f"{node.kind} gives {' or '.join(map(str, sorted(counts)))} result{'' if counts == {1} else 's'}, found {len(node.outputs)}"
     return ""
 
 
 def _gives_list(schema: Schema) -> bool:
-    """Is the only result a list? Until mid-2018, and longer in traces, its elements were the node's results."""
-    return len(schema.returns) == 1 and isinstance(schema.returns[0].type, ListType)
+    """Is the only result a list of tensors (or numbers)? Until mid-2018, and longer in traces, its elements were the node's results."""
+    return len(schema.returns) == 1 and isinstance(schema.returns[0].type, ListType) and not has_variables(schema.returns[0].type)
 
 
 def check_prims(graph: Graph) -> Iterator[Found]:
@@ -244,7 +244,7 @@ def check_forms(graph: Graph) -> Iterator[Found]:
                 yield node, message
         form = FORMS.get(kind)
         if kind in CONSTANT_KINDS and len(node.outputs) != 1:
-            yield node, f"{kind} gives 1 results, found {len(node.outputs)}"
+            yield node, f"{kind} gives 1 result, found {len(node.outputs)}"
             continue
         if kind == "prim::unchecked_cast" and len(node.inputs) != len(node.outputs):
             yield node, f"{kind} gives as many values as it takes, found {len(node.inputs)} operands and {len(node.outputs)} results"
@@ -264,7 +264,8 @@ def _form_problem(node: Node, form: Form) -> str:
     for what, (fewest, most), count in (("takes", form.operands, len(node.inputs)), ("gives", form.results, len(node.outputs))):
         if not fewest <= count <= most:
             wanted = f"at least {fewest}" if most == ANY else str(fewest) if fewest == most else f"{fewest} or {most}"
-            return f"{node.kind} {what} {wanted} {'operands' if what == 'takes' else 'results'}, found {count}"
+            word = "operand" if what == "takes" else "result"
+            return f"{node.kind} {what} {wanted} {word}{'' if fewest == most == 1 else 's'}, found {count}"
     for name, wanted in form.attributes:
         attribute = node.attributes.get(name)
         if attribute is None and wanted.endswith("?"):
