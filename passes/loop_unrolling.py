@@ -10,6 +10,7 @@ from irtool.ir.effects import LOOP_KINDS
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.remarks import count, missed
 from irtool.ir.structure_kinds import PROFILE_KINDS
+from irtool.ir.verify_types import flows
 
 FACTOR = 8
 """The number of rounds of a loop of unknown length that become one."""
@@ -134,8 +135,8 @@ def unroll(graph: Graph, loop: Node) -> None:
     for _ in range(FACTOR):
         values = copy_round(graph, body, values, inner.return_node)
     inner.set_outputs((condition if not body.contains(condition.node) else clone_node(condition.node, {}, inner, graph).output, *values))
-    for value in loop.outputs:
-        unrolled.add_output(graph.fresh_id(), value.type)
+    for value, carried in zip(loop.outputs, inner.inputs[1:], strict=True):     # a loop of Tensor may give Tensor?, but takes none
+        unrolled.add_output(graph.fresh_id(), value.type if flows(value.type, carried.type) else carried.type)
     length = loop.inputs[0]
     replace_node(loop, unrolled.outputs)
     build.before(unrolled)

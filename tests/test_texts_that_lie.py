@@ -90,7 +90,8 @@ CHOSEN = """graph(%c : bool, %x : Tensor, %y : float):
 
 
 @pytest.mark.parametrize("text, message", [
-    (CARRIED, "prim::Loop passes on %y : bool as %c : Tensor"), (CHOSEN, "prim::If passes on %y : float as %1 : Tensor")], ids=["Loop", "If"])
+    (CARRIED, "prim::Loop passes on %y : bool as %c : Tensor"),
+    (CHOSEN, "prim::If passes on %y : float as %1 : Tensor")], ids=["Loop", "If"])
 def test_numbers_passed_on_as_tensors_are_doubtful(text: str, message: str) -> None:
     """A pass that takes what is passed on for what it becomes (the carried bool that never changes) puts a number where a tensor was."""
     assert [each.message.partition(" [")[0] for each in doubtful(irtool.parse(text))] == [message]

@@ -66,14 +66,14 @@ def problem_of(node: Node) -> str:
     """What is doubtful about the types of a node; empty if nothing is."""
     if node.kind in LOOP_KINDS and node.inputs and not (flows(node.inputs[0].type, TENSOR) or node.inputs[0].type.key == "int"):
         return f"the trip count of {node.kind} is an int, found %{node.inputs[0].name} : {node.inputs[0].type}"
-    for values, declared in _passed_on(node):
-        for value, place in zip(values, declared, strict=False):
+    for given, places in _passed_on(node):
+        for value, place in zip(given, places, strict=False):
             if _is_another(value.type, place.type):
                 return f"{node.kind} passes on %{value.name} : {value.type} as %{place.name} : {place.type}"
     gives = "an undefined tensor" if node.kind in UNDEFINED_KINDS else "None" if _gives_none(node) else ""
     if gives:
-        value = next((each for each in node.outputs if not _may_be_none(each.type, node.kind in UNDEFINED_KINDS)), None)
-        return "" if value is None else f"{node.kind} gives {gives}, found %{value.name} : {value.type}"
+        wrong = next((each for each in node.outputs if not _may_be_none(each.type, node.kind in UNDEFINED_KINDS)), None)
+        return "" if wrong is None else f"{node.kind} gives {gives}, found %{wrong.name} : {wrong.type}"
     if node.blocks or node.kind in SPECIAL_PRIMS:
         return ""
     schema = schema_of(node)

@@ -17,7 +17,8 @@ def reshaped(grads: list[Tensor], shapes: list[list[int]]) -> list[Tensor]:
 
 @table.derivative("cat concat concatenate")
 def cat_gradient(grad, dim, tensors_size):
-    parts = pieces(grad, [size[dim] if len(size) == grad.dim() else 0 for size in tensors_size], dim)
+    along = dim if grad.dim() > 1 else 0      # those of shape [0] are joined along any dimension
+    parts = pieces(grad, [size[along] if len(size) == grad.dim() else 0 for size in tensors_size], along)
     return reshaped(parts, tensors_size)
 
 
