@@ -5,7 +5,8 @@ from irtool.ops.samples.draw import call, complexes, fixed, ints, real
 
 x, cube = real(2, 3), real(4, 2, 2)
 
-table.sample("cat concat concatenate", call([real(2, 3), real(1, 3)]), call([x, x, real(2, 1)], 1), call([complexes(2), complexes(1)]), call([real(0), real(0)], 2))
+table.sample("cat concat concatenate", call([real(2, 3), real(1, 3)]), call([x, x, real(2, 1)], 1), call([complexes(2), complexes(1)]),
+             call([real(0), real(0)], 2))
 table.sample("stack", call([real(3), real(3)], 1), call([complexes(2), complexes(2)]))
 table.sample("hstack", call([real(2), real(3)]), call([x, real(2, 1)]), call([x, real(0)]))
 table.sample("vstack row_stack", call([real(3), real(2, 3)]))
