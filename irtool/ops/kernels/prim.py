@@ -49,7 +49,7 @@ table.define("aten::is_complex(Tensor self) -> bool", lambda xp, self: self.dtyp
 table.define("aten::is_signed(Tensor self) -> bool", lambda xp, self: self.dtype.kind in "ifc", doc="Has the dtype negative numbers?")
 table.define("aten::is_leaf(Tensor self) -> bool", lambda xp, self: True, doc="Is it no result of recorded operations? No array is one.")
 table.define("aten::retains_grad(Tensor self) -> bool", lambda xp, self: False, doc="Does it keep its gradient? Arrays have none.")
-table.define("prim::data(Tensor(a) a) -> Tensor(a)", lambda xp, a: a, doc="The tensor, seen without its history.")
+table.define("prim::data(Tensor(a) a) -> Tensor(a)", lambda xp, a: a[...], doc="Another tensor on the same memory, without its history.")
 table.define("prim::type(Device self) -> str", lambda xp, self: str(self).partition(":")[0], doc="`cpu`, `cuda`.")
 
 

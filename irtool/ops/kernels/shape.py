@@ -280,7 +280,7 @@ def contiguous(xp, self, memory_format):
 
 def _swap(xp, self, dim0, dim1):
     dim0, dim1 = wrap_dim(dim0, self.ndim), wrap_dim(dim1, self.ndim)
-    return self.swapaxes(dim0, dim1) if self.ndim else self
+    return self.swapaxes(dim0, dim1) if self.ndim else self[...]
 
 
 transpose = table.define([f"aten::{_name}(Tensor(a) self, int {_first}, int {_second}) -> Tensor(a)" for _name, _first, _second in (
@@ -320,7 +320,7 @@ def matrix_adjoint(xp, self):
     """A matrix transposed and conjugated, a view."""
     if self.ndim not in (0, 2):
         raise RunError(f"tensor.H is only supported on matrices (2-D tensors). Got {self.ndim}-D tensor.")
-    return conjugated(xp, self.T)
+    return conjugated(xp, self.T if self.ndim else self)
 
 
 @table.op("aten::numpy_T(Tensor(a) self) -> Tensor(a)", "aten::numpy_T.a(Tensor(a) self) -> Tensor(a)")
@@ -353,7 +353,7 @@ def _move(xp, self, source, destination):
     for name, dims in (("source", source), ("destination", destination)):
         if len(set(dims)) != len(dims):
             raise RunError(f"movedim: repeated dim in `{name}` ({dims})")
-    return xp.moveaxis(self, source, destination) if self.ndim else self
+    return xp.moveaxis(self, source, destination) if self.ndim else self[...]
 
 
 for _name in ("movedim", "moveaxis"):
