@@ -67,6 +67,7 @@ def calls(name: str) -> Iterator[tuple[str, list[Any]]]:
         for dtype in "float32", "int64", "bool", "complex128":
             yield f"{place} {dtype}", each_array(lambda array, dtype=dtype: in_dtype(array, dtype), args)
         yield f"{place} one", each_array(lambda array: array[(slice(0, 1),) * array.ndim].copy(), args)
+        yield f"{place} scalar", each_array(lambda array: array[(0,) * array.ndim].reshape(()).copy() if array.size else array, args)
         for at, (value, argument) in enumerate(zip(args, schema.arguments, strict=True)):
             for number, other in enumerate(others(value, argument)):
                 yield f"{place} {argument.name} {number}", [*args[:at], other, *args[at + 1:]]
@@ -108,11 +109,12 @@ def made_up(schema: Schema) -> list[list[Any]]:
 
 
 def shared_pairs(results: Any, args: list[Any], kind: type, memory: Callable[[Any], Any]) -> list[str]:
-    """What shares memory, of the tensors that have elements: `0 1` for result 0 and operand 1, `0 = 1` for two results."""
-    first, second = [[memory(each) for each in arrays_in(value, kind)] for value in (results, args)]
-    pairs = [(f"{i} {j}", one, other) for i, one in enumerate(first) for j, other in enumerate(second)]
-    pairs += [(f"{i} = {j}", one, other) for (i, one), (j, other) in itertools.combinations(enumerate(first), 2)]
-    return [pair for pair, one, other in pairs if one is not None and one == other]
+    """What shares memory, of the tensors that have elements: `0 1` for result 0 and operand 1, `0 = 1` for two results. `0 is 1`: result 0
+    is operand 1 itself, so that what changes its shape changes that of the operand."""
+    first, second = [list(enumerate(arrays_in(value, kind))) for value in (results, args)]
+    pairs = [(f"{i} is {j}" if one is other else f"{i} {j}", one, other) for i, one in first for j, other in second]
+    pairs += [(f"{i} = {j}", one, other) for (i, one), (j, other) in itertools.combinations(first, 2)]
+    return [pair for pair, one, other in pairs if memory(one) is not None and memory(one) == memory(other)]
 
 
 def shared_here(name: str, args: list[Any]) -> list[str]:
