@@ -61,6 +61,8 @@ def draw(seed: int) -> Case:
         options["pipeline"] = ",".join(rng.choice(steps()) for _ in range(3))
     if rng.random() < 0.2:
         options["undefined"] = str(rng.randrange(3))
+    if rng.random() < 0.4:
+        options["wrt"] = str(rng.randrange(1, 8))
     if not style.large and rng.random() < 0.15:
         options["kinds"] = " ".join(rng.choices(OTHER_KINDS, k=3))
     return Case("gradients", drawn.source, drawn.inputs, options)
@@ -72,6 +74,8 @@ def check(case: Case, tally: Counter[str]) -> None:
     wrt = [place for place, value in enumerate(values) if isinstance(value, np.ndarray) and value.dtype.kind in "fc"]
     if not wrt:
         raise Skip("no floating-point input")
+    mask = int(case.options.get("wrt", -1))     # bits: which of these need gradients; an input without may get one by a write
+    wrt = [place for number, place in enumerate(wrt) if mask >> number & 1] or wrt
     function = torch_function(case.text, tally)
     module = compile_source(case.text, tally)
     outputs = outcome(lambda: irtool.run(module, values, interpret=True))

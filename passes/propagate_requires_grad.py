@@ -26,14 +26,20 @@ def propagate_requires_grad(graph: Graph) -> bool:
           %3 : Float(2, requires_grad=0, device=cpu) = aten::neg(%y)
           return (%2, %3)
     """
-    reached = {value for value in graph.inputs if isinstance(value.type, TensorType) and value.type.requires_grad is not False}
-    reach = Reach(reached, Aliases(graph) if any(map(node_may_write, graph.walk())) else None)
-    reach.sweep(graph.block)
+    reach = reach_of(graph, {value for value in graph.inputs
+                             if isinstance(value.type, TensorType) and value.type.requires_grad is not False})
     changed = False
     for node in graph.walk():
         for value in (*node.outputs, *(value for block in node.blocks for value in block.inputs)):
             changed = _mark(value, reach.has(value)) or changed
     return changed
+
+
+def reach_of(graph: Graph, inputs: set[Value]) -> Reach:
+    """The values of a graph that a gradient can reach from some of its inputs. Of the other inputs it reaches those that are written."""
+    reach = Reach(set(inputs), Aliases(graph) if any(map(node_may_write, graph.walk())) else None)
+    reach.sweep(graph.block)
+    return reach
 
 
 class Reach:

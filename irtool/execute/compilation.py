@@ -21,7 +21,7 @@ from irtool.execute.backends import BACKENDS, Program
 from irtool.execute.differentiable import Differentiable
 from irtool.execute.graph_gradients import is_construct
 from irtool.execute.mixed_dtypes import may_mix
-from irtool.execute.phases import OnPass, Phases, custom_passes
+from irtool.execute.phases import OnPass, Phases, custom_passes, forget_requires_grad
 from irtool.execute.plan.predicted_dtypes import predicted_dtypes
 from irtool.execute.recording import NodeCalls, Recording
 from irtool.interpret import Plan as Walked
@@ -42,6 +42,7 @@ from irtool.ir.types import TensorType
 from irtool.ops.array_library import np
 from irtool.ops.node_calls import call_node
 from irtool.passes import BY_NAME
+from irtool.passes.propagate_requires_grad import reach_of
 
 if TYPE_CHECKING:
     from irtool.execute.executor import Executor
@@ -315,10 +316,15 @@ def as_groups(owner: Executor, phases: Phases, graph: Graph, required: Sequence[
     inputs. A group does not see what the rest of the graph mixes: if dtypes may mix in the graph, they may in each group."""
     options = owner.options
     mixed = may_mix(graph, values)
+    needed = {value for value, flag in zip(graph.inputs, required, strict=True) if flag}
+    reach = reach_of(graph, needed)
+    idle = {value for value in graph.inputs if value not in needed and not reach.has(value)}
+    for value in graph.inputs:
+        if value not in needed and value not in idle:       # without a gradient when the graph begins: what is written into it may have one
+            forget_requires_grad(value, graph)
     BY_NAME["create-autodiff-subgraphs"].function(graph, threshold=options.autodiff_threshold)
     phases.report("create-autodiff-subgraphs", graph)
     pieces = with_own_gradients(owner, graph, phases)
-    idle = {value for value, flag in zip(graph.inputs, required, strict=True) if not flag}
     for node in [each for each in graph.walk() if each.kind in GROUP_KINDS and not owns_gradient(each)]:
         group = node.graphs["Subgraph"]
         flags = [holds_tensors(value.type) and not (isinstance(value.type, TensorType) and value.type.requires_grad is False)

@@ -14,7 +14,7 @@ from irtool.ir.arguments import check_function
 from irtool.ir.constants import CONSTANT_KINDS
 from irtool.ir.edits import clone_graph
 from irtool.ir.errors import Error, PassError, VerifyError
-from irtool.ir.graph import PARAM, Graph
+from irtool.ir.graph import PARAM, Graph, Value
 from irtool.ir.source import Diagnostic
 from irtool.ir.types import TENSOR, TensorType, Type, spell, tensor_type
 from irtool.ir.verify import violations
@@ -149,7 +149,7 @@ class Phases:
         for value in graph.values():
             type = value.type
             if isinstance(type, TensorType) and type.requires_grad is False and not value.node.kind == PARAM:
-                value.type = spell(tensor_type(type.dtype, type.sizes, type.strides, None, type.device, type.undefined), graph.dialect)
+                forget_requires_grad(value, graph)
         self.run(graph, AGAIN + GRADIENTS)
         return graph
 
@@ -191,6 +191,13 @@ def step_of(text: str) -> Step:
     """A pass with its options, as pipelines spell it."""
     (step,) = parse_pipeline(text)
     return step
+
+
+def forget_requires_grad(value: Value, graph: Graph) -> None:
+    """Erase from a tensor's type whether it needs a gradient."""
+    type = value.type
+    if isinstance(type, TensorType) and type.requires_grad is not None:
+        value.type = spell(tensor_type(type.dtype, type.sizes, type.strides, None, type.device, type.undefined), graph.dialect)
 
 
 def forget_shapes(graph: Graph) -> None:
