@@ -10,7 +10,7 @@ from collections.abc import Callable
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.analysis.overlaps import may_overlap
 from irtool.autodiff.hidden_writes import is_writer
-from irtool.autodiff.in_place import containers_late, in_its_dtype, kind_without_write
+from irtool.autodiff.in_place import containers_late, in_its_dtype, kind_without_write, stop_writing
 from irtool.autodiff.later_readers import is_container
 from irtool.autodiff.own_parts import aliases_with_own_parts
 from irtool.ir.builder import Builder
@@ -277,8 +277,9 @@ class Versions:
 
     def write(self, node: Node, name: Value) -> None:
         """Replace a write by the operator that does not write; its result is the new version of a name."""
-        written = self.build.before(node).node(kind_without_write(node.kind), node.inputs, node.attributes, [node.outputs[0].type])
+        written = self.build.before(node).node(node.kind, node.inputs, node.attributes, [node.outputs[0].type])
         written.tail, written.line = node.tail, node.line
+        stop_writing(written)
         self.begin(name, in_its_dtype(self.graph, written, node.inputs[0]))
         node.destroy()
 
