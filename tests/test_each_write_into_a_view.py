@@ -21,8 +21,8 @@ KINDS = sorted({kind for name in OPS if schemas(kind := f"{name.partition('.')[0
 
 
 def calls(kind: str) -> Iterator[tuple[Graph, list[Any]]]:
-    """Graphs in which a write of this kind goes into a view of all of an input, and their inputs: arguments by name, from the samples of the
-    operator that does not write."""
+    """Graphs in which a write of this kind goes into a view of all of an input, and their inputs: arguments by name, from the samples of
+    the operator that does not write."""
     for plain in schemas(kind_without_write(kind)):
         op = OPS.get(plain.name)
         for sample in op.samples.get(plain.name, ())[:3] if op is not None and op.samples else ():
@@ -37,7 +37,7 @@ def calls(kind: str) -> Iterator[tuple[Graph, list[Any]]]:
                     continue
                 build = Builder(graph).before(node)
                 copy = build.node("aten::clone", (target, build.constant(None)), output_types=(TENSOR,)).output
-                view = build.node("aten::alias", (copy,), output_types=(TENSOR,)).output
+                view = build.node("aten::transpose", (copy, build.constant(0), build.constant(0)), output_types=(TENSOR,)).output
                 node.replace_input(0, view)
                 graph.block.set_outputs([copy])
                 yield graph, inputs
