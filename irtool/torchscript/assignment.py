@@ -169,6 +169,12 @@ def combined(e: Emitter, statement: ast.AugAssign, held: Value, value: Value) ->
         return changed
     if isinstance(held.type, types.TensorType) or isinstance(held.type, ListType) and op in (ast.Add, ast.Mult):
         return e.operator(statement, augmented_kind(op), [held, value])
+    return combined_anew(e, statement, held, value)
+
+
+def combined_anew(e: Emitter, statement: ast.AugAssign, held: Value, value: Value) -> Value:
+    """The same where `held` itself stays as it is. `%=` is C's remainder."""
+    op = type(statement.op)
     if op is ast.Mod:
         return e.operator(statement, "aten::fmod", [held, value])
     if op is ast.Add and isinstance(held.type, TupleType):

@@ -233,8 +233,8 @@ def device_of(e: Emitter, tensor: Value) -> Value:
 
 
 def add_in_place(e: Emitter, target: ast.Subscript, statement: ast.AugAssign) -> None:
-    """`x[i] += v`: in place on the view of a tensor; else read, add, write."""
-    from irtool.torchscript.assignment import NOT_IN_PLACE, augmented_kind, combined
+    """`x[i] += v`: in place on the view of a tensor, and on what a list holds; else read, add, write."""
+    from irtool.torchscript.assignment import NOT_IN_PLACE, augmented_kind, combined, combined_anew
 
     held = _value(e, target.value)
     if not isinstance(held.type, types.TensorType):
@@ -246,6 +246,9 @@ def add_in_place(e: Emitter, target: ast.Subscript, statement: ast.AugAssign) ->
             e.fail(target, "Sliced expression not yet supported for augmented assignment")
         e.at(statement)
         old = e.operator(load, "aten::__getitem__", [held, index])
+        if isinstance(held.type, DictType):     # other than in a list, what a dict holds is not written into
+            e.operator(target, "aten::_set_item", [held, index, combined_anew(e, statement, old, _value(e, statement.value))])
+            return
         new = combined(e, statement, old, _value(e, statement.value))
         if not isinstance(old.type, types.TensorType) or type(statement.op) in NOT_IN_PLACE:
             e.operator(target, "aten::_set_item", [held, index, new])
