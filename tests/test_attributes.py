@@ -174,7 +174,8 @@ def test_the_type_decides_what_the_text_leaves_open(text: str, type: str, value:
      " [ CPUFloatType{1,10} ]", "float32", (1, 10), [i * 1e6 for i in range(10)]),
     ("Columns 1 to 2  1  2  4  5 Columns 3 to 3  3  6 [ CPULongType{2,3} ]", "int64", (2, 3), [1, 2, 3, 4, 5, 6]),
     (" 1  2 [ QuantizedCPUQUInt8Type{2}, qscheme: per_tensor_affine, scale: 0.1, zero_point: 0 ]", "quint8", (2,), [1.0, 2.0]),
-    (" 1  3 [ CPUComplexFloatType{2} ]", "complex64", (2,), [1 + 0j, 3 + 0j]),
+    ("{(1.5,2)}", None, (), [1.5 + 2j]), ("[ CPUComplexFloatType{0} ]", "complex64", (0,), []),
+    ("(1.0,2.5) [ CPUComplexDoubleType{} ]", "complex128", (), [1 + 2.5j]),
 ])
 def test_tensor_dumps(text: str, dtype: str | None, shape: tuple[int, ...], numbers: list[object]) -> None:
     literal = Attribute(text).value
@@ -194,6 +195,16 @@ def test_a_tensor_without_data_says_so_when_it_is_read() -> None:
     literal = Attribute("<Tensor>").value
     assert isinstance(literal, TensorLiteral) and not literal.has_data and literal.shape is None and literal.dtype is None
     with pytest.raises(UnsupportedError, match="has no data"):
+        literal.numbers()
+
+
+@pytest.mark.parametrize("text", [" 1  3 [ CPUComplexFloatType{2} ]", " 1.5000  2.0000 [ CPUComplexDoubleType{2} ]",
+                                  "(1,.,.) =   1  2   3  4 [ CPUComplexFloatType{1,2,2} ]", "0.001 *  1.0000  2.0000 [ CPUComplexHalfType{2} ]"])
+def test_complex_elements_without_imaginary_parts_are_not_known(text: str) -> None:
+    literal = Attribute(text).value
+    assert isinstance(literal, TensorLiteral) and literal.text == text
+    assert not literal.has_data and not literal.is_rounded
+    with pytest.raises(UnsupportedError, match="only the real parts"):
         literal.numbers()
 
 

@@ -11,6 +11,8 @@ import pytest
 
 import irtool
 from irtool.cli.main import main
+from irtool.interop.constant_archives import attach
+from irtool.interop.npz import Archive
 from irtool.interop.spelling import exact_text
 from irtool.ir.rounded import RoundedWarning
 from irtool.ir.tensor_literal import TensorLiteral
@@ -79,6 +81,23 @@ def test_python_warns_once_at_the_users_line(way: str) -> None:
     assert len(ours) == 1
     assert str(ours[0].message).startswith("f.ir:2:19: of constant %w the text has rounded numbers")
     assert ours[0].filename == __file__
+
+
+@pytest.mark.parametrize("way", RUNS)
+def test_real_parts_alone_are_refused(way: str) -> None:
+    """torch prints ` 1  2` for [1+5j, 2+3j]."""
+    module = irtool.parse(text(" 1  2 [ CPUComplexFloatType{2} ]").replace("%w : Float", "%w : ComplexFloat"))
+    for _ in range(2):
+        with pytest.raises(irtool.UnsupportedError, match="only the real parts .*--constants"):
+            RUNS[way](module)
+
+
+def test_the_array_gives_the_imaginary_parts() -> None:
+    module = irtool.parse(text(" 1  2 [ CPUComplexFloatType{2} ]").replace("%w : Float", "%w : ComplexFloat").replace("%y : F", "%y : ComplexF"))
+    archive = Archive()
+    archive.put("w", np.complex64([1 + 5j, 2 + 3j]))
+    attach(module, archive)
+    assert irtool.run(module, [X])[0].tolist() == [1 + 5j, 2 + 3j]
 
 
 def command(*words: str, text: str) -> str:

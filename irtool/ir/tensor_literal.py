@@ -73,8 +73,16 @@ class TensorLiteral:
 
     @property
     def has_data(self) -> bool:
-        """Are the elements known: does the text contain numbers (`<Tensor>` does not), or is there an array?"""
-        return self.data is not None or not self.text.startswith("<")
+        """Are the elements known: does the text contain whole numbers (`<Tensor>` does not), or is there an array?"""
+        return self.data is not None or not self.text.startswith("<") and not self.lacks_imaginary_parts
+
+    @property
+    def lacks_imaginary_parts(self) -> bool:
+        """Has the text only the real parts of complex elements? So torch prints several; of one it prints `{(1.5,2)}`."""
+        text = self.text
+        if self.data is not None or text[:1] in ("{", "<") or not (self.dtype or "").startswith("complex") or 0 in (self.shape or ()):
+            return False
+        return not any(word.startswith("(") and not word.endswith(".,.)") for word in text[:text.find("[")].split())
 
     @property
     def dtype(self) -> str | None:
@@ -133,7 +141,7 @@ class TensorLiteral:
         Whole numbers are printed exactly, and irtool writes texts with all digits.
         """
         text = self.text
-        if self.data is not None or text.startswith("<"):
+        if not self.has_data or self.data is not None:
             return False
         if text.startswith("{"):
             return any("." in part and sum(c.isdigit() for c in part.partition("e")[0].lstrip("-0.")) >= SINGLE_DIGITS
@@ -153,10 +161,9 @@ class TensorLiteral:
         return TensorLiteral(self.text, self.dtype or dtype, self.shape if shape is None or not is_braced else shape, self.data)
 
     def numbers(self) -> list[Number]:
-        """The elements in row-major order. Raises UnsupportedError for `<Tensor>`, and Error for a text that contradicts itself.
+        """The elements in row-major order: those of the array if it is known, else those of the text, with 4 to 6 digits.
 
-        Numbers are those of the array if it is known, else those of the text, with 4 to 6 digits. Text omits the imaginary parts of complex
-        elements.
+        Raises UnsupportedError for `<Tensor>` and for complex elements without imaginary parts, Error for a text that contradicts itself.
         """
         if self.data is not None:
             array: Any = self.data
@@ -202,6 +209,9 @@ class TensorLiteral:
         text = self.text
         if text.startswith("<"):
             raise UnsupportedError("the text has no data for this tensor ('<Tensor>'): "
+                                   "--constants=FILE.npz takes the numbers from beside it", code="E0405")
+        if self.lacks_imaginary_parts:
+            raise UnsupportedError(f"the text has only the real parts of this complex tensor ('{_short(text)}'): "
                                    "--constants=FILE.npz takes the numbers from beside it", code="E0405")
         if text.startswith("{"):
             return [self._cast(_number(text[1:-1].strip(), text), 1.0)]
