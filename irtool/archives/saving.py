@@ -20,6 +20,7 @@ from irtool.interop.whole_file import whole_file
 from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.graph import Graph
 from irtool.ir.module import Module
+from irtool.ir.rounded import warn_of_rounded
 from irtool.ir.types import NamedTupleType, Type
 from irtool.ops.structure import EnumMember, Object
 from irtool.torchscript.meanings import Enumeration
@@ -40,11 +41,14 @@ def save(module: ScriptModule | Graph | Module, target: str | os.PathLike[str] |
     target: a path, where the file is written completely or not at all, even if the module is mapped from it; or a binary file object. The
     same module is saved as the same bytes.
 
+    Warns (RoundedWarning) of constants that the text has with a few digits, since the archive does not show it.
     Raises Error for values that archives cannot contain, UnsupportedError for nodes without source and for names that are no names in a
     text; OSError if the file cannot be written.
     """
     if isinstance(module, Graph | Module):
         methods, name = of_graphs(module), module.name if isinstance(module, Graph) else ""
+        for method in methods:
+            warn_of_rounded(method.graph)
 
         def write(file: BinaryIO) -> None:
             write_methods(file, methods, name=name or "Graph")

@@ -9,7 +9,7 @@ from irtool.archives.script_module import ScriptModule
 from irtool.cli.console import are_weights, write_whole
 from irtool.cli.constants_file import Taken, keep, take
 from irtool.cli.exit_errors import UsageError
-from irtool.cli.inputs import with_state
+from irtool.cli.inputs import say_what_is_rounded, with_state
 from irtool.cli.opener import archive_at, is_archive_name, method_of
 from irtool.cli.source_places import parse_source
 from irtool.interop.array_files import encode
@@ -98,6 +98,8 @@ def content_in(memory: Any, name: str) -> ScriptModule | Archive | None:
 def write_text(module: Module, taken: Taken | None, arguments: Arguments, console: Console) -> None:
     """Write graphs as text, in the form of the output's extension. Raises Error."""
     target = arguments.output
+    if not target.endswith(".ir"):
+        say_what_is_rounded(module, console)
     if target.endswith(WEIGHTS):
         write_whole(target, encode(constants_of(module), target))
     elif target.endswith(".py"):

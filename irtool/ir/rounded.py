@@ -1,4 +1,4 @@
-"""Warnings about constants of which the text has only a few digits, before they are used in a computation."""
+"""Warnings about constants of which the text has only a few digits, before they are used in a computation or become exact numbers."""
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ _said: WeakSet[Graph] = WeakSet()
 
 
 class RoundedWarning(UserWarning):
-    """A graph computes with a tensor constant that torch printed with four digits."""
+    """A graph with a tensor constant that torch printed with four digits runs, or is written in a form that does not show it."""
 
 
 def rounded_constants(graph: Graph) -> list[Node]:

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 @output_option
 def decompile(arguments: Arguments, console: Console) -> int:
     """Print every graph of the file, or one of them, as a function."""
+    from irtool.cli.inputs import say_what_is_rounded
     from irtool.cli.source_places import parse_source
+    from irtool.ir.module import Module
     from irtool.torchscript.printing.to_python import to_script
 
     place = archive_at(arguments.file)
@@ -32,9 +34,8 @@ def decompile(arguments: Arguments, console: Console) -> int:
     take(module, source, arguments.file, console, is_needed=False)
     if not module.graphs:
         raise Error(f"{module.filename}: no graph in this file", code="E0102")
-    if arguments.graph:
-        text = to_script(module.graph(arguments.graph), arguments.graph)
-    else:
-        text = to_script(module)
+    graph = module.graph(arguments.graph) if arguments.graph else None
+    say_what_is_rounded(module if graph is None else Module([graph]), console)
+    text = to_script(module if graph is None else graph, arguments.graph)
     console.save(arguments.output, text, "python")
     return 0

@@ -245,6 +245,7 @@ class Job:
             take(module, piece, self.arguments.file, self.console, is_needed=True)
             if self.arguments.load_state:
                 module, _ = state_loaded(module, piece, self.arguments, self.console)
+            say_what_is_rounded(module, self.console)
             rewriting = Rewriting.of_graphs(module)
         if self.arguments.verify_each:
             verify(rewriting.module)

@@ -18,6 +18,7 @@ from irtool.ir.effects import IF_KINDS, LOOP_KINDS
 from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.module import Module
+from irtool.ir.rounded import warn_of_rounded
 from irtool.ir.schema import is_tensor_like
 from irtool.ir.structure_kinds import CHUNKS, CONTEXT_KINDS, UNPACKS
 from irtool.ir.types import Type
@@ -40,6 +41,7 @@ def to_script(graph: Graph | Module, name: str | None = None) -> str:
     """TorchScript source of a graph, as `def name(...)`, or of all graphs of a module.
 
     A graph without a name is called `graph`. Tensor constants whose numbers the text omits are `CONSTANTS.c0`, `CONSTANTS.c1`, ...
+    Warns (RoundedWarning) of constants that the text has with a few digits, since the source does not show it.
     Raises UnsupportedError, which names what has no source: classes, Python operators, kinds with blocks other than If and Loop.
     """
     source = Source()
@@ -47,10 +49,11 @@ def to_script(graph: Graph | Module, name: str | None = None) -> str:
         raise Error(f"to_script: expected a Module or a Graph, got {type(graph).__name__}", code="E0001")
     if name is not None and not (isinstance(name, str) and name.isidentifier()):
         raise Error(f"to_script: name={str(name)[:40]!r}; expected the name of a function", code="E0001")
+    if isinstance(graph, Module) and name is not None:
+        graph = graph.graph()
+    for each in graph.graphs if isinstance(graph, Module) else [graph]:
+        warn_of_rounded(each)
     if isinstance(graph, Module):
-        if name is not None:
-            source.function(graph.graph(), name)
-            return source.text()
         for function_name, each in zip(graph.names(), graph.graphs, strict=True):
             source.function(each, function_name)
     else:
