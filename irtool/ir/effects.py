@@ -80,6 +80,9 @@ irtool::custom_vjp
 """.split())
 """Kinds with a rule of their own in `alias.py`."""
 
+TABLED = SPECIAL_PRIMS | _FRESH_PRIMS | SIDE_EFFECTS | {"prim::Param", "prim::Return"}
+"""Kinds that the tables here name, declared or not."""
+
 _WRITING_PRIMS = frozenset("""
 prim::SetAttr prim::CallFunction prim::CallMethod prim::PythonOp prim::Enter prim::Exit prim::IgnoredPythonOp aten::wait
 """.split())
@@ -259,5 +262,4 @@ def may_write(node: Node) -> bool:
 
 def is_known_prim(kind: str) -> bool:
     """Is the kind a `prim::` one that the tables here or torch's declarations name?"""
-    return kind in SPECIAL_PRIMS or kind in _FRESH_PRIMS or kind in SIDE_EFFECTS or kind in ("prim::Param", "prim::Return") \
-        or bool(schemas(kind))
+    return kind in TABLED or bool(schemas(kind))

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from irtool.ir.effects import SPECIAL_PRIMS, is_known_prim
+from irtool.ir.effects import TABLED, is_known_prim
 from irtool.ir.errors import UnsupportedError, nearest
 from irtool.ir.schema import declared_kinds, forgets_kinds, schemas
 
@@ -39,12 +39,13 @@ def nearest_kind(kind: str) -> str:
         return ""
     prefix = space + "::"
     names = _names(prefix)
-    suggestion = name if name in names else nearest(name, names)
+    same = name if name in names else next((each for each in names if each.lower() == name.lower()), None)
+    suggestion = same or nearest(name, names)
     return prefix + suggestion if suggestion else ""
 
 
 @forgets_kinds
 @lru_cache(maxsize=2)
 def _names(prefix: str) -> tuple[str, ...]:
-    kinds = [*declared_kinds(), *(SPECIAL_PRIMS if prefix == "prim::" else ())]
+    kinds = [*declared_kinds(), *(TABLED if prefix == "prim::" else ())]
     return tuple([kind.removeprefix(prefix) for kind in kinds if kind.startswith(prefix)])

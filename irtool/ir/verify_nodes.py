@@ -34,7 +34,7 @@ def check_operators(graph: Graph) -> Iterator[Found]:
         key = (node.kind, *[value.type for value in node.inputs], len(node.outputs), *node.attributes)
         fine = known.get(key)
         if not fine:
-            message, code = _operator_problem(node, strict, len(unknown) < MAX_HINTS or node.kind in unknown)
+            message, code = operator_problem(node, strict, len(unknown) < MAX_HINTS or node.kind in unknown)
             known[key] = not message
             if message:
                 if not schemas(node.kind):
@@ -42,7 +42,7 @@ def check_operators(graph: Graph) -> Iterator[Found]:
                 yield node, message, code
 
 
-def _operator_problem(node: Node, strict: bool, has_hint: bool) -> tuple[str, str]:
+def operator_problem(node: Node, strict: bool, has_hint: bool = True) -> tuple[str, str]:
     """What is wrong with a node's operator (empty if nothing is), and the code for it."""
     kind = node.kind
     space, colons, name = kind.partition("::")

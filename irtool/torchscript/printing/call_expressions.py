@@ -12,12 +12,18 @@ from typing import Protocol
 from irtool.ir import types
 from irtool.ir.attribute import Attribute, TensorLiteral
 from irtool.ir.constants import constant, is_constant, is_none
+from irtool.ir.custom import CUSTOM_VJP
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import PARAM, Graph, Node, Value
 from irtool.ir.handlers import Handlers
+from irtool.ir.kinds import unknown_operator
+from irtool.ir.packed import owns_gradient
 from irtool.ir.schema import DEFAULT_WORDS, Argument, Literal, Schema, is_tensor_like, node_arguments, qualified, schema_of, schemas
 from irtool.ir.structure_kinds import FORK_KINDS, UNDEFINED_KINDS
 from irtool.ir.types import DictType, ListType, NamedTupleType, OptionalType, TupleType, Type
+from irtool.ir.verify import diagnostic_at
+from irtool.ir.verify_nodes import operator_problem
+from irtool.ir.verify_types import STRICT_DIALECTS
 from irtool.torchscript.nn_functional import WRITTEN_IN_PYTHON
 from irtool.torchscript.printing.literals import joined, literal, type_key
 from irtool.torchscript.python_names import TORCH_CONSTANTS
@@ -63,6 +69,7 @@ def expression(printer: Printer, node: Node) -> str:
     if form is not None:
         return form(printer, node)
     if node.blocks:
+        refuse_unknown(node)
         raise UnsupportedError(f"{node.kind} cannot be written as TorchScript", code="E0606")
     subgraph = node.attributes.get("Subgraph")
     if subgraph is not None and isinstance(subgraph.value, Graph):
@@ -76,7 +83,11 @@ def form_of(kind: str) -> Form | None:
 
 
 def held_graph(printer: Printer, node: Node, graph: Graph) -> str:
-    """A call of the function for a graph that a node owns."""
+    """A call of the function for a graph that a node owns. Raises UnsupportedError for a node with a gradient of its own."""
+    if owns_gradient(node) or node.kind == CUSTOM_VJP:
+        way = "lower-custom-vjp drops it" if node.kind == CUSTOM_VJP else "unpack-gradient makes a pair of graphs of it"
+        raise UnsupportedError(f"{node.kind} has a gradient of its own, which TorchScript does not take; irtool.vjp and "
+                               f"`irtool grad --via differentiate` do, and {way}", code="E0606")
     name, operands = printer.helper(node, graph), printer.take(node.inputs)
     if node.kind in FORK_KINDS:
         return f"{printer.fork(node.kind)}({', '.join([name, *operands])})"
@@ -99,8 +110,10 @@ def call(printer: Printer, node: Node) -> str:
     """`torch.add(x, y, alpha=2)`. Arguments equal to the schema's defaults are left out, if the call still means the same overload."""
     if node.kind[:1] == "^" and is_plain_python(node):
         return f"ops.python.{node.kind[1:]}({', '.join(printer.take(node.inputs))})"
-    function = function_text(node.kind)
     schema = schema_of(node)
+    if schema is None:
+        refuse_unknown(node)
+    function = function_text(node.kind)
     if schema is not None and (schema.is_varret or not NOTES.issuperset(set(node.attributes).difference(schema.positions))):
         raise UnsupportedError(f"{node.kind} cannot be written as TorchScript", code="E0606")
     if schema is None:
@@ -119,6 +132,17 @@ def call(printer: Printer, node: Node) -> str:
     texts = iter(printer.take([value for each in (*[pair[1] for pair in written], *extra) for value in _values(each)]))
     parts = [(f"{argument.name}=" if argument.keyword_only else "") + _argument(meant, argument, each, texts) for argument, each in written]
     return typed(printer, f"{function}({', '.join([*parts, *texts])})", schema, node)
+
+
+def refuse_unknown(node: Node) -> None:
+    """Raises UnsupportedError for an operator that does not exist, and for operands that none of its overloads takes."""
+    graph = node.graph
+    message, code = operator_problem(node, graph is None or graph.dialect.name in STRICT_DIALECTS)
+    if not message and not schemas(node.kind):
+        is_torchs = node.kind.startswith("aten::") and node.kind != "aten::ATen"        # that one names its operator by an attribute
+        message, code = unknown_operator(node.kind) or (f"unknown operator '{node.kind}'" if is_torchs else ""), "E0103"
+    if message:
+        raise UnsupportedError(diagnostics=[diagnostic_at(graph.source if graph is not None else None, node, message, code)])
 
 
 def is_plain_python(node: Node) -> bool:
