@@ -199,7 +199,8 @@ def test_a_tensor_without_data_says_so_when_it_is_read() -> None:
 
 
 @pytest.mark.parametrize("text", [" 1  3 [ CPUComplexFloatType{2} ]", " 1.5000  2.0000 [ CPUComplexDoubleType{2} ]",
-                                  "(1,.,.) =   1  2   3  4 [ CPUComplexFloatType{1,2,2} ]", "0.001 *  1.0000  2.0000 [ CPUComplexHalfType{2} ]"])
+                                  "(1,.,.) =   1  2   3  4 [ CPUComplexFloatType{1,2,2} ]",
+                                  "0.001 *  1.0000  2.0000 [ CPUComplexHalfType{2} ]"])
 def test_complex_elements_without_imaginary_parts_are_not_known(text: str) -> None:
     literal = Attribute(text).value
     assert isinstance(literal, TensorLiteral) and literal.text == text

@@ -26,6 +26,7 @@ def text(constant: str) -> str:
 
 
 ROUNDED = text("-0.1374 -0.2820 [ CPUFloatType{2} ]")
+REAL_PARTS = text(" 1  2 [ CPUComplexFloatType{2} ]").replace("%w : ", "%w : Complex").replace("%y : ", "%y : Complex")
 
 
 @pytest.mark.parametrize(("literal", "expected"), [
@@ -86,14 +87,14 @@ def test_python_warns_once_at_the_users_line(way: str) -> None:
 @pytest.mark.parametrize("way", RUNS)
 def test_real_parts_alone_are_refused(way: str) -> None:
     """torch prints ` 1  2` for [1+5j, 2+3j]."""
-    module = irtool.parse(text(" 1  2 [ CPUComplexFloatType{2} ]").replace("%w : Float", "%w : ComplexFloat"))
+    module = irtool.parse(REAL_PARTS)
     for _ in range(2):
         with pytest.raises(irtool.UnsupportedError, match="only the real parts .*--constants"):
             RUNS[way](module)
 
 
 def test_the_array_gives_the_imaginary_parts() -> None:
-    module = irtool.parse(text(" 1  2 [ CPUComplexFloatType{2} ]").replace("%w : Float", "%w : ComplexFloat").replace("%y : F", "%y : ComplexF"))
+    module = irtool.parse(REAL_PARTS)
     archive = Archive()
     archive.put("w", np.complex64([1 + 5j, 2 + 3j]))
     attach(module, archive)

@@ -101,8 +101,9 @@ def test_text_stays_text(tmp_path: Path) -> None:
 
 
 # -- operators that do not exist
-MISSPELT = {"aten::nge": "aten::neg", "prim::Constnt": "prim::Constant", "prim::if": "prim::If", "prim::ListConstrct": "prim::ListConstruct",
-            "prim::loop": "prim::Loop", "prim::NumToTensr": "prim::NumToTensor", "prim::Unitialized": "prim::Uninitialized"}
+MISSPELT = {"aten::nge": "aten::neg", "prim::Constnt": "prim::Constant", "prim::if": "prim::If",
+            "prim::ListConstrct": "prim::ListConstruct", "prim::loop": "prim::Loop", "prim::NumToTensr": "prim::NumToTensor",
+            "prim::Unitialized": "prim::Uninitialized"}
 
 
 def call_of(kind: str) -> str:
