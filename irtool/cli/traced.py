@@ -3,9 +3,22 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
     from irtool.cli.command import Arguments
     from irtool.cli.console import Console
     from irtool.ir.graph import Graph
+
+
+def deliver_for(original: Graph, values: Sequence[Any], graph: Graph, arguments: Arguments, console: Console) -> None:
+    """Print or store the trace of a graph on these values, with the inputs of that graph."""
+    from irtool.dispatch.given_inputs import give_inputs
+    from irtool.dispatch.transforms import tensors
+
+    for note in give_inputs(graph, original, tensors(list(values))):
+        console.err(f"note: {note}")
+    deliver(graph, arguments, console)
 
 
 def deliver(graph: Graph, arguments: Arguments, console: Console) -> None:

@@ -12,7 +12,7 @@ What users call
     transforms, jacobians   grad, vmap, jvp; Jacobians and Hessians
     torch               `irtool.torch`
     custom_functions    functions with gradients of their own
-    graph_functions     graphs as functions, and transformations by name
+    graph_functions     graphs as functions, and transformations by name; given_inputs: their traces, with the inputs of the graph
     callables, trees    what transformations take: functions or graphs, and nested arguments
 Facts and rules
     operator_rules      what layers ask about an operator

@@ -9,6 +9,7 @@ from typing import Any
 from irtool.dispatch import jacobians, transforms
 from irtool.dispatch.autograd import Autograd
 from irtool.dispatch.callables import function_of
+from irtool.dispatch.given_inputs import leaf_names
 from irtool.dispatch.logger import Logger, fresh_labels
 from irtool.dispatch.recipes import interpreted
 from irtool.dispatch.stack import current, pushed
@@ -118,8 +119,7 @@ def trace_transformed(graph: Graph, text: str, inputs: Sequence[Any]) -> Graph:
     """The graph of a graph transformed as a text says, traced on inputs of the transformed graph."""
     from irtool.dispatch.tracer import trace
 
-    names = [value.name if not value.name.isdecimal() else "" for value in graph.inputs]
-    return trace(transformed(function_of(graph), text), inputs, names)
+    return trace(transformed(function_of(graph), text), inputs, leaf_names(graph, inputs))
 
 
 # -- vmap by itself
@@ -180,7 +180,7 @@ def trace_vmap(graph: Graph, dims: Sequence[int | None], values: Sequence[Any], 
     from irtool.dispatch.tracer import check_names, record
 
     function = transforms.vmap(function_of(graph), tuple(dims), out_dim, randomness)
-    names = [value.name if not value.name.isdecimal() else "" for value in graph.inputs]
+    names = leaf_names(graph, values)
     leaves, shape = flatten([transforms.tensors(value) for value in values])
     check_names(leaves, names)
     return record(function, leaves, shape, names, stand_ins=stand_ins)[0]

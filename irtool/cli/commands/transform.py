@@ -5,7 +5,7 @@ from irtool.cli import inputs as graph_inputs
 from irtool.cli.command import Arguments, argument, command
 from irtool.cli.exit_errors import UsageError
 from irtool.cli.options import input_options, traced_options
-from irtool.cli.traced import deliver, of_any_shape
+from irtool.cli.traced import deliver_for, of_any_shape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def transform(arguments: Arguments, console: Console) -> int:
     with seeded(arguments.seed):
         archive, literals = graph_inputs.read_values(arguments, console)
         values = bind(of_any_shape(graph), archive, literals, arguments.cast)
-        deliver(trace_transformed(graph, arguments.transformation, values), arguments, console)
+        deliver_for(graph, values, trace_transformed(graph, arguments.transformation, values), arguments, console)
     return 0
 
 

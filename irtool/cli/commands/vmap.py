@@ -5,7 +5,7 @@ from irtool.cli import inputs as graph_inputs
 from irtool.cli.command import Arguments, Choice, Converted, argument, command, option
 from irtool.cli.converters import at_least, dimension
 from irtool.cli.options import graph_argument, input_options, traced_options
-from irtool.cli.traced import deliver, of_any_shape
+from irtool.cli.traced import deliver_for, of_any_shape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,5 +47,6 @@ def vmap(arguments: Arguments, console: Console) -> int:
             values = bind(of_any_shape(graph), archive, literals, arguments.cast)
         else:
             values = sample_inputs(graph, dims, arguments.length, "--in-dims")
-        deliver(trace_vmap(graph, dims, values, arguments.out_dim, arguments.randomness, not has_values), arguments, console)
+        traced = trace_vmap(graph, dims, values, arguments.out_dim, arguments.randomness, not has_values)
+        deliver_for(graph, values, traced, arguments, console)
     return 0
