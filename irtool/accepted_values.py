@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from irtool.ir.errors import RunError
 from irtool.ir.graph import Graph, Value
 from irtool.ir.pair import is_input_of_reverse
+from irtool.ir.structure_kinds import ASKING_DEFINED, GRADIENT_KINDS, UNDEFINED_KINDS
 from irtool.ir.types import ClassType, DictType, EnumType, ListType, OptionalType, SimpleType, TensorType, TupleType, Type, UnionType
 from irtool.ops.array_library import np
 from irtool.ops.arrays import as_array, code_of, current_namespace, dtype_named, is_array, memory_of, namespace_of, number_dtype, on_host
@@ -31,6 +32,49 @@ def accept(value: Any, declared: Value) -> Any:
             value is None or isinstance(value, list) and any(each is None for each in value)):
         return value
     return accepted(value, declared.type, declared.name)
+
+
+def refuse_none(graph: Graph, inputs: Sequence[Any]) -> None:
+    """Raises RunError for None in place of a tensor among the inputs of a call, also in lists, tuples and dicts.
+
+    In a run None is the undefined tensor, which gradient graphs take: a df, and graphs that add gradients, or ask whether they are defined.
+    """
+    for value, declared in zip(inputs, graph.inputs, strict=False):
+        if (value is None or value.__class__ in (list, tuple, dict)) and _has_none_for_tensor(value, declared.type) \
+                and not _may_be_undefined(declared, graph):
+            where = "" if value is None else f" in a {builtins.type(value).__name__}"
+            raise RunError(f"input %{declared.name}: expected {declared.type}, got None{where}", code="E0403")
+
+
+def _has_none_for_tensor(value: Any, type: Type) -> bool:
+    """Is None in the place of a tensor, or of a list or tuple with tensors?"""
+    if isinstance(type, OptionalType | UnionType) or not _names_tensors(type):
+        return False
+    if value is None:
+        return True
+    if isinstance(type, ListType) and isinstance(value, list | tuple):
+        return any([_has_none_for_tensor(each, type.element) for each in value])
+    if isinstance(type, TupleType) and isinstance(value, list | tuple):
+        return any(map(_has_none_for_tensor, value, type.elements))
+    return isinstance(type, DictType) and isinstance(value, dict) and any([_has_none_for_tensor(each, type.value_type)
+                                                                          for each in value.values()])
+
+
+OF_GRADIENTS = frozenset([kind.removeprefix("prim::") for kind in (*GRADIENT_KINDS, *ASKING_DEFINED, *UNDEFINED_KINDS)]) | {
+    "AutogradAllNonZero", "AutogradAllZero", "ReplaceIfUndef"}
+"""Names of kinds that only gradient graphs have."""
+
+
+def _may_be_undefined(declared: Value, graph: Graph) -> bool:
+    """May an input be an undefined tensor, or is it not read, or compared with None?"""
+    if is_input_of_reverse(declared) or not declared.has_uses or isinstance(declared.type, TensorType) and declared.type.undefined:
+        return True
+    return any(use.user.kind in ("aten::__is__", "aten::__isnot__") for use in declared.uses) or _has_gradients(graph)
+
+
+def _has_gradients(graph: Graph) -> bool:
+    """Has a graph, or a graph that one of its nodes owns, a node of gradients?"""
+    return any(node.kind.removeprefix("prim::") in OF_GRADIENTS or any(map(_has_gradients, node.graphs.values())) for node in graph.walk())
 
 
 def _accept_object(value: Any, declared: Sequence[Value]) -> Any:

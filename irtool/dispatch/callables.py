@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from irtool.accepted_values import refuse_none
 from irtool.analysis.gradients_off import modes_in
 from irtool.autodiff.gradient_modes import refuse_grad_mode, settle_grad_mode
 from irtool.autodiff.groups import open_writing_groups
@@ -102,7 +103,9 @@ def function_of(graph: Graph) -> Callable[..., Any]:
     packed = packed_nodes(graph)
 
     def function(*args: Any, **named: Any) -> Any:
-        values = [taken(value, declared) for value, declared in zip(in_order(inputs, args, named, graph), inputs, strict=True)]
+        given = in_order(inputs, args, named, graph)
+        refuse_none(original, given)
+        values = [taken(value, declared) for value, declared in zip(given, inputs, strict=True)]
         layer = next(filter(None, map(loses_gradient, tensors_in(values))), "") if packed else ""
         if layer:
             raise UnsupportedError(f"{packed[0].kind} has a gradient of its own, which a {layer} does not take; "

@@ -38,8 +38,9 @@ def tape_gradients(graph: Graph, inputs: Sequence[Any], wrt: Sequence[int], cota
     inputs: values as graphs take them; cotangents: arrays, one per tensor of the outputs, those of tuples and lists in order; None: takes
     no part. Raises RunError for another number of cotangents.
     """
-    from irtool.accepted_values import accept
+    from irtool.accepted_values import accept, refuse_none
 
+    refuse_none(graph, inputs)
     tape = Autograd(current())
     values = [with_handles(accept(value, declared)) for value, declared in zip(inputs, graph.inputs, strict=True)]
     operands = [tape.variable(value) if place in wrt else value for place, value in enumerate(values)]
@@ -70,8 +71,9 @@ def arrays_alone(value: Any) -> Any:
 
 def logged(graph: Graph, inputs: Sequence[Any], write: Callable[[str], None], seed: int = 0) -> list[Any]:
     """Run a graph on values under a Logger, which calls `write` with a line per operation on tensors; returns the outputs."""
-    from irtool.accepted_values import accept, delivered
+    from irtool.accepted_values import accept, delivered, refuse_none
 
+    refuse_none(graph, inputs)
     fresh_labels()
     layer = Logger(current(), "NumPy", write)
     values = [with_handles(accept(value, declared)) for value, declared in zip(inputs, graph.inputs, strict=True)]

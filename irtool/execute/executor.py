@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from threading import Lock, local
 from typing import Any
 
-from irtool.accepted_values import accept, delivered
+from irtool.accepted_values import accept, delivered, refuse_none
 from irtool.analysis.gradients_off import modes_in
 from irtool.autodiff.gradient_modes import settle_grad_mode
 from irtool.autodiff.groups import open_writing_groups
@@ -267,6 +267,8 @@ class Executor(Displayed):
         if len(inputs) != len(declared):
             raise RunError(f"expected {len(declared)} inputs, but got {'only ' if len(inputs) < len(declared) else ''}{len(inputs)}; "
                            f"the graph takes ({signature(self.graph)})", code="E0402")
+        if inputs.__class__ in (list, tuple):       # not for attributes of instances (`irtool.execute.objects`)
+            refuse_none(self.original, inputs)
         return [accept(value, one) for value, one in zip(inputs, declared, strict=True)]
 
     def wanted(self, where: str, wrt: Any, values: Sequence[Any]) -> tuple[int, ...]:

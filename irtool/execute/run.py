@@ -14,6 +14,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
+from irtool.accepted_values import refuse_none
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.execute.argument_spec import arrays_key
 from irtool.execute.fallbacks import Fault, failed, is_fault, is_strict
@@ -170,6 +171,8 @@ def run(graph: Graph | Module, inputs: Sequence[Any], *, seed: int | None = 0, o
             if results is not None:
                 return results
         inputs = completed(graph, inputs)
+        if inputs.__class__ in (list, tuple):
+            refuse_none(graph, inputs)
     if interpret or observer is not None or not is_call(graph, inputs):
         if isinstance(graph, Graph):
             warn_of_rounded(graph)
@@ -230,6 +233,8 @@ def vjp(graph: Graph | Module, inputs: Sequence[Any], cotangents: Sequence[Any],
                 return gradients
         warn_of_rounded(graph)
         inputs = completed(graph, inputs)
+        if inputs.__class__ in (list, tuple):
+            refuse_none(graph, inputs)
     from irtool.execute import graph_gradients
 
     if interpret or not is_call(graph, inputs):

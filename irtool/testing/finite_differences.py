@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from typing import Any
 
+from irtool.accepted_values import refuse_none
 from irtool.dispatch.graph_functions import tape_gradients
 from irtool.execute.graph_gradients import Differentiated, prepared, wanted
 from irtool.execute.phases import forget_shapes
@@ -136,6 +137,7 @@ def gradcheck(graph: Graph | Module, inputs: Sequence[Any], wrt: Sequence[int] |
     """
     graph = check_graph("gradcheck", graph)
     check_inputs("gradcheck", graph, inputs)
+    refuse_none(graph, inputs)
     check_seed("gradcheck", seed)
     check_count("gradcheck", "order", order)
     check_count("gradcheck", "directions", directions)
