@@ -63,6 +63,8 @@ def test_what_a_pass_writes_keeps_the_brackets_of_the_file() -> None:
     ("%3.i1", "the list of uses is not so: expected %3.i0"),
     ("%2.i0", "the list of uses is not so: expected %3.i0"),
     ("", "the list of uses is not so: expected %3.i0"),
+    ("%3.i0, %3.i0", "the list of uses is not so: expected %3.i0"),
+    ("%0.i0", "the list of uses is not so: expected %3.i0"),        # that is the use of %3
     ("%3.i0", ""),
     ("%8.i0", ""),          # a node has a number of its own
 ])
@@ -70,6 +72,27 @@ def test_lists_of_uses_are_checked(uses: str, expected: str) -> None:
     text = f"graph(%1) {{\n  %2 = tanh(%1), uses = [{uses}];\n  %3 = tanh(%2), uses = [%0.i0];\n  return (%3);\n}}\n"
     assert [(each.line, each.message) for each in irtool.parse(text).warnings] == [(2, expected)] * bool(expected)
     assert (f"2: warning: {expected} [W0101]" in command(["opt", "-q", "-"], text)[2]) == bool(expected) or not expected
+
+
+def test_an_operand_is_the_use_of_one_value() -> None:
+    text = ("graph(%1) {\n  %2 = tanh(%1), uses = [%9.i0];\n  %3 = tanh(%2), uses = [%9.i0];\n  %4 = tanh(%3), uses = [%0.i0];\n"
+            "  return (%4);\n}\n")
+    said = [(each.line, each.message.partition(": ")[2]) for each in irtool.parse(text).warnings]
+    assert said == [(2, "expected %3.i0"), (3, "expected %4.i0")]
+    assert not irtool.parse(text.replace("%9.i0];\n  %4", "%8.i0];\n  %4")).warnings
+
+
+@pytest.mark.parametrize("scalars", ["0.2, True, False", "0.2,True", "0.2,", "(1, 2), True", "'a', 2"])
+def test_scalars_between_commas_are_refused(scalars: str) -> None:
+    """They were read as the words `0.2,` and `True,`."""
+    with pytest.raises(irtool.ParseError, match="separated by blanks"):
+        irtool.parse(f"graph(%1) {{\n  %2 = Dropout {scalars}(%1), uses = [%0.i0];\n  return (%2);\n}}\n")
+
+
+@pytest.mark.parametrize("scalars", ["0.2 True False", "(1, 2) True", "[1, 2]", "'a, b' 2", ""])
+def test_scalars_between_blanks_are_read(scalars: str) -> None:
+    text = f"graph(%1) {{\n  %2 = Dropout {scalars}(%1), uses = [%0.i0];\n  return (%2);\n}}\n".replace("Dropout (%1)", "Dropout(%1)")
+    assert str(irtool.parse(text)) == text
 
 
 @pytest.mark.parametrize(("text", "expected"), [

@@ -12,6 +12,15 @@ def words_of(text: str) -> str:
     return ", ".join(split_scalars(text, " "))
 
 
+def has_commas(text: str) -> bool:
+    """Are the scalars of a 2017 text separated by commas, as today's are? Then a word would end in a comma."""
+    try:
+        parts = split_scalars(text, ",")
+    except RunError:
+        return False
+    return len(parts) > 1 or text.endswith(",")
+
+
 def split_scalars(text: str, separator: str = ",") -> list[str]:
     """The parts between separators that are outside brackets and quotes. Raises RunError if brackets do not match, or are nested too
     deep."""

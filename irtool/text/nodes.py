@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from irtool.ir.attribute import Attribute, AttributeSyntaxError, read_attributes
 from irtool.ir.graph import NO_ATTRIBUTES, Block, Node, Value
+from irtool.ir.scalars import has_commas
 from irtool.ir.types import Type, TypeSyntaxError, parse_type
 from irtool.text import lexer
 from irtool.text.cursor import Cursor
@@ -198,6 +199,10 @@ class NodeReader(Cursor):
             scalars = words[1].strip() if words is not None else "?"
             if words is None or (scalars and self.dialect.typed):
                 raise expected("'(' and the operands", text, blanks(text, end))
+            if "," in scalars and has_commas(scalars):
+                start = blanks(text, end)
+                raise Mistake(f"the scalars of '{kind[:60]}' are separated by blanks, as in 'Dropout 0.2 True(%1)', not by commas", start,
+                              start + len(scalars))
             return kind, {"scalars": Attribute(scalars)} if scalars else NO_ATTRIBUTES, words.end(1)
         return kind, NO_ATTRIBUTES, end
 

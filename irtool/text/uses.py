@@ -55,26 +55,29 @@ def uses_text(node: Node, uses: dict[Value, list[str]], is_flat: bool, is_group:
     return f", uses = [{', '.join([f'[{each}]' for each in lists])}]"
 
 
+def apart(text: str) -> tuple[str, str]:
+    """`%20.i0` as id and position."""
+    user, _, slot = text[1:].rpartition(".i")
+    return user, slot
+
+
 def wrong_uses(graph: Graph, lines: list[tuple[Node, str]], groups: Container[Node]) -> Iterator[tuple[Node, str]]:
     """Nodes with wrong lists of uses, and what is wrong. lines: nodes with their texts.
 
-    Operands must agree; the id of a user may be a number that no value has.
+    Operands must agree; the id of a user may be a number that no value has, but an operand is the use of one value alone.
     """
     uses = collect_uses(graph)
     names = {value.name for value in graph.values()}
-    for node, line in lines:
-        match = LIST.search(line)
-        if match is None:
-            continue
-        written = dict.fromkeys(USE.findall(match[1]))
+    known = Counter([apart(text) for each in uses.values() for text in each])       # nodes without results share the id 0
+    lists = {node: Counter(USE.findall(match[1])) for node, line in lines if (match := LIST.search(line)) is not None}
+    claimed = Counter([use for node, written in lists.items() if node not in groups for use in written])
+    for node, written in lists.items():
         if node in groups:
-            wanted = dict.fromkeys((value.name, "0") for value in node.outputs if value in uses)
+            wanted = Counter((value.name, "0") for value in node.outputs if value in uses)
         else:
-            texts = [text for value in node.outputs for text in uses.get(value, ())]
-            wanted = dict.fromkeys((user[1:], slot) for user, _, slot in (text.rpartition(".i") for text in texts))
-        surplus = [use for use in written if use not in wanted]
-        lost = [use for use in wanted if use not in written]
-        is_strange = any(node in groups or user in names for user, _ in surplus)
+            wanted = Counter(apart(text) for value in node.outputs for text in uses.get(value, ()))
+        surplus, lost = list((written - wanted).elements()), list((wanted - written).elements())
+        is_strange = any(node in groups or use[0] in names or claimed[use] > max(known[use], 1) for use in surplus)
         if is_strange or Counter(slot for _, slot in surplus) != Counter(slot for _, slot in lost):
             listed = ", ".join(f"%{user}.i{slot}" for user, slot in list(wanted)[:6]) + (", ..." if len(wanted) > 6 else "")
             yield node, f"the list of uses is not so: expected {listed or 'none'}"
