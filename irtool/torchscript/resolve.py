@@ -14,6 +14,8 @@ from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type, T
 from irtool.torchscript.annotations import type_name
 
 TENSOR_KEY = types.TENSOR.key
+NEVER_CHOSEN = "aten::view.dtype"
+"""An overload that torch does not choose: for its compiler a dtype is an int, and `x.view(2)` asks for a shape."""
 Recipe = tuple[object, ...]
 """How to make an operand: ("value", v), ("list", element type, [recipes]), ("call", kind, recipe), ("tuple", [recipes]), ("element",
 tuple value, index), ("default", argument)."""
@@ -66,6 +68,9 @@ class Resolver:
         for convert in (False, True):
             reasons = []
             for schema in candidates:
+                if schema.name == NEVER_CHOSEN:
+                    reasons.append("A dtype is an int in TorchScript, which asks for a shape.")
+                    continue
                 try:
                     return self.match(schema, positional, named, convert, is_method), []
                 except Mismatch as mismatch:
@@ -88,7 +93,7 @@ class Resolver:
             if receiver is not None and argument.name == "self":
                 recipes.append(self.operand(argument, receiver, convert, variables))
             elif not argument.keyword_only and used < len(positional):
-                if self._takes_rest(schema, i, positional[used]):
+                if convert and self._takes_rest(schema, i, positional[used]):
                     recipes.append(self._list_of_rest(argument, positional[used:], variables))
                     used = len(positional)
                     continue
@@ -165,7 +170,8 @@ class Resolver:
         return not (isinstance(first.type, TupleType) and all(_fits_element(each, formal.element) for each in first.type.elements))
 
     def _list_of_rest(self, argument: Argument, rest: Sequence[Value], variables: dict[str, Type]) -> Recipe:
-        """The list of all these; as in torch, an overload that comes earlier is taken even if they have to be converted for it."""
+        """The list of all these, converted where they have to be. Among several overloads, none takes a list of this kind as long as one
+        takes the arguments as they are."""
         formal = argument.type.element if isinstance(argument.type, OptionalType) else argument.type
         assert isinstance(formal, ListType)
         element = Argument(argument.name, formal.element, formal.element.text, 0, argument.default, False, None)
