@@ -1,1 +1,2 @@
-"""What operators compute: a module per family, with its stanzas in `table`. `factorization` and `windows` are shared by families."""
+"""What operators compute: a module per family, with its stanzas in `table`. `c_numbers`, `factorization` and `windows` are shared by
+families."""
