@@ -50,7 +50,7 @@ from irtool.ops.arrays import (
 )
 from irtool.ops.call import call_op
 from irtool.ops.kernels.dict import as_key
-from irtool.ops.kernels.prim import GRAD_MODE, nested_list
+from irtool.ops.kernels.prim import GRAD_MODE, identical, nested_list
 from irtool.ops.python_op import run_python_op
 
 Handler = Callable[[Node, list[Any]], Sequence[Any]]
@@ -422,6 +422,18 @@ def _set_attr(node: Node, values: list[Any]) -> Sequence[Any]:
     return ()
 
 
+# -- identity
+def _is(node: Node, values: list[Any]) -> Sequence[Any]:
+    a, b = values
+    if node.inputs[0].type.key == node.inputs[1].type.key == "Device":      # strings here
+        return (a == b,)
+    return (identical(a, b, node.inputs[0] is node.inputs[1]),)
+
+
+def _is_not(node: Node, values: list[Any]) -> Sequence[Any]:
+    return (not _is(node, values)[0],)
+
+
 AMP = "__torch__.torch.amp.autocast_mode.autocast"
 CONTEXTS = {"no_grad": False, "inference_mode": False, "enable_grad": True, "set_grad_enabled": None, "record_function": None,
             "profile": None, "strict_fusion": None, "autocast": None}
@@ -578,6 +590,7 @@ def python_op(node: Node, values: list[Any]) -> Sequence[Any]:
 
 
 STRUCTURE: dict[str, Handler] = {
+    "aten::__is__": _is, "aten::__isnot__": _is_not,
     "prim::Constant": _constant, "onnx::Constant": _constant, "Transpose": _transpose, "onnx::Transpose": _transpose,
     "prim::None": lambda node, values: (None,) * len(node.outputs), "prim::Undefined": lambda node, values: (None,) * len(node.outputs),
     "prim::AutogradZero": lambda node, values: (None,) * len(node.outputs),

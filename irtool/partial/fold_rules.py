@@ -102,8 +102,9 @@ def _size_if_not_equal(target: Target, node: Node, operands: list[Item]) -> list
 @RULES.of("aten::__is__", "aten::__isnot__")
 def _same_object(target: Target, node: Node, operands: list[Item]) -> list[Item] | None:
     wanted = node.kind == "aten::__is__"
-    if all(isinstance(operand, Known) for operand in operands):
-        same = operands[0] == operands[1]
+    known = [operand.value for operand in operands if isinstance(operand, Known)]
+    if len(known) == 2 and all(value is None or isinstance(value, bool | int | float) for value in known):
+        same = type(known[0]) is type(known[1]) and known[0] == known[1]
     elif NONE in operands:
         other = next(operand for operand in operands if operand != NONE)
         if isinstance(other, Value) and (other in target.unsure or other not in target.facts and not _is_certain(other, target.certain)):

@@ -53,6 +53,7 @@ from irtool.ops.symbols.recorder import StandIn, Step, Untraceable, is_traced
 
 WORTH_FUSING = 1 << 18
 """Bytes of a result from which computing block by block, in the cache, is faster than on whole arrays."""
+PLAIN = frozenset("None bool int float complex str Device".split())
 IDENTITY = frozenset(("aten::__is__", "aten::__isnot__"))
 
 
@@ -128,6 +129,11 @@ def kind_of_operand(item: Item) -> Any:
     return item.value if isinstance(item, Known) else None if meta is None else (meta.dtype, not meta.shape)
 
 
+def compares_lists(node: Node) -> bool:
+    """Does a node ask whether two lists, tuples or values of unknown types are one object?"""
+    return node.kind in IDENTITY and not any(isinstance(value.type, TensorType) or value.type.key in PLAIN for value in node.inputs)
+
+
 class Lowering(Blocks):
     """The state of one lowering. `options`: how groups and loops may run."""
 
@@ -141,13 +147,14 @@ class Lowering(Blocks):
         self.loose = loose_tensors(graph)              # tensors whose shapes change in place: only a run knows their facts
         self.aliases = Aliases(graph) if outside else None
         self.writes = any(node_may_write(node) for node in graph.walk())
+        self.compares = any(map(compares_lists, graph.walk()))      # by `is`: then a list is one object, not made anew by each reader
 
     def run(self, inputs: Sequence[Any]) -> Program:
         """Lower the graph's block."""
         for value, fact in zip(self.graph.inputs, inputs, strict=True):
             variable = self.variable(fact if isinstance(fact, Meta) and value not in self.loose else None)
             self.program.inputs.append(variable)
-            self.env[value] = fact if isinstance(fact, Known) else variable
+            self.env[value] = fact if isinstance(fact, Known) and not (self.compares and isinstance(fact.value, list | tuple)) else variable
         self.block(self.graph.block, self.program.body)
         self.program.body.results = [self.env[value] for value in self.graph.outputs]
         return self.program
@@ -157,7 +164,7 @@ class Lowering(Blocks):
         """A node without blocks."""
         if node.kind in ("prim::Constant", "onnx::Constant") and self.constant(node):
             return
-        if node.kind in ("prim::ListConstruct", "prim::TupleConstruct") and len(node.outputs) == 1:
+        if node.kind in ("prim::ListConstruct", "prim::TupleConstruct") and len(node.outputs) == 1 and not self.compares:
             make = list if node.kind == "prim::ListConstruct" else tuple
             if make is tuple or not self.changes(node.outputs[0]) or self.is_known_list(node):
                 self.env[node.outputs[0]] = Group([self.env[value] for value in node.inputs], make)
@@ -312,7 +319,8 @@ class Lowering(Blocks):
             variable = self.variable(meta_of(value), None, value)
             self.env[node.outputs[0]] = variable
             return True
-        if isinstance(value, dict) or isinstance(value, list) and self.changes(node.outputs[0]) or contains_arrays(value):
+        if isinstance(value, dict) or isinstance(value, list) and self.changes(node.outputs[0]) or contains_arrays(value) \
+                or self.compares and isinstance(value, list | tuple):
             return False
         self.env[node.outputs[0]] = Known(value)
         return True
@@ -368,8 +376,8 @@ class Lowering(Blocks):
         if None in operands:
             return None
         values = [operand[0] for operand in operands if operand is not None]
-        if node.kind in IDENTITY and (len(leaves(items)) > 1 or any(value.type.text.startswith("Enum<") for value in node.inputs)):
-            return None     # the caller may pass one array as two inputs; a traced array cannot represent a member of an enumeration
+        if node.kind in IDENTITY and not any(value is None for value in values):
+            return None     # only the run knows which objects the operands are
         try:
             key = (node.kind, len(node.outputs), *[value.type for value in node.inputs], *[value.type for value in node.outputs],
                    *[(name, attribute.text) for name, attribute in node.attributes.items()], *[key_of(value) for value in values])
@@ -381,7 +389,7 @@ class Lowering(Blocks):
         except TypeError:
             return None
         self.program.writes |= writes
-        if template is not None and any(type(each) is list and self.changes(value)
+        if template is not None and any(type(each) is list and (self.compares or self.changes(value))
                                      for value, each in zip(node.outputs, template.result, strict=True)):
             return None
         return template

@@ -4,6 +4,7 @@ An undefined tensor (`prim::AutogradZero`, a gradient nothing flows into) is Non
 """
 from __future__ import annotations
 
+import enum
 import sys
 import threading
 import warnings
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from irtool.ir.errors import OutputError, RunError
+from irtool.ir.errors import OutputError, RunError, UnsupportedError
 from irtool.ir.source import clean
 from irtool.ir.types import parse_type
 from irtool.ops.arrays import as_array, code_of, dtype_of, title, to_number
@@ -168,14 +169,25 @@ table.define(["aten::result_type.Tensor(Tensor tensor, Tensor other) -> ScalarTy
 
 
 # -- identity and None
-def _is(a: Any, b: Any) -> bool:
-    if a is b:
-        return True
-    return isinstance(a, bool | int | float | str) and type(a) is type(b) and a == b
+def identical(a: Any, b: Any, one_value: bool = False) -> bool:
+    """a is b. Numbers are compared, and nan is none of them; `one_value`: both are one value of the graph.
+
+    A string, complex number or member of an enumeration that a graph gets twice is two objects in torch and may be one in Python: raises
+    UnsupportedError where only that could tell.
+    """
+    if a is None or b is None or type(a) is not type(b):
+        return a is b
+    if isinstance(a, bool | int | float):
+        return a == b
+    if one_value or a is not b:
+        return one_value
+    if isinstance(a, str | complex | enum.Enum):
+        raise UnsupportedError(f"whether two equal values of type {type(a).__name__} are one object is not known here; compare them by ==")
+    return True
 
 
-table.define("aten::__is__(t1 self, t2 obj) -> bool", lambda xp, self, obj: _is(self, obj), doc="self is obj.")
-table.define("aten::__isnot__(t1 self, t2 obj) -> bool", lambda xp, self, obj: not _is(self, obj), doc="self is not obj.")
+table.define("aten::__is__(t1 self, t2 obj) -> bool", lambda xp, self, obj: identical(self, obj), doc="self is obj.")
+table.define("aten::__isnot__(t1 self, t2 obj) -> bool", lambda xp, self, obj: not identical(self, obj), doc="self is not obj.")
 
 
 @table.op("aten::_unwrap_optional(t(a)? optional) -> t(a)", "prim::unchecked_unwrap_optional(t(a)? optional) -> t(a)")
