@@ -296,7 +296,7 @@ def _length(at: Simplifier, node: Node) -> None:
         at.fold(node, len(elements))
     elif source.kind == "prim::DictConstruct" and not at.aliases.is_written_itself(node.inputs[0]):
         keys = [constant(key) for key in source.inputs[::2]]
-        if all(isinstance(key, (int, float, str)) for key in keys):
+        if all(isinstance(key, (int, float, str)) and key == key for key in keys):     # each nan is a key of its own
             at.fold(node, len(set(keys)))
 
 
@@ -322,7 +322,7 @@ def _element(at: Simplifier, node: Node) -> None:
             at.replace(node.output, elements[key])
         return
     source = held.node
-    if source.kind == "prim::DictConstruct" and isinstance(key, (int, float, str)) and not at.aliases.is_written_itself(held):
+    if source.kind == "prim::DictConstruct" and isinstance(key, (int, float, str)) and key == key and not at.aliases.is_written_itself(held):
         place = at.places_of_keys(source).get(key)
         if place is not None:
             at.replace(node.output, source.inputs[place])

@@ -293,8 +293,8 @@ def _construct(node: Node, values: Sequence[Any]) -> list[Any] | None:
 
 
 def _are_keys(values: Sequence[Any]) -> bool:
-    """Can the values be keys of a dict, all different?"""
-    return all(isinstance(value, (int, float, str)) for value in values) and len(set(values)) == len(values)
+    """Can the values be keys of a dict, all different? nan is different from itself."""
+    return all(isinstance(value, (int, float, str)) and value == value for value in values) and len(set(values)) == len(values)
 
 
 _SIMPLE = {int: "int", float: "float", bool: "bool", complex: "complex", str: "str", type(None): "None"}

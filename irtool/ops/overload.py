@@ -541,6 +541,8 @@ def _ints(value: Any, argument: Argument) -> Any:
 
 
 def _floats(value: Any, argument: Argument) -> Any:
+    if type(value) is list and all(type(item) is float for item in value):
+        return value        # itself: a list with a nan equals no other
     if isinstance(value, list | tuple):
         return [_float(item, argument) for item in value]
     return [_float(value, argument)] * max(argument.fixed_size, 1)

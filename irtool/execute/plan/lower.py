@@ -130,7 +130,9 @@ def kind_of_operand(item: Item) -> Any:
 
 
 def compares_lists(node: Node) -> bool:
-    """Does a node ask whether two lists, tuples or values of unknown types are one object?"""
+    """Does a node ask whether two lists, tuples or values of unknown types are one object? A list with a nan equals itself alone."""
+    if node.kind in ("aten::eq", "aten::ne"):
+        return node.inputs[0].type.text == "float[]"
     return node.kind in IDENTITY and not any(isinstance(value.type, TensorType) or value.type.key in PLAIN for value in node.inputs)
 
 

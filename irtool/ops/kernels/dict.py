@@ -28,7 +28,9 @@ class TensorKey:
 
 
 def as_key(value: Any) -> Any:
-    """The value for a key of the dict."""
+    """The value for a key of the dict. A nan becomes another object, which no dict finds: Python takes an object for equal to itself."""
+    if isinstance(value, float) and value != value:
+        return value + 0.0
     return TensorKey(value) if is_array(value) else value
 
 
@@ -90,6 +92,8 @@ def popitem(xp, self):
     if not self:
         raise RunError("popitem(): dictionary is empty")
     key = next(iter(self))
+    if key != key:
+        raise RunError("Expected to erase 1 item, found 0")
     return from_key(key), self.pop(key)
 
 
@@ -114,7 +118,8 @@ def setdefault(xp, self, key, default_value):
 @table.op(*each("aten::update.K(Dict(K, t)(a!) self, Dict(K, t)(a!) to_add) -> ()"))
 def update(xp, self, to_add):
     """self.update(to_add)."""
-    self.update(to_add)
+    for key, value in list(to_add.items()):
+        self[as_key(from_key(key))] = value
 
 
 @table.op(*each("aten::clear.K(Dict(K, t)(a!) self) -> ()"))

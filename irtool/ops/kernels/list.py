@@ -209,7 +209,11 @@ def _key(item: Any) -> Any:
     if not isinstance(value, SORTED):
         raise RunError("Only list of Tensors, ints, floats, bools, strs, a User Defined Class that defines the __lt__ compare method or "
                        f"Tuples of aforementioned types can be sorted, got list of {type(value).__name__}")
-    return value
+    return tuple(map(_key, value)) if isinstance(value, tuple) else value + 0.0 if isinstance(value, float) and value != value else value
+
+
+def _holds_nan(key: Any) -> bool:
+    return any(map(_holds_nan, key)) if isinstance(key, tuple) else key != key
 
 
 @table.op("aten::sort.Tensor(Tensor[](a!) self, bool reverse=False) -> ()", "aten::sort.any(t[](a!) self, bool reverse=False) -> ()",
@@ -233,7 +237,7 @@ INSERTED = 16
 def _sorted(items: list[Any], reverse: bool) -> list[Any]:
     """The items in order. A nan has no order: where it leaves the others depends on how C++ sorts, which is known of short lists."""
     keys = [_key(item) for item in items]
-    if not any(key != key for key in keys):
+    if not any(map(_holds_nan, keys)):
         return sorted(items, key=_key, reverse=reverse)
     if len(items) > INSERTED:
         raise RunError(f"the order of more than {INSERTED} numbers, one of them nan, depends on torch's compiler")

@@ -242,8 +242,14 @@ def ldexp(xp, x, i):
 
 
 # -- comparisons and logic
+def _equal_lists(a: list[Any], b: list[Any]) -> bool:
+    return a is b or len(a) == len(b) and all(map(operator.eq, a, b))      # Python takes a nan in both for equal
+
+
 def _comparison(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], bool]:
     def kernel(xp: Any, a: Any, b: Any) -> bool:
+        if isinstance(a, list):
+            return _equal_lists(a, b) is (compare is operator.eq)
         if type(a) is not type(b):      # C++ compares doubles, in which a large int is rounded; Python compares exactly
             if type(b) is float and type(a) is int:
                 a = float(a)
