@@ -18,7 +18,8 @@ def shown(value: Any) -> str:
 
 
 PROGRAMS: list[tuple[str, str, list[Any], Any]] = [
-    ("a: float", "d = {a: 1}\n    d[a] = 2\n    return len(d), a in d, d.get(a), d.get(a, 7), d", [NAN], (2, False, None, 7, {NAN: 1, -NAN: 2})),
+    ("a: float", "d = {a: 1}\n    d[a] = 2\n    return len(d), a in d, d.get(a), d.get(a, 7), d",
+     [NAN], (2, False, None, 7, {NAN: 1, -NAN: 2})),
     ("a: float, b: float", "d = {a: 1, b: 3}\n    d[a] = 2\n    return len(d), a in d", [NAN, NAN], (3, False)),
     ("a: float, b: float", "d = {a: 1, b: 3}\n    d[a] = 2\n    return len(d), a in d", [0.0, -0.0], (1, True)),
     ("a: float", "d = {a: 1}\n    return d.pop(a, 5), len(d)", [NAN], (5, 1)),
@@ -31,7 +32,8 @@ PROGRAMS: list[tuple[str, str, list[Any], Any]] = [
     ("d: Dict[float, int], a: float", "return a in d, len(d)", [{NAN: 1}, NAN], (False, 1)),
     ("a: float", "d = {float('nan'): 1, float('nan'): 2}\n    return len(d)", [NAN], 2),
     ("a: float", "return a in [a], [a].count(a)", [NAN], (False, 0)),
-    ("a: float, b: float", "return (a, b) == (b, a)", [NAN, NAN], False), ("a: float, b: float", "return (a, b) == (b, a)", [1.0, 1.0], True),
+    ("a: float, b: float", "return (a, b) == (b, a)", [NAN, NAN], False),
+    ("a: float, b: float", "return (a, b) == (b, a)", [1.0, 1.0], True),
     ("a: List[float], b: List[float]", "return a == b, a != b", [[NAN], [NAN]], (False, True)),
     ("a: List[float], b: List[float]", "return a == b, a != b", [[0.0], [-0.0]], (True, False)),
     ("a: List[float]", "b = a\n    return a == b, a != b", [[NAN]], (True, False)),
@@ -48,7 +50,8 @@ def test_nan_is_not_found(parameters: str, body: str, values: list[Any], wanted:
 
 
 @pytest.mark.parametrize("body, message", [
-    ("d[a]", "KeyError: nan"), ("d.pop(a)", "KeyError: nan"), ("d.popitem()", "Expected to erase 1 item, found 0"), ("[a].index(a)", "is not in list")])
+    ("d[a]", "KeyError: nan"), ("d.pop(a)", "KeyError: nan"), ("d.popitem()", "Expected to erase 1 item, found 0"),
+    ("[a].index(a)", "is not in list")])
 def test_nan_that_is_no_key_is_refused(body: str, message: str) -> None:
     for way in ways(f"def f(a: float):\n    d = {{a: 1}}\n    return {body}\n").values():
         with pytest.raises(irtool.RunError, match=message):
