@@ -239,7 +239,7 @@ def _tests() -> None:
     for name, test in (("isalnum", bytes.isalnum), ("isalpha", bytes.isalpha), ("isdecimal", bytes.isdigit), ("isdigit", bytes.isdigit),
                        ("isnumeric", bytes.isdigit), ("islower", bytes.islower), ("isupper", bytes.isupper), ("isspace", bytes.isspace),
                        ("istitle", bytes.istitle), ("isprintable", lambda data: all(32 <= c < 127 for c in data)),
-                       ("isidentifier", lambda data: data[:1].isalpha() and data.replace(b"_", b"a").isalnum())):
+                       ("isidentifier", lambda data: data[:1].isalpha() and data.isalnum())):     # torch takes no underscore
         table.define(f"aten::{name}(str self) -> bool", whole(test), doc=f"{name}() of the ASCII letters.")
     for name, change in (("upper", bytes.upper), ("lower", bytes.lower), ("swapcase", bytes.swapcase), ("title", bytes.title),
                          ("capitalize", bytes.capitalize)):
@@ -251,22 +251,32 @@ _tests()
 
 
 # -- search
-def _bounds(data: bytes, start: int, end: int) -> tuple[int, int]:
-    """torch's bounds: a negative end counts from one past the last byte."""
+def _places(data: bytes, start: int, end: int) -> tuple[int, int]:
+    """Both counted from the front: a negative end counts from one past the last byte."""
     size = len(data)
-    if start < 0:
-        start = max(0, size + start)
-    if end < 0:
-        end = max(0, size + end + 1)
-    if start > size:
-        raise RunError(f"basic_string::substr: __pos (which is {start}) > this->size() (which is {size})")
-    return start, min(end, size)
+    return max(0, size + start) if start < 0 else start, max(0, size + end + 1) if end < 0 else end
+
+
+def _bounds(data: bytes, start: int, end: int) -> tuple[int, int]:
+    """torch's bounds of a part, which has to begin within the bytes."""
+    start, end = _places(data, start, end)
+    if start > len(data):
+        raise RunError(f"basic_string::substr: __pos (which is {start}) > this->size() (which is {len(data)})")
+    return start, min(end, len(data))
+
+
+def _part(self: str, start: int, end: int) -> bytes:
+    """The bytes between the bounds. Where the end is before the start, torch takes all that follows the start."""
+    data = raw(self)
+    low, high = _bounds(data, start, end)
+    return data[low:high] if low <= high else data[low:]
 
 
 def _find(self: str, substr: str, start: int, end: int, last: bool = False) -> int:
     data = raw(self)
-    if start >= (end if end >= 0 else max(0, len(data) + end + 1)) and start >= 0:     # nothing to search, whatever the size
-        return -1 if substr else start
+    low, high = _places(data, start, end)
+    if low >= high:     # nothing to search, whatever the size
+        return -1 if substr else low
     low, high = _bounds(data, start, end)
     return data.rfind(raw(substr), low, high) if last else data.find(raw(substr), low, high)
 
@@ -306,17 +316,13 @@ def count(xp, self, substr, start, end):
 @table.op("aten::startswith(str self, str substr, int start=0, int end=-1) -> bool")
 def startswith(xp, self, substr, start, end):
     """Does the string begin with `substr`?"""
-    data = raw(self)
-    low, high = _bounds(data, start, end)
-    return data[low:high].startswith(raw(substr))
+    return _part(self, start, end).startswith(raw(substr))
 
 
 @table.op("aten::endswith(str self, str substr, int start=0, int end=-1) -> bool")
 def endswith(xp, self, substr, start, end):
     """Does the string end with `substr`?"""
-    data = raw(self)
-    low, high = _bounds(data, start, end)
-    return data[low:high].endswith(raw(substr))
+    return _part(self, start, end).endswith(raw(substr))
 
 
 # -- taking apart and putting together
@@ -387,6 +393,8 @@ table.define("aten::rstrip" + CHARS, lambda xp, self, chars: self.rstrip(chars),
 def _pad(self: str, width: int, fillchar: str, side: str) -> str:
     if len(raw(fillchar)) != 1:
         raise RunError("TypeError: The fill character must be exactly one character long")
+    if width < 0 and side == "center":
+        raise RunError("center in a negative width never ends in torch")
     room = max(width - len(raw(self)), 0)
     before = {"left": 0, "right": room}.get(side, room // 2 + (room & width & 1))
     return fillchar * before + self + fillchar * (room - before)
