@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from tests import script_decisions
 from tests.script_programs import FOLDER, PROGRAMS, as_json, cases, inputs_of
 
 
@@ -138,9 +139,39 @@ def record_refusals() -> list[dict[str, Any]]:
     return out
 
 
+def decision(source: str) -> list[Any] | None:
+    """What torch gives for a small program; None if it refuses it."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "decided.py"
+        path.write_text(script_decisions.HEADER + source)
+        spec = importlib.util.spec_from_file_location("script_decided", path)
+        assert spec is not None and spec.loader is not None
+        module = sys.modules["script_decided"] = importlib.util.module_from_spec(spec)
+        linecache.checkcache()
+        try:
+            spec.loader.exec_module(module)
+            compiled = torch.jit.script(module.f)
+        except Exception:
+            return None
+    results: list[Any] = []
+    for line in script_decisions.runs_of(source):
+        try:
+            results.append(as_json(from_torch(compiled(*[to_torch(value) for value in inputs_of(line)]))))
+        except Exception:
+            results.append("error")
+    return results
+
+
+def record_decisions() -> list[list[Any] | None]:
+    """What torch gives for each of the small programs."""
+    return [decision(source) for source in script_decisions.programs()]
+
+
 if __name__ == "__main__":
     recorded = {program: record(program) for program in PROGRAMS if (FOLDER / f"{program}.py").exists()}
     text = json.dumps(recorded, separators=(",", ":")).replace('},"', '},\n"')
     (FOLDER / "recorded.json").write_text(text + "\n")
     (FOLDER / "rejected.json").write_text("[\n" + ",\n".join(json.dumps(each) for each in record_refusals()) + "\n]\n")
+    decisions = [json.dumps(each, separators=(",", ":")) for each in record_decisions()]
+    (FOLDER / "decisions.json").write_text("[\n" + ",\n".join(decisions) + "\n]\n")
     print(sum(len(functions) for functions in recorded.values()), "functions")

@@ -5,7 +5,6 @@ If a condition is known while compiling (`x is None` of an int), the branch that
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
 
 from irtool.ir import types
 from irtool.ir.attribute import Attribute
@@ -104,36 +103,57 @@ def chain(node: ast.Compare) -> list[ast.expr]:
 
 
 def short_circuit(e: Emitter, parts: list[ast.expr], is_and: bool, node: ast.expr) -> Condition:
+    """`a and b and c` is `(a and b) and c`, as in torch: what both a and b imply of a variable may be too much for one type."""
+    first = condition(e, parts[0])
+    for part in parts[1:]:
+        first = with_next(e, first, part, is_and, node)
+    return first
+
+
+def with_next(e: Emitter, first: Condition, part: ast.expr, is_and: bool, node: ast.expr) -> Condition:
     """`a and b`: If(a) {b} {False}; `a or b`: If(a) {True} {b}. An operand that a known first operand makes irrelevant is compiled for the
     errors in it only."""
-    first = condition(e, parts[0])
-    if len(parts) == 1:
-        return first
+    refinements = first.when_true if is_and else first.when_false
+    if first.known is not None and first.known != is_and:
+        rest = e.discard(lambda block: in_block(e, block, refinements, part))[0]
+        return both(first.value, first.known, first, rest, is_and)
     if first.known is not None:
-        if first.known != is_and:
-            e.discard(lambda block: in_block(e, block, {}, lambda: short_circuit(e, parts[1:], is_and, node)))
-            return first
-        refine(e, first.when_true if is_and else first.when_false)
-        return short_circuit(e, parts[1:], is_and, node)
+        rest, value = in_block(e, e.block, refinements, part)
+        return both(value, rest.known, first, rest, is_and)
     e.at(node)
     chosen = e.node("prim::If", (first.as_value(e),), ())
     blocks = chosen.add_block(), chosen.add_block()
     evaluated, skipped = blocks if is_and else reversed(blocks)
-    rest, value = in_block(e, evaluated, first.when_true if is_and else first.when_false, lambda: short_circuit(e, parts[1:], is_and, node))
+    rest, value = in_block(e, evaluated, refinements, part)
     evaluated.add_output(value)
     with e.inside(skipped, e.env):
         skipped.add_output(e.constant(not is_and))
     result = chosen.add_output(e.graph.fresh_id(), types.BOOL)
+    return both(result, rest.known if rest.known is not is_and else None, first, rest, is_and)
+
+
+def both(value: Value | None, known: bool | None, first: Condition, rest: Condition, is_and: bool) -> Condition:
+    """`a and b` (or `a or b`) with what it implies."""
     if is_and:
-        return Condition(result, False if rest.known is False else None, {**first.when_true, **rest.when_true}, {})
-    return Condition(result, True if rest.known is True else None, {}, {**first.when_false, **rest.when_false})
+        return Condition(value, known, in_both(first.when_true, rest.when_true), in_either(first.when_false, rest.when_false))
+    return Condition(value, known, in_either(first.when_true, rest.when_true), in_both(first.when_false, rest.when_false))
 
 
-def in_block(e: Emitter, block: Block, refinements: Refinements, compile_part: Callable[[], Condition]) -> tuple[Condition, Value]:
+def in_both(first: Refinements, rest: Refinements) -> Refinements:
+    """The types of variables where two conditions hold. As in torch, two different types of one variable imply nothing of it."""
+    return {name: type for name, type in {**first, **rest}.items() if types.same(first.get(name, type), type)}
+
+
+def in_either(first: Refinements, rest: Refinements) -> Refinements:
+    """The types of variables where at least one of two conditions holds."""
+    return {name: type for name, type in first.items() if name in rest and types.same(rest[name], type)}
+
+
+def in_block(e: Emitter, block: Block, refinements: Refinements, part: ast.expr) -> tuple[Condition, Value]:
     """Compile a condition inside a block."""
     with e.inside(block, Environment(e.env)):
         refine(e, refinements)
-        compiled = compile_part()
+        compiled = condition(e, part)
         return compiled, compiled.as_value(e)
 
 
@@ -171,11 +191,16 @@ def none_check(e: Emitter, node: ast.Compare) -> Condition:
     value = e.operator(node, "aten::__isnot__" if negative else "aten::__is__", [left, right])
     is_none: Refinements = {}
     is_something: Refinements = {}
-    if right.type.key == "None" and isinstance(name, ast.Name):
+    if right.type.key == "None" and isinstance(name, ast.Name) and any(map(is_none_literal, (node.left, *node.comparators))):
         rest = without(left.type, [types.NONE])
         if rest is not None:
             is_something[name.id] = rest
     return Condition(value, None, is_something if negative else is_none, is_none if negative else is_something)
+
+
+def is_none_literal(node: ast.expr) -> bool:
+    """Is it the word None? Comparing with a variable that is None implies nothing, as in torch."""
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 def may_be_none(type: Type) -> bool:
@@ -210,16 +235,17 @@ def instance_check(e: Emitter, node: ast.Call) -> Condition:
     yes = [part for part in parts if any(_is_instance(part, type) for type in wanted)]
     is_number = types.NUMBER in parts and types.NUMBER not in yes
     kinds = [type for type in wanted if is_number and type.key in ("int", "float", "complex")]
+    name = node.args[0].id if isinstance(node.args[0], ast.Name) else None
+    unchanged = {name: value.type} if name is not None else {}
     if len(yes) == len(parts) and value.type.key != "Any":
-        return Condition(e.constant(True), True)
+        return Condition(e.constant(True), True, unchanged)
     if not yes and not kinds and value.type.key != "Any":
-        return Condition(e.constant(False), False)
+        return Condition(e.constant(False), False, {}, unchanged)
     answer = e.one("prim::isinstance", (value,), types.BOOL, {"types": Attribute.of(wanted)})
-    if not isinstance(node.args[0], ast.Name):
+    if name is None:
         return Condition(answer)
-    name = node.args[0].id
     if value.type.key == "Any":
-        return Condition(answer, None, {name: union(wanted)} if wanted else {})
+        return Condition(answer, None, {name: union(wanted)} if wanted else {}, unchanged)
     rest = without(value.type, yes)
     return Condition(answer, None, {name: union([*yes, *kinds])}, {name: rest} if rest is not None else {})
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
 
 from irtool.ir import types
 from irtool.ir.attribute import Attribute
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from irtool.torchscript.front import Compilation
 
+T = TypeVar("T")
 MAX_SHOWN_VARIANTS = 40
 SWAPPED = {"aten::add": "aten::add", "aten::mul": "aten::mul", **{each.kind: f"aten::{each.swapped}" for each in COMPARISONS}}
 """Kinds whose operands are swapped where the first is a number and the second a tensor."""
@@ -85,11 +87,12 @@ class Emitter:
             self.block, self.env = before
             self.build.at_end(self.block)
 
-    def discard(self, compile: Callable[[Block], object]) -> None:
+    def discard(self, compile: Callable[[Block], T]) -> T:
         """Compile what never runs into a block, for the errors in it; the block is not kept."""
         node = self.node("prim::If", (self.constant(True),), ())
-        compile(node.add_block())
+        compiled = compile(node.add_block())
         node.destroy()
+        return compiled
 
     # -- making nodes
     def constant(self, value: object, type: Type | None = None) -> Value:

@@ -13,7 +13,7 @@ from irtool.ir.constants import INT_MAX
 from irtool.ir.graph import Node, Value
 from irtool.ir.types import DictType, ListType, TupleType, Type
 from irtool.torchscript.assignment import assign
-from irtool.torchscript.conditions import condition, refine
+from irtool.torchscript.conditions import condition
 from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.environment import FALLS, Branch, Environment, Flow, Meaning
 from irtool.torchscript.meanings import Enumeration, Range, Zip
@@ -22,7 +22,7 @@ ELSE = "else branches of {} loops aren't supported"
 
 
 def while_loop(e: Emitter, statement: ast.While) -> Flow:
-    """`while`: the condition is compiled in front of the loop and at the end of the body."""
+    """`while`: the condition is compiled in front of the loop and at the end of the body. As in torch, it implies no types in the body."""
     if statement.orelse:
         e.fail(statement, ELSE.format("while"), len("while"))
     test = condition(e, statement.test)
@@ -31,11 +31,8 @@ def while_loop(e: Emitter, statement: ast.While) -> Flow:
     def again() -> Value:
         return condition(e, statement.test).as_value(e)
 
-    def start(index: Value) -> None:
-        refine(e, test.when_true)
-
     endless = isinstance(statement.test, ast.Constant) and statement.test.value is True
-    return loop(e, statement, e.constant(INT_MAX), test.as_value(e), start, statement.body, None if endless else again, "")
+    return loop(e, statement, e.constant(INT_MAX), test.as_value(e), None, statement.body, None if endless else again, "")
 
 
 def for_loop(e: Emitter, statement: ast.For) -> Flow:
@@ -143,7 +140,7 @@ def walkable(e: Emitter, iterated: Meaning, node: ast.expr) -> Meaning:
 
 
 # ---------------------------------------------------------------- the loop itself
-def loop(e: Emitter, statement: ast.stmt, trips: Value, first: Value, start: Callable[[Value], None], body: Sequence[ast.stmt],
+def loop(e: Emitter, statement: ast.stmt, trips: Value, first: Value, start: Callable[[Value], None] | None, body: Sequence[ast.stmt],
          again: Callable[[], Value] | None, index_name: str) -> Flow:
     """prim::Loop around statements; `start` assigns the loop's variables, `again` compiles the condition of the next round."""
     from irtool.torchscript.branches import RESULT
@@ -163,7 +160,8 @@ def loop(e: Emitter, statement: ast.stmt, trips: Value, first: Value, start: Cal
             inner.env.set(name, seen)
         inner.env = Environment(inner.env)      # assignments of the body are checked against loop-carried values
         e.env = inner.env
-        start(index)
+        if start is not None:
+            start(index)
         e.loops += 1
         flow = statements(e, body)
         e.loops -= 1
