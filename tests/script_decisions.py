@@ -32,13 +32,14 @@ NARROWED: dict[str, tuple[list[str], list[str], list[str]]] = {
         "isinstance(x, int) or isinstance(x, float)", "isinstance(x, (int, str)) and isinstance(x, int)", "isinstance(x, int) and c",
         "isinstance(x, int) and isinstance(x, (int, str))"]),
     "Optional[List[int]]": (["[4], True", "None, False"], ["x[0]"], [
-        "x is not None or x is not None", "isinstance(x, List[int]) or isinstance(x, List[int])", "x is not None or isinstance(x, List[int])"]),
+        "x is not None or x is not None", "isinstance(x, List[int]) or isinstance(x, List[int])",
+        "x is not None or isinstance(x, List[int])"]),
 }
 """Type of x -> inputs, expressions of x, and conditions."""
 FORMS = [
-    "    if {condition}:\n        return str({use})\n    return 'no'\n", "    if {condition}:\n        return 'yes'\n    return str({use})\n",
-    "    return str({use}) if {condition} else 'no'\n",
-    "    assert {condition}\n    return str({use})\n",
+    "    if {condition}:\n        return str({use})\n    return 'no'\n",
+    "    if {condition}:\n        return 'yes'\n    return str({use})\n",
+    "    return str({use}) if {condition} else 'no'\n", "    assert {condition}\n    return str({use})\n",
 ]
 """Statements that use a condition, and x where it holds or where it does not."""
 

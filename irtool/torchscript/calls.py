@@ -435,7 +435,7 @@ def printed(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> M
 
 
 def annotate(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
-    """`torch.jit.annotate(T, value)`."""
+    """`torch.jit.annotate(T, value)`: as in torch, the value keeps a type of its own that is more exact, unless it is None or T is Any."""
     from irtool.torchscript.assignment import widened
     from irtool.torchscript.expressions import value_of
 
@@ -445,7 +445,9 @@ def annotate(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> 
     value = e.converted(value_of(e, node.args[1], wanted), wanted)
     if not types.is_subtype(value.type, wanted):
         e.fail(node, f"expected an expression of type {type_name(wanted)} but found {e.type_name(value)}")
-    return value if types.same(value.type, wanted) else widened(e, value, wanted)
+    if types.same(value.type, wanted) or value.type.key != "None" and wanted.key != "Any":
+        return value
+    return widened(e, value, wanted)
 
 
 def unwrap_optional(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:

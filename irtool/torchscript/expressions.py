@@ -12,7 +12,7 @@ from irtool.ir.errors import ParseError, did_you_mean
 from irtool.ir.graph import Value
 from irtool.ir.python_operators import BY_SYNTAX
 from irtool.ir.schema import schemas
-from irtool.ir.types import DictType, EnumType, ListType, NamedTupleType, TupleType, Type, UnionType
+from irtool.ir.types import DictType, EnumType, ListType, NamedTupleType, OptionalType, TupleType, Type, UnionType
 from irtool.torchscript.annotations import check_key
 from irtool.torchscript.class_definitions import ClassDefinition
 from irtool.torchscript.classes import member_constant, member_field
@@ -316,7 +316,12 @@ def list_display(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
         display = e.list_value((), types.TENSOR)
         e.empty.add(display)
         return display
-    return e.list_value(*unified_elements(e, node, values, wanted, "list"))
+    return as_hinted(e, e.list_value(*unified_elements(e, node, values, wanted, "list")), hint)
+
+
+def as_hinted(e: Emitter, display: Value, hint: Type | None) -> Value:
+    """A list or dict that is written out, as the optional or the union that its place expects."""
+    return e.cast(display, hint) if isinstance(hint, OptionalType | UnionType) and types.is_subtype(display.type, hint) else display
 
 
 def listed(e: Emitter, elements: Sequence[ast.expr], wanted: Type | None) -> list[Value]:
@@ -368,7 +373,7 @@ def tuple_display(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
 
 def dict_display(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
     assert isinstance(node, ast.Dict)
-    hint = container_hint(hint, DictType)
+    expected, hint = hint, container_hint(hint, DictType)
     wanted = (hint.key_type, hint.value_type) if isinstance(hint, DictType) else (None, None)
     keys: list[Value] = []
     held: list[Value] = []
@@ -387,7 +392,7 @@ def dict_display(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
     held, value_type = unified_elements(e, node, held, wanted[1], "values", annotated)
     check_key(key_type, e.place, node)
     pairs = [each for pair in zip(keys, held, strict=True) for each in pair]
-    return e.one("prim::DictConstruct", pairs, types.dict_of(key_type, value_type))
+    return as_hinted(e, e.one("prim::DictConstruct", pairs, types.dict_of(key_type, value_type)), expected)
 
 
 def joined_string(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
