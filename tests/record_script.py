@@ -8,6 +8,7 @@ import re
 import sys
 import tempfile
 from collections import Counter
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -139,14 +140,18 @@ def record_refusals() -> list[dict[str, Any]]:
     return out
 
 
+NUMBERS = count()
+
+
 def decision(source: str) -> list[Any] | None:
     """What torch gives for a small program; None if it refuses it."""
+    name = f"script_decided_{next(NUMBERS)}"        # torch keeps the classes of a module
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "decided.py"
         path.write_text(script_decisions.HEADER + source)
-        spec = importlib.util.spec_from_file_location("script_decided", path)
+        spec = importlib.util.spec_from_file_location(name, path)
         assert spec is not None and spec.loader is not None
-        module = sys.modules["script_decided"] = importlib.util.module_from_spec(spec)
+        module = sys.modules[name] = importlib.util.module_from_spec(spec)
         linecache.checkcache()
         try:
             spec.loader.exec_module(module)

@@ -170,9 +170,10 @@ def repeats(node: ast.expr | None) -> int:
 
 
 class Signature:
-    """The parameters in order: name, type, default (None: none), whether the type was omitted; and the declared result, if any."""
+    """The parameters in order: name, type, default (None: none), whether the type was omitted, whether only a keyword gives it; and the
+    declared result, if any."""
 
-    __slots__ = ("names", "types", "inferred", "defaults", "repeats", "result")
+    __slots__ = ("names", "types", "inferred", "defaults", "repeats", "keyword_only", "result")
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -180,6 +181,7 @@ class Signature:
         self.inferred: list[bool] = []
         self.defaults: list[ast.expr | None] = []
         self.repeats: list[int] = []
+        self.keyword_only: list[bool] = []
         self.result: Type | None = None
 
 
@@ -216,6 +218,7 @@ def signature(function: Function) -> Signature:
         declared = _parameter_type(argument, commented[i] if commented else function.owner if i == 0 else None, place)
         parameters.types.append(declared or types.TENSOR)
         parameters.inferred.append(declared is None)
+        parameters.keyword_only.append(i >= len(positional))
         if parameters.defaults[i] is not None and place.library is None:
             _check_default(parameters, i, function)
     return parameters

@@ -184,11 +184,13 @@ def schema_of_function(function: Function, result: Type) -> Schema:
     """The parameters of a function as a schema, so that calls of functions and operators are matched alike."""
     declared = signature(function)
     parameters = []
-    for name, type, default, count in zip(declared.names, declared.types, declared.defaults, declared.repeats, strict=True):
-        parameters.append(Argument(name, type, type.text, count, MISSING if default is None else default, False, None))
-    text = f"{function.name}({', '.join(f'{type.text} {name}' for name, type in zip(declared.names, declared.types, strict=True))})"
-    text += f" -> {result.text}"
-    return Schema(text, function.name, tuple(parameters), (), False, False)
+    each = zip(declared.names, declared.types, declared.defaults, declared.repeats, declared.keyword_only, strict=True)
+    for name, type, default, count, keyword_only in each:
+        parameters.append(Argument(name, type, type.text, count, MISSING if default is None else default, keyword_only, None))
+    words = [f"{type.text} {name}" for name, type in zip(declared.names, declared.types, strict=True)]
+    if True in declared.keyword_only:
+        words.insert(declared.keyword_only.index(True), "*")
+    return Schema(f"{function.name}({', '.join(words)}) -> {result.text}", function.name, tuple(parameters), (), False, False)
 
 
 def call_function(e: Emitter, node: ast.AST, function: Function, positional: Sequence[Value], named: Mapping[str, Value]) -> Value:
