@@ -211,7 +211,7 @@ def delete(e: Emitter, statement: ast.Delete) -> None:
             e.at(statement)
             delete_item(e, target)
         elif isinstance(target, ast.Name):
-            if e.env.names.pop(target.id, None) is None:
+            if not e.env.delete(target.id):
                 e.fail(target, f"undefined value {target.id}", code="E0604")
         else:
             e.fail(statement, "del statements are only supported for deleting list and dict items and variables")

@@ -162,6 +162,8 @@ def refine(e: Emitter, refinements: Refinements) -> None:
     """Give variables these types from here on."""
     for name, type in refinements.items():
         value = e.local(name)
+        if value is None and e.lookup(name) is None:        # the other branch deleted it
+            e.fail(e.build_place(), f"undefined value {name}", len("def"), "E0604")
         if isinstance(value, Value) and not types.same(value.type, type) and types.is_subtype(type, value.type):
             cast = e.cast(value, type)
             e.name_value(cast, name)

@@ -73,6 +73,18 @@ class Environment:
         """All names that have a meaning here."""
         return {name for frame in self.frames() for name in frame.names if name[:1] != "$"}
 
+    def delete(self, name: str) -> bool:
+        """Take the name out of all frames, also where only one branch deletes it. As in torch, it has to be one of the outermost frame:
+        returns whether it was."""
+        outermost = self
+        while outermost.frame_parent is not None:
+            outermost = outermost.frame_parent
+        known = any(name in frame.names for frame in outermost.frames())
+        for frame in self.frames():
+            frame.names.pop(name, None)
+            frame.declared.pop(name, None)
+        return known
+
     def set(self, name: str, meaning: Meaning) -> None:
         """Give the name a meaning in this frame."""
         self.names[name] = meaning

@@ -12,6 +12,7 @@ from irtool.ir import types
 from irtool.ir.constants import INT_MAX
 from irtool.ir.graph import Node, Value
 from irtool.ir.types import DictType, ListType, TupleType, Type
+from irtool.torchscript.annotations import type_name
 from irtool.torchscript.assignment import assign
 from irtool.torchscript.conditions import condition
 from irtool.torchscript.emitter import Emitter
@@ -169,10 +170,15 @@ def loop(e: Emitter, statement: ast.stmt, trips: Value, first: Value, start: Cal
         going = next_condition(e, flow, again)
         inner.block.add_output(going)
         finals = [inner.env.find(name) for name in carried]
-        for final, type in zip(finals, declared, strict=True):
+        for name, final, type in zip(carried, finals, declared, strict=True):
+            if isinstance(final, Value) and not types.is_subtype(final.type, type):     # deleted, and assigned again
+                e.fail(statement, f"Variable '{name}' previously had type {type_name(type)} but is now being assigned to a value of type "
+                                  f"{e.type_name(final)}")
             inner.block.add_output(e.as_value(final, statement) if final is not None else e.uninitialized(type))
     for name, type in zip(carried, declared, strict=True):
-        e.env.set(name, node.add_output(e.graph.fresh_name(name), type))
+        after = node.add_output(e.graph.fresh_name(name), type)
+        if e.env.find(name) is not None:        # the body did not delete it
+            e.env.set(name, after)
     if flow.returned is False or flow.returned is None:
         return FALLS
     result = inner.env.find(RESULT)
