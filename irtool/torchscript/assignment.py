@@ -64,9 +64,9 @@ def set_variable(e: Emitter, name: str, meaning: Meaning, node: ast.AST, declare
 
 
 def checked(e: Emitter, name: str, value: Value, outside: Value, node: ast.AST) -> Value:
-    """The value, converted to the type that the variable has outside. Raises ParseError if it has another type."""
-    wanted = e.env.frame_parent.declared_type(name) if e.env.frame_parent is not None else None
-    wanted = wanted or outside.type
+    """The value, converted to the type that the variable has outside, be it more exact than an annotation declared. Raises ParseError if
+    it has another type."""
+    wanted = outside.type
     value = e.converted(value, wanted)
     if not types.is_subtype(value.type, wanted):
         message = (f"Variable '{name}' previously had type {type_name(wanted)} but is now being assigned to a value of type "
@@ -85,7 +85,6 @@ def as_declared(e: Emitter, name: str, value: Value, declared: Type, node: ast.A
     if not types.is_subtype(value.type, declared):
         e.fail(node, f"Variable '{name}' is annotated with type {type_name(declared)} but is being assigned to a value of type "
                      f"{e.type_name(value)}")
-    e.env.declared[name] = declared
     return value if types.same(value.type, declared) or isinstance(declared, types.TensorType) else widened(e, value, declared)
 
 

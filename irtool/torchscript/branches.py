@@ -121,7 +121,7 @@ def missing(e: Emitter, branch: Branch, like: Value) -> Value:
 def unified(e: Emitter, name: str, a: Value, b: Value) -> Type | None:
     """The type of a variable that is `a` in one branch and `b` in the other."""
     outside = e.env.find(name)
-    declared = e.env.declared_type(name) or (outside.type if isinstance(outside, Value) else None)
+    declared = outside.type if isinstance(outside, Value) else None
     if isinstance(declared, UnionType | OptionalType) and types.is_subtype(a.type, declared) and types.is_subtype(b.type, declared):
         joined = types.join(a.type, b.type)
         return joined if joined is not None else declared

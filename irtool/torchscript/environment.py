@@ -10,7 +10,6 @@ import ast
 from collections.abc import Iterator
 
 from irtool.ir.graph import Block, Value
-from irtool.ir.types import Type
 from irtool.torchscript.meanings import Sugared
 
 Meaning = Value | Sugared
@@ -20,14 +19,12 @@ Meaning = Value | Sugared
 class Environment:
     """Names of one frame."""
 
-    __slots__ = ("names", "parent", "frame_parent", "errors", "declared")
+    __slots__ = ("names", "parent", "frame_parent", "errors")
 
     def __init__(self, parent: Environment | None = None, continues: Environment | None = None) -> None:
         self.names: dict[str, Meaning] = {}
         self.errors: dict[str, tuple[str, ast.AST]] = {}
         """Names without a value after an `if`: the reason, and the `if`."""
-        self.declared: dict[str, Type] = {}
-        """Types given by annotations."""
         self.parent = parent
         self.frame_parent: Environment | None = continues.frame_parent if continues is not None else parent
         """The surrounding frame in the program, against which assignments are checked."""
@@ -62,13 +59,6 @@ class Environment:
                 return frame.errors[name]
         return None
 
-    def declared_type(self, name: str) -> Type | None:
-        """The type that an annotation declares for the name."""
-        for frame in self.frames():
-            if name in frame.declared:
-                return frame.declared[name]
-        return None
-
     def all_names(self) -> set[str]:
         """All names that have a meaning here."""
         return {name for frame in self.frames() for name in frame.names if name[:1] != "$"}
@@ -82,7 +72,6 @@ class Environment:
         known = any(name in frame.names for frame in outermost.frames())
         for frame in self.frames():
             frame.names.pop(name, None)
-            frame.declared.pop(name, None)
         return known
 
     def set(self, name: str, meaning: Meaning) -> None:

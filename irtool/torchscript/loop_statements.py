@@ -149,12 +149,12 @@ def loop(e: Emitter, statement: ast.stmt, trips: Value, first: Value, start: Cal
 
     carried = [name for name in assigned_names(statement) if isinstance(e.local(name), Value)]
     initial = [value for name in carried if isinstance(value := e.local(name), Value)]
-    declared = [e.env.declared_type(name) or value.type for name, value in zip(carried, initial, strict=True)]
+    outside = [value.type for value in initial]
     node = e.node("prim::Loop", [trips, first, *initial], ())
     inner = Branch(node.add_block(), Environment(e.env), e.env)
     with e.inside(inner.block, inner.env):
         index = inner.block.add_input(e.numbered(index_name) if index_name else e.graph.fresh_id(), types.INT)
-        for name, value, type in zip(carried, initial, declared, strict=True):
+        for name, value, type in zip(carried, initial, outside, strict=True):
             seen = inner.block.add_input(e.numbered(name), type)
             if value in e.inferred:
                 e.inferred.add(seen)
@@ -170,12 +170,12 @@ def loop(e: Emitter, statement: ast.stmt, trips: Value, first: Value, start: Cal
         going = next_condition(e, flow, again)
         inner.block.add_output(going)
         finals = [inner.env.find(name) for name in carried]
-        for name, final, type in zip(carried, finals, declared, strict=True):
+        for name, final, type in zip(carried, finals, outside, strict=True):
             if isinstance(final, Value) and not types.is_subtype(final.type, type):     # deleted, and assigned again
                 e.fail(statement, f"Variable '{name}' previously had type {type_name(type)} but is now being assigned to a value of type "
                                   f"{e.type_name(final)}")
             inner.block.add_output(e.as_value(final, statement) if final is not None else e.uninitialized(type))
-    for name, type in zip(carried, declared, strict=True):
+    for name, type in zip(carried, outside, strict=True):
         after = node.add_output(e.graph.fresh_name(name), type)
         if e.env.find(name) is not None:        # the body did not delete it
             e.env.set(name, after)
