@@ -19,7 +19,7 @@ Names and types
     python_names        names of Python and torch; torch_calls, nn_functional: functions that are no operators;
                         library_calls: functions that graphs call by name
     annotations         types
-    classes, class_definitions, instances   classes of the source; built_in_classes: classes of torch
+    classes, class_definitions, instances   classes of the source, with enumerations; built_in_classes: classes of torch
 Other modules
     printing            graphs -> source
     rewrite_rules       rules for the pass `rewrite`, as functions; standard_rules: irtool's own

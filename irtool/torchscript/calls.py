@@ -97,7 +97,7 @@ def called_instance(e: Emitter, node: ast.Call, callee: Value) -> Method:
     """`value(...)`: its method `__call__`."""
     definition = definition_of(e, callee.type)
     if definition is None or "__call__" not in definition.methods:
-        e.fail(node, f"cannot call a value of type '{e.type_name(callee)}'")
+        e.fail(node, f"cannot call a value of type '{type_name(callee.type)}'")
     return Method(definition.methods["__call__"], callee)
 
 

@@ -1,6 +1,6 @@
 """Classes of the source that are types of a graph (named tuples and enumerations), and other names for types.
 
-Nothing in them is executed: fields are read from annotations, members from their literals.
+Nothing in them is executed: fields are read from annotations, members from literals and arithmetic of literals.
 """
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from irtool.ir.types import ClassType, EnumType, InterfaceType, NamedTupleType, 
 from irtool.torchscript.annotations import annotation, dotted, signature, type_name
 from irtool.torchscript.class_definitions import ClassDefinition, class_definition, is_interface
 from irtool.torchscript.emitter import Emitter
+from irtool.torchscript.enumerations import ENUMERATIONS, members_of
 from irtool.torchscript.environment import Meaning
 from irtool.torchscript.meanings import Enumeration, ExceptionClass, Structure, TypeValue
 from irtool.torchscript.python_names import EXCEPTIONS
@@ -21,7 +22,6 @@ from irtool.torchscript.source_text import Function, Place, fail, literal
 
 MAX_BASES = 20
 """The most classes between a class of exceptions and Python's own."""
-ENUMERATIONS = ("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag")
 
 
 def interface_called(name: str, place: Place) -> ast.ClassDef | None:
@@ -122,13 +122,8 @@ def _called(call: ast.Call, place: Place) -> Structure | None:
 
 
 def _enumeration(definition: ast.ClassDef, place: Place) -> Enumeration:
-    """The enumeration of `class Color(Enum):` with a literal per member. Raises ParseError for members of several types."""
-    members: dict[str, object] = {}
-    for each in definition.body:
-        if isinstance(each, ast.Assign) and len(each.targets) == 1 and isinstance(each.targets[0], ast.Name):
-            value = _member(each.value, members, place)
-            if value not in members.values():       # a second name for a member is no member
-                members[each.targets[0].id] = value
+    """The enumeration of `class Color(Enum):`. Raises ParseError for members of several types."""
+    members = members_of(definition, place)
     kinds = {type(value) for value in members.values()}
     if len(kinds) > 1:
         fail(place, definition, f"Could not unify type list since the members of {definition.name} are of several types "
@@ -136,19 +131,6 @@ def _enumeration(definition: ast.ClassDef, place: Place) -> Enumeration:
     enum_type = types.parse_type(f"Enum<{place.module}.{definition.name}>")
     assert isinstance(enum_type, EnumType)
     return Enumeration(definition.name, enum_type, members)
-
-
-def _member(value: ast.expr, members: dict[str, object], place: Place) -> object:
-    if isinstance(value, ast.Call) and (dotted(value.func) or "").rpartition(".")[2] == "auto" and not value.args:
-        last = list(members.values())[-1:]
-        return last[0] + 1 if last and isinstance(last[0], int) else 1
-    try:
-        member = literal(value)
-    except ValueError:
-        fail(place, value, "Cannot create Enum with a value that is no literal: expected an int, a float or a string")
-    if isinstance(member, bool) or not isinstance(member, int | float | str):
-        fail(place, value, f"Cannot create Enum with value type '{type(member).__name__}', only int, float and string values are supported")
-    return member
 
 
 def is_exception(name: str, place: Place, depth: int = 0) -> bool:
