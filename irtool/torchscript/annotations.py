@@ -12,9 +12,8 @@ from irtool.torchscript.source_text import Function, Place, fail, literal
 
 SIMPLE: dict[str, Type] = {
     "Tensor": types.TENSOR, "int": types.INT, "float": types.FLOAT, "bool": types.BOOL, "complex": types.COMPLEX, "str": types.STR,
-    "None": types.NONE, "NoneType": types.NONE, "number": types.NUMBER, "Scalar": types.NUMBER, "Any": types.ANY,
-    "Device": types.DEVICE, "device": types.DEVICE, "Generator": types.GENERATOR, "dtype": types.INT, "layout": types.INT,
-    "memory_format": types.INT, "LongTensor": types.TENSOR, "FloatTensor": types.TENSOR, "Stream": types.STREAM,
+    "None": types.NONE, "NoneType": types.NONE, "number": types.NUMBER, "Any": types.ANY, "Device": types.DEVICE, "device": types.DEVICE,
+    "Generator": types.GENERATOR, "dtype": types.INT, "LongTensor": types.TENSOR, "FloatTensor": types.TENSOR, "Stream": types.STREAM,
     "types.Number": types.union_of([types.INT, types.FLOAT, types.BOOL]),
     "Parameter": types.TENSOR, "nn.Parameter": types.TENSOR, "nn.parameter.Parameter": types.TENSOR, "nn.Buffer": types.TENSOR,
 }
@@ -23,6 +22,8 @@ BARE = {"List": "a contained type", "Tuple": "a contained type", "Optional": "a 
         "Future": "a contained type"}
 """Types that need the types of their elements."""
 PREFIXES = ("torch.", "typing.", "t.", "T.")
+TORCH_ONLY = ("number", "Device", "Generator", "Stream", "NoneType", "LongTensor", "FloatTensor", "dtype", "device", "Parameter")
+"""Names that mean nothing in Python unless the file imports them: torch looks names in strings up there."""
 
 
 def annotation(node: ast.expr, place: Place) -> Type:
@@ -33,6 +34,8 @@ def annotation(node: ast.expr, place: Place) -> Type:
         if isinstance(node.value, str):
             if "|" in node.value:       # torch reads `int | None` in code only, not in strings
                 fail(place, node, f"Unknown type name '{node.value[:80]}'", code="E0610")
+            if node.value in TORCH_ONLY and (place.unit is None or node.value not in place.unit.modules):
+                fail(place, node, f"Unknown type name '{node.value}'", code="E0610")
             return _from_text(node.value, node, place)
     name = dotted(node)
     if name is not None:
@@ -136,8 +139,6 @@ def _subscripted(node: ast.Subscript, place: Place) -> Type:
         return union([annotation(each, place) for each in arguments])
     if name in ("Future", "_Await", "Await") and len(arguments) == 1:
         return types.parse_type(f"{name.lstrip('_')}({annotation(arguments[0], place).text})")
-    if name == "Annotated":
-        return annotation(arguments[0], place)
     fail(place, node, f"Unknown type constructor {name}{did_you_mean(name, ('List', 'Optional', 'Dict', 'Tuple', 'Union'))}", code="E0610")
 
 

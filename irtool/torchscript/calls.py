@@ -15,7 +15,7 @@ from irtool.ir.types import ClassType, DictType, ListType, NamedTupleType, Optio
 from irtool.torchscript.annotations import annotation, dotted, signature, type_name, union
 from irtool.torchscript.archive_code import unchecked_cast, uninitialized
 from irtool.torchscript.class_definitions import ClassDefinition
-from irtool.torchscript.containers import dict_, iterable, list_, tuple_
+from irtool.torchscript.containers import dict_, iterable, list_, ordered_dict, tuple_
 from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.environment import Meaning
 from irtool.torchscript.forks import awaited, fork, wait
@@ -553,7 +553,7 @@ SPECIALS: dict[str, Callable[[Emitter, ast.Call, Special, Type | None], Meaning]
        ("byte", "char", "short", "int", "long", "half", "float", "double", "bool", "bfloat16", "cfloat", "cdouble")},
     "tensor.size": tensor_size, "tensor.tolist": tensor_tolist, "tensor.type": converted_type, "slice": slice_, "fork": fork, "wait": wait,
     "awaitable": fork, "awaitable_wait": awaited, "awaitable_nowait": awaited,
-    "check": check, "asserted": asserted, "OrderedDict": dict_, **dict.fromkeys(CONSTRUCTORS, constructed),
+    "check": check, "asserted": asserted, "OrderedDict": ordered_dict, **dict.fromkeys(CONSTRUCTORS, constructed),
 }
 
 __all__ = ["call", "call_function", "type_name", "union"]

@@ -75,6 +75,13 @@ def dict_(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Val
     return copy
 
 
+def ordered_dict(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """`OrderedDict()`, `OrderedDict(d)`, `OrderedDict(pairs)`: as in torch, what its place expects does not determine its type."""
+    if node.keywords:
+        e.fail(node, "Arguments for call are not valid: OrderedDict takes no keyword arguments", code="E0609")
+    return dict_(e, node, callee, None)
+
+
 def copied(e: Emitter, node: ast.Call, source: ast.expr, wanted: Type | None) -> Value:
     """A new dict with the pairs of another dict, or of an iterable of pairs."""
     from irtool.torchscript.comprehensions import comprehension

@@ -3,6 +3,7 @@ value."""
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Sequence
 
 import irtool.torchscript.calls as calls
@@ -93,6 +94,8 @@ def literal(e: Emitter, meaning: Meaning, node: ast.expr) -> Meaning:
         return aliased(e, meaning)
     if isinstance(meaning, Known):
         e.at(node)
+        if isinstance(meaning.value, tuple):
+            return e.tuple_value([e.constant(each) for each in meaning.value])
         return e.constant(meaning.value)
     if isinstance(meaning, Literal):
         return meaning_of(e, meaning.node) if e.compilation.literals else Python(type(getattr(meaning.node, "value", None)).__name__)
@@ -107,7 +110,8 @@ def aliased(e: Emitter, alias: Alias) -> Meaning:
     finally:
         e.env = before
     if isinstance(meaning, Value) and not isinstance(meaning.type, EnumType):
-        return Python(e.type_name(meaning))
+        is_infinity = is_constant(meaning) and constant(meaning) == math.inf        # which torch knows by its object
+        return meaning if is_infinity else Python(e.type_name(meaning))
     return meaning
 
 

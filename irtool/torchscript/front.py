@@ -19,7 +19,7 @@ from irtool.torchscript.classes import meaning_of_name
 from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.environment import Meaning
 from irtool.torchscript.meanings import Alias, Builtin, Called, Known, Literal, Overloads, Packaged, Python
-from irtool.torchscript.python_names import ARCHIVE, EXCEPTIONS, SPECIALS, python_name
+from irtool.torchscript.python_names import ARCHIVE, EXCEPTIONS, SPECIALS, imported_name, python_name
 from irtool.torchscript.source_text import TOO_DEEP, Function, Unit, fail, joined, literal, read
 from irtool.torchscript.statements import function_body
 
@@ -152,7 +152,7 @@ class Compilation:
             helper = self.helpers[name]
             return Builtin(helper) if isinstance(helper, str) else Called(self._helper(name, helper))
         if name in unit.modules:
-            return python_name(unit.modules[name])
+            return imported_name(unit.modules[name])
         named = meaning_of_name(name, unit.place)
         if named is not None:
             return named

@@ -181,12 +181,20 @@ def store_attribute(e: Emitter, node: ast.Attribute, holder: Value, value: Value
             e.fail(node, f"Tried to set nonexistent attribute: {attr}. Did you forget to initialize it in __init__()?")
         if e.env.frame_parent is not None or e.loops:
             e.fail(node, "First assignment cannot be in a control-flow block. Initialize the field at the top level first.")
+        if holds(value.type, definition.type):
+            e.fail(node, f"Assignment to attribute '{attr}' cannot be of a type that contains class '{definition.type}'.\nClasses that "
+                         "recursively contain instances of themselves are not yet supported")
         declared = definition.attributes[attr] = value.type
     elif not types.is_subtype(value.type, declared):
         e.fail(node, f"Wrong type for attribute assignment. Expected {type_name(declared)} but got {e.type_name(value)}")
     e.empty.discard(value)
     e.at(node)
     e.node("prim::SetAttr", (holder, value), (), {"name": Attribute.of(attr)})
+
+
+def holds(type: Type, part: Type) -> bool:
+    """Is the type another one, or does it consist of it?"""
+    return type is part or any(holds(each, part) for each in type.elements)
 
 
 # ---------------------------------------------------------------- operators

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import builtins
+import importlib
 import math
 
 from irtool.ir.dtypes import CODES
@@ -28,6 +29,9 @@ MODULES = frozenset((
     "torch.autograd", "torch.overrides", "torch.autograd.profiler", "torch.profiler", "warnings", "collections",
     "torch.amp", "torch.cpu.amp", "torch.cuda.amp",
 ))
+PYTHON_MODULES = frozenset(("calendar", "datetime", "errno", "logging", "os", "os.path", "string", "sys", "time"))
+"""Modules of Python whose numbers and strings functions may read: `sys.maxsize`."""
+NUMPY = {"pi": math.pi, "e": math.e, "inf": math.inf, "nan": math.nan, "euler_gamma": 0.5772156649015329}
 OPERATORS_TOO = {"aten::cpu": "torch.cpu", "aten::cuda": "torch.cuda"}
 """Operators that have the name of a module -> the module: `torch.cpu(x)`, as code is printed, and `torch.cpu.amp.autocast()`."""
 CONTEXTS = {
@@ -50,8 +54,10 @@ JIT_SPECIALS = {
     "torch.jit._awaitable_nowait": "awaitable_nowait", "collections.OrderedDict": "OrderedDict",
     "torch.jit.unused": "decorator", "torch.jit.script": "decorator",
 }
+LAYOUTS: dict[str, object] = {"strided": 0, "sparse_coo": 1}
+MEMORY_FORMATS: dict[str, object] = {"contiguous_format": 0, "preserve_format": 1, "channels_last": 2, "channels_last_3d": 3}
 TORCH_CONSTANTS: dict[str, object] = {
-    "strided": 0, "sparse_coo": 1, "contiguous_format": 0, "preserve_format": 1, "channels_last": 2, "channels_last_3d": 3,
+    **LAYOUTS, **MEMORY_FORMATS,
     "inf": math.inf, "nan": math.nan, "pi": math.pi, "e": math.e,
     **CODES, "float": 6, "double": 7, "half": 5, "int": 3, "long": 4, "short": 2, "cfloat": 9, "cdouble": 10, "chalf": 8,
 }
@@ -80,7 +86,7 @@ RENAMED: dict[str, Meaning] = {
 def python_name(path: str) -> Meaning:
     """The meaning of a dotted name: `torch`, `math.sqrt`, `range`."""
     head, dot, last = path.rpartition(".")
-    if path in MODULES:
+    if path in MODULES or path in PYTHON_MODULES or path == "numpy":
         return Namespace(path)
     if path in ARCHIVE:
         return ARCHIVE[path]
@@ -90,7 +96,7 @@ def python_name(path: str) -> Meaning:
         return Special(path) if path in SPECIALS else Python("module" if path.isidentifier() else "object")
     if path in JIT_SPECIALS:
         return Special(JIT_SPECIALS[path])
-    if head in MODULES:
+    if head in MODULES or head in PYTHON_MODULES or head == "numpy":
         meaning = member(head, last)
         if meaning is not None:
             return meaning
@@ -111,8 +117,36 @@ def member(module: str, name: str, is_archive: bool = False) -> Meaning | None:
     return _member(module, name, path)
 
 
+def imported_name(path: str) -> Meaning:
+    """The meaning of a name that the file imports by itself: `pi` of `from math import pi` is a value of Python, which torch refuses. As in
+    torch, infinity is none."""
+    meaning = python_name(path)
+    if not isinstance(meaning, Known) or path in ("math.inf", "torch.inf"):
+        return meaning
+    word = path.rpartition(".")[2]
+    if not path.startswith("torch.") or isinstance(meaning.value, float):
+        return Python(type(meaning.value).__name__)
+    return Python("memory_format" if word in MEMORY_FORMATS else "layout" if word in LAYOUTS else "dtype")
+
+
+def python_constant(module: str, name: str) -> Meaning | None:
+    """A number, a string, or a tuple of them in a module of Python (or numpy, which is not imported for it)."""
+    if module == "numpy":
+        return Known(NUMPY[name]) if name in NUMPY else Python("type")
+    if f"{module}.{name}" in PYTHON_MODULES:
+        return Namespace(f"{module}.{name}")
+    known = importlib.import_module(module)
+    if not hasattr(known, name):
+        return None
+    value = getattr(known, name)
+    parts = value if isinstance(value, tuple) else (value,)
+    return Known(value) if all(isinstance(part, bool | int | float | complex | str) for part in parts) else Python(type(value).__name__)
+
+
 def _member(module: str, name: str, path: str) -> Meaning | None:
     """As `member`, for names that are no function of torch written in Python."""
+    if module in PYTHON_MODULES or module == "numpy":
+        return python_constant(module, name)
     if path in CONTEXTS:
         return Context(CONTEXTS[path])
     if path in JIT_SPECIALS or module == "torch" and name in CONSTRUCTORS:
@@ -142,6 +176,8 @@ def members(module: str) -> list[str]:
     """Names to suggest for a misspelt name."""
     from irtool.ir.schema import declared_kinds
 
+    if module in PYTHON_MODULES or module == "numpy":
+        return []
     if module in ("math", "cmath"):
         return [*MATH_CONSTANTS, *sorted(MATH_FUNCTIONS[module])]
     prefix = "aten::" + PREFIXES.get(module, "")

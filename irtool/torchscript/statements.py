@@ -284,6 +284,8 @@ def with_statement(e: Emitter, statement: ast.stmt) -> Flow:
     assert isinstance(statement, ast.With)
     objects: list[tuple[Value, bool]] = []
     for item in statement.items:
+        if item.optional_vars is not None and not isinstance(item.optional_vars, ast.Name):
+            e.fail(item.optional_vars, "with statements give what they enter one name only")
         held = meaning_of(e, item.context_expr)
         if isinstance(held, Value):
             result = entered(e, item.context_expr, held)
