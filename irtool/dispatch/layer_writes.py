@@ -15,7 +15,7 @@ from weakref import ref
 
 from irtool.dispatch.backend import BACKEND
 from irtool.dispatch.stack import Boxed, Layer, current, elements_of
-from irtool.ir.effects import ITEMS_THEMSELVES, OF_EACH, OF_ONE, OPERAND_ITSELF, UNDECLARED, facts_of
+from irtool.ir.effects import ITEMS_THEMSELVES, OF_EACH, OF_ONE, OPERAND_ITSELF, RESHAPES, UNDECLARED, facts_of
 from irtool.ir.errors import Error, RunError, UnsupportedError
 from irtool.ir.schema import forgets_kinds, parse_schema, schema_named
 from irtool.ops import OPS
@@ -322,12 +322,17 @@ def do_write(layer: Layer, name: str, plain: str | None, args: list[Any]) -> Any
     target = args[0]
     if name == "aten::copy_" and args[1] is target:
         return target       # also of an expanded tensor, which refuses other writes
-    if plain is not None and is_view(plain):
+    if plain is not None and turns_into_view(name):
         return reshaped(layer, plain, target, args[1:])
     if plain is not None:
         if not fills_where(name, args):
             refuse_shared_parts(name, target, args[1:])
-        return write(layer, name, target, layer.apply(plain, arguments_of_plain(name, plain, args)))
+        result = layer.apply(plain, arguments_of_plain(name, plain, args))
+        if result is target:
+            return target       # nothing to do
+        if is_view(plain):
+            result = another(result)        # without the link to the target
+        return write(layer, name, target, result)
     kind = name.partition(".")[0]
     if layer.owns(target) and not facts_of(kind).is_random or any(layer.owns(each) for each in tensors_in(args[1:])):
         raise UnsupportedError(f"{kind} is not supported inside {layer}: it writes into its operand", code="E0504")
@@ -379,9 +384,14 @@ def chain_of(tensor: Tensor) -> list[View]:
 
 def reshapes(layer: Layer, name: str, args: list[Any]) -> bool:
     """Does an operator change only the shape of its operand (`t_`), a tensor made inside the function that has no box of the layer?"""
-    plain = layer.facts(name).plain
-    return plain is not None and is_view(plain) and isinstance(args[0], Tensor) and not layer.owns(args[0]) and \
-        is_inside(layer, root_of(args[0]))
+    return layer.facts(name).plain is not None and turns_into_view(name) and isinstance(args[0], Tensor) and \
+        not layer.owns(args[0]) and is_inside(layer, root_of(args[0]))
+
+
+def turns_into_view(name: str) -> bool:
+    """Does an operator turn its operand into a view of itself, and write no element?"""
+    kind = name.partition(".")[0]
+    return kind in RESHAPES or kind == "aten::detach_"
 
 
 def write(layer: Layer, name: str, target: Tensor, result: Any) -> Any:
