@@ -36,13 +36,14 @@ RETURNS_OPERANDS = OPERAND_ITSELF | ITEMS_THEMSELVES
 """Kinds that return an operand itself, or those in a list, if there is nothing to do."""
 FILLS = ("aten::zero_", "aten::fill_.Scalar")
 """Overloads that write one number everywhere, and so may write into elements that share a place in memory."""
+NOT_IN_ORDER = "a write into memory that as_strided shows is not supported here: its tensor is not contiguous, or a part of other memory"
 
 
 class View:
     """The operation that made a tensor a view of `whole`: operator, operands, and the position among its results. hole: where the whole is
-    among the operands: first, or (position of a list, position in it)."""
+    among the operands: first, or (position of a list, position in it). refusal: why the view of another tensor cannot be told."""
 
-    __slots__ = ("whole", "name", "args", "hole", "place")
+    __slots__ = ("whole", "name", "args", "hole", "place", "refusal")
 
     def __init__(self, whole: Tensor, name: str, args: list[Any], hole: tuple[int, int] | None, place: int) -> None:
         self.whole = whole
@@ -53,9 +54,13 @@ class View:
             self.args = [whole, args[1].shape, *more]
         self.hole = hole
         self.place = place
+        self.refusal = ""
 
     def of(self, whole: Any, layer: Layer) -> Any:
-        """The same view of another tensor."""
+        """The same view of another tensor. Raises UnsupportedError for elements by their places in memory (`as_strided`), if others are
+        there."""
+        if self.refusal or self.name == "aten::as_strided" and not lies_in_order(root_of(whole)):
+            raise UnsupportedError(self.refusal or NOT_IN_ORDER, code="E0504")
         args = [whole, *(map(at_bottom, self.args[1:]) if layer is BACKEND else self.args[1:])]
         if self.hole is not None:
             at, inside = self.hole
@@ -199,12 +204,32 @@ def linked(layer: Layer, name: str, args: list[Any], whole: Tensor, hole: tuple[
         if is_linked and (may_copy(name) or root_of(each) is root_of(whole)) or may_copy(name) and not shares_memory(each, whole):
             continue
         each.links = each.links or Links()
-        each.links.origin = View(whole, name, args, hole, place if hole is None else hole[1])
+        view = View(whole, name, args, hole, place if hole is None else hole[1])
+        if name == "aten::as_strided":
+            see_memory_of_root(layer, view)
+        each.links.origin = view
         if is_noted:
-            if whole.links is None:
-                whole.links = Links()
-            whole.links.parts.append(ref(each))
+            view.whole.links = view.whole.links or Links()
+            view.whole.links.parts.append(ref(each))
     return results
+
+
+def see_memory_of_root(layer: Layer, view: View) -> None:
+    """Make a view of memory (`as_strided`) one of the tensor at the start of the chain, as in torch, not of the part that it was asked of:
+    a write reaches elements outside of this part, too."""
+    whole, root = view.whole, root_of(view.whole)
+    base, silent = whole, ""
+    while base.links is not None and (origin := base.links.origin) is not None and origin.whole.dtype == base.dtype and \
+            origin.name.partition(".")[0] not in CONJUGATES | HIDDEN_VIEWS:
+        base, silent = origin.whole, silent or origin.name * (origin.name in SILENT)
+    if not lies_in_order(root) or not shares_memory(whole, root) or \
+            base is not root and (not lies_in_order(base) or elements_of(base).nbytes != elements_of(root).nbytes):
+        view.refusal = NOT_IN_ORDER
+    elif base is not whole:
+        if view.args[3] is None:
+            view.args[3] = first_place(whole)
+        above = base.layer if isinstance(base, Boxed) and base.layer.contains(layer) else layer     # if the part is detached from that one
+        view.whole = above.apply(silent, [base]) if silent else base
 
 
 def is_operand(layer: Layer, name: str, operand: Tensor, result: Any) -> bool:
@@ -241,6 +266,22 @@ def shares_memory(view: Tensor, whole: Tensor) -> bool:
     if not isinstance(a, np.ndarray) or not isinstance(b, np.ndarray):
         return True
     return a.dtype == b.dtype if not a.size else np.may_share_memory(a, b)      # without elements, equal dtypes are taken as a view
+
+
+def lies_in_order(tensor: Tensor) -> bool:
+    """Do the elements of a tensor, of each place of a batch, follow each other in memory from its start?"""
+    while isinstance(tensor, Boxed):
+        if isinstance(tensor.known, int) and tensor.known:      # a hidden dimension that is not the first
+            return False
+        tensor = tensor.value
+    array = tensor.array
+    return not isinstance(array, np.ndarray) or bool(array.flags.c_contiguous) and first_place(tensor) == 0
+
+
+def first_place(tensor: Tensor) -> int:
+    """The place of the first element of a tensor in its memory, in elements."""
+    place: int = BACKEND.apply("aten::storage_offset", [Tensor(elements_of(tensor))])
+    return place
 
 
 def root_of(tensor: Tensor) -> Tensor:
@@ -327,8 +368,9 @@ def do_write(layer: Layer, name: str, plain: str | None, args: list[Any]) -> Any
     if plain is not None:
         if not fills_where(name, args):
             refuse_shared_parts(name, target, args[1:])
-        result = layer.apply(plain, arguments_of_plain(name, plain, args))
-        if result is target:
+        seen = as_of_root(layer, target)
+        result = layer.apply(plain, arguments_of_plain(name, plain, [seen, *args[1:]]))
+        if result is seen:
             return target       # nothing to do
         if is_view(plain):
             result = another(result)        # without the link to the target
@@ -339,6 +381,17 @@ def do_write(layer: Layer, name: str, plain: str | None, args: list[Any]) -> Any
     fresh = layer.below.apply("aten::clone", [layer.opened(target), None])
     layer.below.apply(name, [fresh, *args[1:]])
     return write(layer, name, target, fresh)
+
+
+def as_of_root(layer: Layer, target: Tensor) -> Tensor:
+    """The operand of a write. In memory that `as_strided` shows of a part, tapes must see the elements of the tensor at the start, as in
+    torch: the gradient of `as_strided` itself ends at the part."""
+    chain = chain_of(target)
+    if not any(view.name == "aten::as_strided" for view in chain) or layer.silent_tapes(False):
+        return target
+    head = head_of(target)
+    shown: Tensor = through(head, chain[len(chain_of(head)):], layer)
+    return shown
 
 
 def fills_where(name: str, args: list[Any]) -> bool:
@@ -562,6 +615,7 @@ def reshaped(layer: Layer, plain: str, target: Tensor, rest: list[Any]) -> Any:
         shown = remember(layer, plain, [before, *rest], layer.apply(plain, [before, *rest]))
     become(target, shown)
     target.links = shown.links
-    if before.links is not None:
-        before.links.parts = [ref(target) if each() is shown else each for each in before.links.parts]
+    for whole in (before, *[each.whole for each in chain_of(target)[-1:]]):
+        if whole.links is not None:
+            whole.links.parts = [ref(target) if each() is shown else each for each in whole.links.parts]
     return target
