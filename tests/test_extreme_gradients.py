@@ -75,3 +75,18 @@ def test_what_a_result_does_not_depend_on_has_no_gradient(expression: str, inter
     for _ in range(3):
         (gradient,) = irtool.vjp(module, [x, 1], [np.ones_like(each) for each in results], [0], interpret=interpret)
         np.testing.assert_array_equal(gradient, [3.0, 3.0])
+
+
+@pytest.mark.parametrize("expression", [
+    "relu(x)", "relu6(x)", "leaky_relu(x, 0.2)", "rrelu(x, 0.2, 0.2)", "rrelu(x, 0.1, 0.5)", "rrelu(x, 0.2, 0.2, True)", "hardtanh(x)",
+    "threshold(x, 0.0, -1.0)", "hardshrink(x)", "softshrink(x)", "hardsigmoid(x)", "prelu(x, w)"])
+def test_second_derivatives_where_slopes_change(expression: str) -> None:
+    """Between such places f is linear, so that the second derivative of f² is 2 f'², and so it is in torch at these places."""
+    x = np.array([-4., -3., -1., -.5, -0., 0., .5, 1., 3., 6., 7.])
+
+    def f(x: Any) -> Any:
+        space = {"x": x, "w": irtool.torch.tensor([.25], dtype=irtool.torch.float64)}
+        return eval(f"functional.{expression}", {"functional": irtool.torch.nn.functional}, space)
+    slope = np.asarray(irtool.grad(lambda x: f(x).sum())(x))
+    again = irtool.grad(lambda x: irtool.grad(lambda x: (f(x) ** 2).sum())(x).sum())(x)
+    np.testing.assert_allclose(np.asarray(again), 2 * slope ** 2, rtol=1e-12)

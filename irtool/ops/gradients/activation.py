@@ -141,8 +141,10 @@ def logit_backward_gradient(grad, grad_output, self, eps):
 
 @table.slope("rrelu")
 def rrelu_slope(self, lower, upper, result):
-    slope = torch.where(self > 0, torch.ones_like(self), result / self)
-    return torch.where(self == 0, torch.ones_like(self) * ((lower + upper) / 2), slope)
+    """The slopes are numbers that were drawn: the division is not differentiated, which would give nan at 0."""
+    x = self.detach()
+    slope = torch.where(x > 0, torch.ones_like(x), result.detach() / x)
+    return torch.where(x == 0, torch.ones_like(x) * ((lower + upper) / 2), slope)
 
 
 @table.gradient("rrelu_with_noise")
