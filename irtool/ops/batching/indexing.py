@@ -165,6 +165,7 @@ def index_fill(batch: Batch, self: Any, dim: int, index: Any, value: Any) -> Any
     place = wrapped_dim(dim, self.ndim)
     shape[place] = index.shape[0] if index.ndim else 1
     if batch.has([value, index]):
+        index = from_start(batch, index, self.shape[place])
         filling = value if isinstance(value, Tensor) else batch.again("aten::new_full", self, [], value)
         filling = batch.again("aten::expand", batch.again("aten::to", filling, self.dtype), shape)
         return batch.again("aten::scatter", self, place, by_place(batch, self, place, index, shape), filling)
@@ -195,8 +196,13 @@ def _masked(batch: Batch, mask: Any, indices: Any) -> list[Any]:
 def take(batch: Batch, self: Any, index: Any) -> Any:
     """self -> (n), by gather; the result has index's shape."""
     flat = batch.again("aten::reshape", self, [-1])
-    taken = batch.again("aten::gather", flat, 0, batch.again("aten::reshape", index, [-1]))
+    taken = batch.again("aten::gather", flat, 0, from_start(batch, batch.again("aten::reshape", index, [-1]), flat.shape[0]))
     return batch.again("aten::reshape", taken, list(index.shape))
+
+
+def from_start(batch: Batch, index: Any, extent: int) -> Any:
+    """Indices that count from the end, counted from the start."""
+    return batch.again("aten::where", batch.again("aten::lt", index, 0), batch.again("aten::add", index, extent), index)
 
 
 @table.batch("index _unsafe_index")
@@ -301,6 +307,7 @@ def gather_backward(batch: Batch, grad: Any, self: Any, dim: int, index: Any, sp
 def put(batch: Batch, self: Any, index: Any, source: Any, accumulate: bool) -> Any:
     """self -> (n), by scatter or scatter_add, and back."""
     flat, place, values = (batch.again("aten::reshape", each, [-1]) for each in (self, index, source))
+    place = from_start(batch, place, flat.shape[0])
     result = batch.again("aten::scatter_add" if accumulate else "aten::scatter", flat, 0, place, values)
     return batch.again("aten::reshape", result, list(self.shape))
 
