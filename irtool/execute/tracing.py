@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from irtool.dispatch.stack import Boxed, current, elements_of
 from irtool.dispatch.tracer import Tracer, type_of
+from irtool.dispatch.write_guard import WriteGuard
 from irtool.execute.phases import Phases
 from irtool.ir.edits import inline_graph
 from irtool.ir.errors import UnsupportedError
@@ -29,6 +30,8 @@ def run_on_tensors(executor: Executor, inputs: Sequence[Any], seed: int) -> list
     layer = current()
     if not boxed:
         return [tensors_of(each) for each in executor(*plain, seed=seed)]
+    while isinstance(layer, WriteGuard):
+        layer = layer.below
     if not isinstance(layer, Tracer) or any(not layer.owns(each) or isinstance(each.value, Boxed) for each in boxed):
         raise UnsupportedError(f"a compiled graph under {layer}: it runs on arrays, and inside a trace; under other transformations "
                                "call the function it was made of", code="E0504")
