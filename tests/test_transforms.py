@@ -4,6 +4,7 @@ from __future__ import annotations
 import gc
 import warnings
 import weakref
+from typing import Any
 
 import numpy as np
 import pytest
@@ -162,6 +163,32 @@ def test_hooks_see_and_replace_gradients():
         return (y * y).sum()
     close(irtool.grad(f)(np.ones(2)), [180, 180])
     close(seen[0], [6, 6])
+
+
+def with_hook(x: Any) -> Any:
+    y = x * x
+    irtool.register_hook(y, lambda gradient: gradient * 10)
+    return y
+
+
+@pytest.mark.parametrize(("call", "expected"), [
+    (lambda x, v: irtool.jvp(with_hook, (x,), (v,))[1], [6.0, 12.0]),
+    (lambda x, v: irtool.linearize(with_hook, x)[1](v), [6.0, 12.0]),
+    (lambda x, v: irtool.jacfwd(with_hook)(x), [[6.0, 0.0], [0.0, 6.0]]),
+    (lambda x, v: irtool.jvp(lambda y: irtool.jvp(with_hook, (y,), (v,))[1], (x,), (v,))[1], [2.0, 8.0]),
+    (lambda x, v: irtool.vmap(lambda y: irtool.jvp(with_hook, (y,), (v,))[1])(x[None])[0], [6.0, 12.0]),
+    (irtool.jit(lambda x, v: irtool.jvp(with_hook, (x,), (v,))[1]), [6.0, 12.0]),
+    (lambda x, v: irtool.jvp(irtool.grad(lambda y: with_hook(y).sum()), (x,), (v,)), [[60.0, 60.0], [20.0, 40.0]]),
+    (lambda x, v: irtool.hessian(lambda y: with_hook(y).sum())(x), [[20.0, 0.0], [0.0, 20.0]]),
+    (lambda x, v: irtool.jacrev(with_hook)(x), [[60.0, 0.0], [0.0, 60.0]])])
+def test_hooks_change_gradients_and_no_tangents(call: Any, expected: Any) -> None:
+    found = call(np.array([3.0, 3.0]), np.array([1.0, 2.0]))
+    np.testing.assert_array_equal(np.stack([np.asarray(each) for each in found]), expected)
+
+
+def test_a_hook_where_tangents_are_differentiated_is_refused() -> None:
+    with pytest.raises(irtool.Error, match="cannot register a hook on a tensor that doesn't require gradient"):
+        irtool.grad(lambda x: irtool.jvp(with_hook, (x,), (x,))[0].sum())(np.ones(2))
 
 
 def test_randomness():

@@ -394,13 +394,30 @@ def zeros_of(tensor: Any) -> Any:
     return tensor.layer.below.apply("aten::zeros_like", [tensor.value, None, None, None, None, None])
 
 
+def is_of_tangents(layer: Layer) -> bool:
+    """Is a layer one of the two tapes by which tangents are computed?"""
+    return layer.is_for_tangents or layer.inner is not None and layer.inner.is_for_tangents
+
+
+def layers_of(tensor: Any) -> Iterator[Layer]:
+    """The layers in whose boxes a tensor is, from the top."""
+    while isinstance(tensor, Boxed):
+        yield tensor.layer
+        tensor = tensor.value
+
+
 def register_hook(tensor: Any, hook: Hook) -> None:
     """Call `hook(gradient)` with the complete gradient of a tensor on a tape; a returned tensor replaces the gradient (as torch's
     Tensor.register_hook).
 
-    Raises DispatchError for a tensor that is on no tape.
+    Under `jvp`, `linearize` and `jacfwd`, which compute tangents and no gradients, the hook is not called. Raises DispatchError for a
+    tensor that is on no tape, and for one in a function whose tangents are differentiated again.
     """
     if not isinstance(tensor, Boxed) or not isinstance(tensor.layer, Autograd):
         raise DispatchError("a hook needs a tensor whose gradient can be asked for")
     check_function("register_hook", hook)
+    if is_of_tangents(tensor.layer):
+        if any(layer.is_tape and not is_of_tangents(layer) for layer in layers_of(tensor)):
+            raise DispatchError("cannot register a hook on a tensor that doesn't require gradient: its tangents are computed here")
+        return
     tensor.known.hooks = [*tensor.known.hooks, hook]
