@@ -20,7 +20,7 @@ from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, 
 from irtool.dispatch.trees import flatten, unflatten
 from irtool.ir.arguments import called, check_list
 from irtool.ir.attribute import Attribute, TensorLiteral
-from irtool.ir.builder import Builder
+from irtool.ir.builder import Builder, plain_constant
 from irtool.ir.callers import warn_in_users_code
 from irtool.ir.dialect import LATEST
 from irtool.ir.effects import STATISTICS
@@ -300,6 +300,7 @@ class Tracer(Layer):
             return self.build.construct_list([], declared.element)
         if value is None or declared is not None and (declared.key in ("Scalar", "Any") or isinstance(declared, TensorType)):
             declared = None
+        value = plain_constant(value)       # whose text says what it is
         key = (value.__class__, repr(value), declared)
         if key not in self.numbers:
             self.numbers[key] = self.build.constant(list(value) if isinstance(value, tuple) else value, declared)

@@ -91,9 +91,11 @@ class Builder:
     def constant(self, value: object, type: Type | None = None) -> Value:
         """A `prim::Constant` of a Python value: None, bool, int, float, complex, str, a list or tuple of them, a TensorLiteral.
 
-        type: needed if the value does not determine it (an empty list, an optional, an int that is a device).
+        type: needed if the value does not determine it (an empty list, an optional, an int that is a device). A number or text of another
+        class (IntEnum) is that of its base class.
         """
         dialect = self.dialect
+        value = plain_constant(value)
         if value is None:
             if dialect.attribute_arguments:
                 return self.node(dialect.none_kind, (), NO_ATTRIBUTES, (self._spelled(types.TENSOR),)).output
@@ -222,6 +224,25 @@ def type_of(value: object) -> Type:
         key, held = next(iter(value.items()))
         return types.dict_of(type_of(key), type_of(held))
     raise Error(f"the type of the constant {value!r} must be given")
+
+
+def plain_constant(value: object) -> object:
+    """A number or text of a subclass (IntEnum, StrEnum) as one of the base class, in lists, tuples and dicts too; any other unchanged."""
+    if value.__class__ in _PYTHON_TYPES:
+        return value
+    if isinstance(value, int):
+        return int.__int__(value)
+    if isinstance(value, float):
+        return float.__float__(value)
+    if isinstance(value, complex):
+        return complex(value.real, value.imag)
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, dict):
+        return {plain_constant(key): plain_constant(each) for key, each in value.items()}
+    if value.__class__ in (list, tuple) and any(each.__class__ not in _PYTHON_TYPES for each in value):    # type: ignore[attr-defined]
+        return value.__class__([plain_constant(each) for each in value])    # type: ignore[attr-defined,call-arg]
+    return value
 
 
 _PYTHON_TYPES: dict[type, Type] = {bool: types.BOOL, int: types.INT, float: types.FLOAT, complex: types.COMPLEX, str: types.STR,
