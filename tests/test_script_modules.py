@@ -234,6 +234,26 @@ def test_functional_call_takes_arrays_in_place_of_parameters() -> None:
             irtool.functional_call(shared, wrong, ones)
 
 
+def test_functional_call_takes_several_dicts_and_no_arguments() -> None:
+    hooked, x = module("hooked"), first_call("hooked")[0]
+    weights = {name: np.zeros_like(array) for name, array in hooked.named_parameters()}
+    names = sorted(weights)
+    parts = {name: weights[name] for name in names[:1]}, {name: weights[name] for name in names[1:]}
+    for several in (parts, list(parts), (parts[1], {}, parts[0])):
+        assert same(irtool.functional_call(hooked, several, x), irtool.functional_call(hooked, weights, x))
+    assert same(irtool.functional_call(hooked, weights, None, {hooked.forward.parameters.names[0]: x}),
+                irtool.functional_call(hooked, weights, x))
+    slope = irtool.grad(lambda a, b: irtool.functional_call(module("hooked"), (a, b), x).sum())(*parts)
+    assert sorted(slope) == names[:1]
+    for wrong, message in (((parts[0], weights), "appeared in multiple dictionaries; behavior of functional call is ambiguous"),
+                           ((parts[0], 3), "Expected all elements of parameter_and_buffer_dicts to be dictionaries"),
+                           (3, "or a list/tuple of dicts"), (None, "or a list/tuple of dicts")):
+        with pytest.raises(irtool.RunError, match=message):
+            irtool.functional_call(hooked, wrong, x)
+    with pytest.raises(irtool.RunError):
+        irtool.functional_call(hooked, weights, None)
+
+
 def test_batched_and_compiled_calls_give_what_single_ones_do() -> None:
     net = module("net_train").eval()
     parameters = dict(net.named_parameters())

@@ -241,19 +241,34 @@ class ScriptModule(View):
         return load, (file.getvalue(),)
 
 
-def functional_call(module: ScriptModule, parameters: Mapping[str, Any], args: Any = (), kwargs: Mapping[str, Any] | None = None,
-                    method: str = "forward") -> Any:
+def functional_call(module: ScriptModule, parameters: Mapping[str, Any] | Sequence[Mapping[str, Any]], args: Any = (),
+                    kwargs: Mapping[str, Any] | None = None, method: str = "forward") -> Any:
     """A method's result with arrays in place of the parameters and buffers of those names: a function of them for grad, vmap, jvp and jit.
 
-    parameters: arrays or tensors by dotted name; for missing ones the module's own are used, and one that the module has under two names
-    is replaced under both. args: a tuple, or the only argument. Results are arrays; tensors if arguments are tensors, and under irtool's
-    layers. If the method writes into a replaced buffer, it writes into the given array; if it assigns the attribute, into the dict. Hooks
-    run with `forward`. Raises RunError for unknown names, UnsupportedError if a layer hides a value to be written.
+    parameters: arrays or tensors by dotted name, in a dict, or in a tuple or list of dicts; for missing ones the module's own are used, and
+    one that the module has under two names is replaced under both. args: a tuple, the only argument, or None for none. Results are arrays;
+    tensors if arguments are tensors, and under irtool's layers. If the method writes into a replaced buffer, it writes into the given array;
+    if it assigns the attribute, into the dict, unless there are several. Hooks run with `forward`. Raises RunError for unknown names,
+    UnsupportedError if a layer hides a value to be written.
     """
     if not isinstance(module, ScriptModule):
         raise RunError(f"functional_call: expected a module as `load` returns it, got {type(module).__name__}")
-    if not isinstance(parameters, Mapping):
-        raise misfit("functional_call", "parameters", parameters, "a dict of arrays by dotted name")
+    parameters = in_one(parameters)
     replaced = Replaced(parameters, dict(module._places()))
     run = module.method(CALL if method == "forward" else method)
-    return run.call(args if isinstance(args, tuple) else (args,), kwargs or {}, replaced)
+    return run.call(() if args is None else args if isinstance(args, tuple) else (args,), kwargs or {}, replaced)
+
+
+def in_one(parameters: Any) -> Mapping[str, Any]:
+    """The dict of several. Raises RunError, in torch's words, for a name in two of them, and for a value that is neither."""
+    if isinstance(parameters, Mapping):
+        return parameters
+    if not isinstance(parameters, list | tuple):
+        raise misfit("functional_call", "parameters", parameters, "a dict of arrays by dotted name, or a list/tuple of dicts")
+    if not all(isinstance(each, Mapping) for each in parameters):
+        raise RunError("functional_call: Expected all elements of parameter_and_buffer_dicts to be dictionaries")
+    names = [name for each in parameters for name in each]
+    repeated = sorted({str(name) for name in names if names.count(name) > 1})
+    if repeated:
+        raise RunError(f"functional_call: {repeated} appeared in multiple dictionaries; behavior of functional call is ambiguous")
+    return {name: value for each in parameters for name, value in each.items()}
