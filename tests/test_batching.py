@@ -374,3 +374,34 @@ def test_numbers_between_bounds_of_any_dtype(dtype: str) -> None:
         found = irtool.vmap(function)(torch.tensor(low), torch.tensor(high)).array
         assert found.dtype == wanted.dtype
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("numbers", "minlength", "expected"), [
+    ([[0, 1], [1, 1]], 4, [[1, 1, 0, 0], [0, 2, 0, 0]]), ([[0, 1], [1, 1]], 0, [[1, 1], [0, 2]]),
+    ([[0, 2], [2, 1]], 1, [[1, 0, 1], [0, 1, 1]]), ([[], []], 3, [[0, 0, 0], [0, 0, 0]])])
+def test_bincount_of_each_place(numbers, minlength, expected):
+    x = np.array(numbers, np.int64)
+    count = vmap(lambda each: torch.bincount(each, minlength=minlength))
+    for found in (count(x), vmap(count)(x[None])[0], vmap(lambda each: torch.bincount(each, minlength=minlength), in_dims=1)(x.T),
+                  irtool.jit(count)(x), count(x.astype(np.int32))):
+        assert found.dtype == torch.int64
+        np.testing.assert_array_equal(np.asarray(found), expected)
+
+
+def test_bincount_with_weights_and_what_it_refuses():
+    x, weights = np.array([[0, 1], [2, 2]]), np.array([[1.0, 2.0], [3.0, 4.0]])
+
+    def count(x, weights):
+        return torch.bincount(x, weights, 3)
+    np.testing.assert_array_equal(np.asarray(vmap(count)(x, weights)), [[1, 2, 0], [0, 0, 7]])
+    np.testing.assert_array_equal(np.asarray(vmap(count, in_dims=(None, 0))(x[0], weights)), [[1, 2, 0], [3, 4, 0]])
+    assert vmap(count)(x, weights.astype(np.float32)).dtype == torch.float32 and vmap(count)(x, x).dtype == torch.float64
+    assert not np.asarray(irtool.grad(lambda w: vmap(count)(irtool.Tensor(x), w).sum())(weights)).any()
+    compiled = irtool.jit(vmap(lambda each: torch.bincount(each, minlength=3)))
+    for numbers, expected in ((x, [[1, 1, 0], [0, 0, 2]]), (x[::-1], [[0, 0, 2], [1, 1, 0]])):
+        np.testing.assert_array_equal(np.asarray(compiled(numbers)), expected)
+    for wrong, words in ((x - 1, "only supports 1-d non-negative"), (x * 2, "stack expects each tensor to be equal size, but got .3, 5."),
+                         (x * 1.0, "not implemented for 'Double'")):
+        for function in (compiled, vmap(lambda each: torch.bincount(each, minlength=3))):
+            with pytest.raises(irtool.Error, match=words):
+                function(wrong)

@@ -14,7 +14,7 @@ from irtool.ops.promotion import result_type
 from irtool.ops.tensor import Tensor
 
 Rule = Callable[..., Any]
-DOUBLE, LONG = 7, 4
+DOUBLE, FLOAT, LONG = 7, 6, 4
 
 
 def wrapped_dim(dim: int, rank: int) -> int:

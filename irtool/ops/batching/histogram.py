@@ -4,10 +4,11 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+from irtool.ir.errors import RunError
 from irtool.ops.array_library import np
 from irtool.ops.arrays import dtype_of
 from irtool.ops.batch import Batch
-from irtool.ops.batching.batch_dim import DOUBLE, LONG, ravel, zeros_where
+from irtool.ops.batching.batch_dim import DOUBLE, FLOAT, LONG, ravel, zeros_where
 from irtool.ops.kernels.histogram import table
 from irtool.ops.tensor import Tensor
 
@@ -110,4 +111,27 @@ def histogramdd(batch: Batch, self: Any, bins: Any, *rest: Any) -> Any:
     return result if "_from_" in batch.kind else (result, edges)
 
 
-table.not_batched("its sizes depend on the values", "bincount")
+def decided(batch: Batch, x: Any) -> list[Any]:
+    """A number of each place as Python numbers, on which sizes depend."""
+    return np.ravel(batch.numbers(batch.front(x))).tolist()     # type: ignore[no-any-return]
+
+
+@table.batch("bincount")
+def bincount(batch: Batch, self: Any, weights: Any, minlength: int) -> Any:
+    """(n) -> (bins): as many bins as the greatest number of all places needs, and as torch does, an error if places need fewer."""
+    if batch.elements(self).size and batch.elements(self).min() < 0:
+        raise RunError("bincount only supports 1-d non-negative integral inputs.")
+    if not self.shape[0]:
+        return batch.again("aten::new_zeros", self, [minlength], dtype=LONG)
+    if weights is None:
+        amounts = batch.again("aten::ones_like", self, dtype=LONG)
+    else:
+        amounts = batch.again("aten::detach", weights)       # no gradient passes
+        amounts = amounts if weights.dtype == FLOAT else batch.again("aten::to", amounts, DOUBLE)
+    top = batch.again("aten::max", self)
+    extents = [minlength]
+    if not all(decided(batch, batch.again("aten::lt", top, minlength))):
+        extents = [max(each + 1, minlength) for each in decided(batch, top)]
+    if len(set(extents)) > 1:
+        raise RunError(f"stack expects each tensor to be equal size, but got {extents}")
+    return counts(batch, batch.again("aten::to", self, LONG), amounts, extents[0])
