@@ -247,9 +247,9 @@ def functional_call(module: ScriptModule, parameters: Mapping[str, Any] | Sequen
 
     parameters: arrays or tensors by dotted name, in a dict, or in a tuple or list of dicts; for missing ones the module's own are used, and
     one that the module has under two names is replaced under both. args: a tuple, the only argument, or None for none. Results are arrays;
-    tensors if arguments are tensors, and under irtool's layers. If the method writes into a replaced buffer, it writes into the given array;
-    if it assigns the attribute, into the dict, unless there are several. Hooks run with `forward`. Raises RunError for unknown names,
-    UnsupportedError if a layer hides a value to be written.
+    tensors if arguments are tensors, and under irtool's layers. If the method writes into a replaced buffer, it writes into the given
+    array; if it assigns the attribute, into the dict, unless there are several. Hooks run with `forward`. Raises RunError for unknown
+    names, UnsupportedError if a layer hides a value to be written.
     """
     if not isinstance(module, ScriptModule):
         raise RunError(f"functional_call: expected a module as `load` returns it, got {type(module).__name__}")
