@@ -43,9 +43,10 @@ if TYPE_CHECKING:
     from irtool.archives.script_module import functional_call
     from irtool.dispatch.autograd import register_hook
     from irtool.dispatch.jacobians import hessian, jacfwd, jacrev
+    from irtool.dispatch.tangents import jvp, linearize
     from irtool.dispatch.torch.signatures import Tensor, torch
     from irtool.dispatch.tracer import trace
-    from irtool.dispatch.transforms import custom_vjp, grad, grad_and_value, jvp, linearize, value_and_grad, vmap
+    from irtool.dispatch.transforms import custom_vjp, grad, grad_and_value, value_and_grad, vmap
     from irtool.execute.debug_state import debug_state
     from irtool.execute.executor import Executor, compile
     from irtool.execute.jit import jit
@@ -81,7 +82,7 @@ _HOMES = {
     "custom_passes": "irtool.execute.phases",
     "gradcheck": "irtool.testing.finite_differences",
     "grad": "irtool.dispatch.transforms", "value_and_grad": "irtool.dispatch.transforms", "grad_and_value": "irtool.dispatch.transforms",
-    "vmap": "irtool.dispatch.transforms", "jvp": "irtool.dispatch.transforms", "linearize": "irtool.dispatch.transforms",
+    "vmap": "irtool.dispatch.transforms", "jvp": "irtool.dispatch.tangents", "linearize": "irtool.dispatch.tangents",
     "custom_vjp": "irtool.dispatch.transforms", "jacrev": "irtool.dispatch.jacobians", "jacfwd": "irtool.dispatch.jacobians",
     "hessian": "irtool.dispatch.jacobians", "trace": "irtool.dispatch.tracer",
     "torch": "irtool.dispatch.torch.namespace", "register_hook": "irtool.dispatch.autograd",

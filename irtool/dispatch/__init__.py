@@ -9,7 +9,7 @@ Layers
     backward_pass       the walk back over a tape, with hooks
     hooks, logger       calls before and after each operation; a line for each
 What users call
-    transforms, jacobians   grad, vmap, jvp; Jacobians and Hessians
+    transforms          grad, vjp, vmap; tangents: jvp, linearize; jacobians: Jacobians and Hessians
     torch               `irtool.torch`
     custom_functions    functions with gradients of their own
     graph_functions     graphs as functions, and transformations by name; given_inputs: their traces, with the inputs of the graph
@@ -35,7 +35,8 @@ from irtool.dispatch.hooks import Hooks
 from irtool.dispatch.jacobians import hessian, jacfwd, jacrev
 from irtool.dispatch.logger import Logger
 from irtool.dispatch.stack import Boxed, DispatchError, Layer, current
-from irtool.dispatch.transforms import grad, grad_and_value, jvp, linearize, value_and_grad, vjp, vmap
+from irtool.dispatch.tangents import jvp, linearize
+from irtool.dispatch.transforms import grad, grad_and_value, value_and_grad, vjp, vmap
 
 __all__ = ["Autograd", "Backend", "Batched", "Boxed", "DispatchError", "Hooks", "Layer", "Logger", "current", "grad", "grad_and_value",
            "hessian", "jacfwd", "jacrev", "jvp", "linearize", "value_and_grad", "vjp", "vmap"]

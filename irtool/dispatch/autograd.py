@@ -70,7 +70,8 @@ class Entry:
         needed = tuple([bool(tape.post_hooks or self.post_hooks) or one is not other for one, other in zip(args, inner, strict=True)])
         if not is_again:
             args, results = inner, [tape.opened(each) for each in results]
-        return tape.rules.backward(self.name, args, results, self.saved, grads, apply, needed, is_again)    # type: ignore[no-any-return]
+        more = {"is_fitted": False} if tape.keeps_dtypes else {}
+        return tape.rules.backward(self.name, args, results, self.saved, grads, apply, needed, is_again, **more)    # type: ignore[no-any-return]
 
 
 class Refusal(Entry):
@@ -162,6 +163,7 @@ class Autograd(Layer):
         self.write = write
         self.tape: list[Entry] = []
         self.records = True
+        self.keeps_dtypes = False           # of gradients? Else they are converted to those of operands
         self.runs_again = False             # what is recorded has run before: other random numbers would be those of another function
         self.pre_hooks: list[PreHook] = []
         self.post_hooks: list[PostHook] = []

@@ -8,17 +8,17 @@ from typing import Any
 from irtool.dispatch.batched import RANDOMNESS
 from irtool.dispatch.callables import as_function
 from irtool.dispatch.stack import is_floating
+from irtool.dispatch.tangents import Linearized
 from irtool.dispatch.transforms import (
     Function,
-    Linearized,
     as_variable,
     check_chunk_size,
     chosen_places,
     do,
-    refuse_whole,
     tensors,
     vjp,
     vmap,
+    with_article,
 )
 from irtool.dispatch.trees import flatten, unflatten
 from irtool.ir.arguments import check_choice
@@ -41,9 +41,7 @@ def jacrev(func: Function, argnums: int | tuple[int, ...] = 0, *, has_aux: bool 
         of_some, chosen = restricted(func, args, named, argnums, "jacrev")
         refuse_complex("jacrev", "inputs", flatten(tuple(chosen))[0])
         for place, tree in zip(chosen_places(argnums, len(args)), chosen, strict=True):
-            inputs = flatten(tree)[0]
-            if all(isinstance(leaf, Tensor) for leaf in inputs):
-                refuse_whole("jacrev", place, inputs)
+            refuse_others("jacrev", "gradients", place, flatten(tree)[0])
         outputs, back, *aux = vjp(of_some, *chosen, has_aux=has_aux)
         leaves, shape = flatten(outputs)
         refuse_complex("jacrev", "outputs", leaves)
@@ -76,11 +74,9 @@ def jacfwd(func: Function, argnums: int | tuple[int, ...] = 0, has_aux: bool = F
         parts: list[list[Any]] = []
         aux: Any = None
         shape: Any = None
+        for place, tree in zip(chosen_places(argnums, len(args)), chosen, strict=True):
+            refuse_others("jacfwd", "tangents", place, flatten(tree)[0])
         for place, leaf in enumerate(inputs):
-            if not is_floating(leaf):
-                what = f"a tensor of {dtype_of(leaf.dtype).name}" if isinstance(leaf, Tensor) else type(leaf).__name__
-                raise RunError(f"jacfwd: only tensors of floating point numbers have tangents, not {what}")
-
             def column(tangent: Any, place: int = place) -> Any:
                 nonlocal aux
                 linear = Linearized(of_some, chosen, has_aux, where="jacfwd")
@@ -107,6 +103,14 @@ def restricted(func: Function, args: Sequence[Any], named: dict[str, Any], argnu
             filled[place] = value
         return func(*filled, **named)
     return of_some, [operands[place] for place in places]
+
+
+def refuse_others(where: str, what: str, place: int, leaves: Sequence[Any]) -> None:
+    """Raises RunError for an argument that has anything but tensors of floating point numbers in it: a Jacobian has no rows for it."""
+    for leaf in leaves:
+        if not is_floating(leaf):
+            named = f"a tensor of {dtype_of(leaf.dtype).name}" if isinstance(leaf, Tensor) else with_article(type(leaf).__name__)
+            raise RunError(f"{where}: only tensors of floating point numbers have {what}, argument {place} has {named} in it")
 
 
 def refuse_complex(what: str, which: str, leaves: Sequence[Any]) -> None:

@@ -50,14 +50,14 @@ class Library:
         return recipe.forward(args, apply)
 
     def backward(self, name: str, args: list[Any], results: list[Any], saved: Any, grads: list[Any], apply: Apply,
-                 needed: tuple[bool, ...], again: bool = False) -> Sequence[Any]:
+                 needed: tuple[bool, ...], again: bool = False, is_fitted: bool = True) -> Sequence[Any]:
         """One gradient per operand; None where it is not needed. again: recompute the saved values by `apply`, so that they can be
         differentiated in turn."""
         recipe = recipes.recipe_of(name)
         assert recipe is not None
         if again:
             saved = recipe.saved(args, results, saved, apply)
-        return recipe.backward(args, results, saved, grads, apply, needed)
+        return recipe.backward(args, results, saved, grads, apply, needed, is_fitted)
 
     def refused(self, name: str) -> Mapping[int, str]:
         """Position of each operand for which an operator has no gradient though one exists -> the words of the refusal."""

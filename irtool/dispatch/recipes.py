@@ -126,8 +126,9 @@ class Recipe:
         return saved if self.saving is None or self.is_later else self.run(self.saving, [*args, *results], apply)
 
     def backward(self, args: Sequence[Any], results: Sequence[Any], saved: Any, grads: Sequence[Any], apply: Apply,
-                 needed: tuple[bool, ...]) -> Sequence[Any]:
-        """One gradient per operand; None: no gradient. needed: for each operand whether its gradient is needed."""
+                 needed: tuple[bool, ...], is_fitted: bool = True) -> Sequence[Any]:
+        """One gradient per operand; None: no gradient. needed: for each operand whether its gradient is needed. is_fitted: convert the
+        gradients to the dtypes of operands."""
         turned = self.formula.is_conjugated or not any(dtype_of(each.dtype).kind == "c" for each in tensors_in([list(args), list(results)]))
         cotangents = [filled(grad if turned else conjugated(grad, apply), result, apply)
                  for grad, result in zip(grads[:self.count], results, strict=False)]
@@ -137,7 +138,8 @@ class Recipe:
         values = [*saved, *cotangents] if self.is_whole else [*args, *results, *(saved or ()), *cotangents]
         outputs = self.run(half.graph, [values[place] for place in half.read], apply)
         gradients = outputs[0] if half.places is None else [None if place is None else outputs[place] for place in half.places]
-        return [fitted(grad if turned else conjugated(grad, apply), arg, apply) for grad, arg in zip(gradients, args, strict=True)]
+        gradients = gradients if turned else [conjugated(grad, apply) for grad in gradients]
+        return [fitted(grad, arg, apply, is_fitted) for grad, arg in zip(gradients, args, strict=True)]
 
     def half(self, needed: tuple[bool, ...]) -> Half:
         """The backward half for the operands whose gradients are needed."""
@@ -147,15 +149,17 @@ class Recipe:
         return half
 
 
-def fitted(grad: Any, arg: Any, apply: Apply) -> Any:
-    """A gradient converted to the dtype of its operand; for a real operand, the real part."""
+def fitted(grad: Any, arg: Any, apply: Apply, is_converted: bool = True) -> Any:
+    """A gradient for a real operand made real; converted to the dtype of its operand, if `is_converted`."""
     if isinstance(grad, list | tuple):
-        return [fitted(each, one, apply) for each, one in zip(grad, arg, strict=True)]
+        return [fitted(each, one, apply, is_converted) for each, one in zip(grad, arg, strict=True)]
     if grad is None or not isinstance(arg, Tensor) or grad.dtype == arg.dtype:
         return grad
     if dtype_of(grad.dtype).kind == "c" and dtype_of(arg.dtype).kind != "c":
         grad = apply("aten::real", [grad])
-    return grad if grad.dtype == arg.dtype else apply("aten::_to_copy", [grad, arg.dtype, None, None, None, False, None])
+    if grad.dtype == arg.dtype or not is_converted:
+        return grad
+    return apply("aten::_to_copy", [grad, arg.dtype, None, None, None, False, None])
 
 
 def filled(grad: Any, result: Any, apply: Apply) -> Any:

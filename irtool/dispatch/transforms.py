@@ -1,13 +1,12 @@
-"""Transformations of functions: grad, vmap, and those composed of them. Signatures are torch.func's.
+"""Transformations of functions: grad, vjp and vmap. Signatures are torch.func's.
 
     irtool.grad(f, argnums=0)(x)            irtool.vmap(f, in_dims=0, out_dims=0)(xs)
-    vjp(f, *primals) -> (outputs, function of cotangents)       jvp(f, primals, tangents) -> (outputs, tangents)
-    linearize(f, *primals) -> (outputs, function of tangents)
+    vjp(f, *primals) -> (outputs, function of cotangents)
 
 Transformed functions take NumPy arrays or tensors; the function itself sees `irtool.Tensor`s. Results are tensors, which np.asarray
 converts to arrays. Graphs, modules of one graph and executors are functions too (`irtool.dispatch.callables`). Arguments and results may
 be lists, tuples and dicts; arguments by name are passed on unchanged. Each call pushes new layers, so transformations nest in any order.
-Jacobians are in `irtool.dispatch.jacobians`.
+Tangents are in `irtool.dispatch.tangents`, Jacobians in `irtool.dispatch.jacobians`.
 """
 from __future__ import annotations
 
@@ -57,6 +56,11 @@ def tensors(tree: Any, convert: Callable[[Any], Any] = as_tensor) -> Any:
 def do(kind: str, *args: Any, **named: Any) -> Any:
     """Run an operation on the layer on top."""
     return current().call(kind, args, named)
+
+
+def with_article(name: str) -> str:
+    """`an int`, `a str`."""
+    return f"{'an' if name[:1] in 'aeiou' else 'a'} {name}"
 
 
 def refuse_whole(where: str, place: int, leaves: Sequence[Any]) -> None:
@@ -124,8 +128,8 @@ class Recorded:
         for place in which:
             leaves, shape = flatten(operands[place])
             if (other := next((each for each in leaves if not isinstance(each, Tensor)), leaves)) is not leaves:
-                raise RunError(f"{where}: argument {place} has a {type(other).__name__} in it; expected tensors and numbers, or lists, "
-                               "tuples and dicts of these, in arguments that gradients are taken for")
+                raise RunError(f"{where}: argument {place} has {with_article(type(other).__name__)} in it; expected tensors, floats and "
+                               "complex numbers, or lists, tuples and dicts of these, in arguments that gradients are taken for")
             refuse_whole(where, place, leaves)
             boxed = [self.layer.variable(leaf) if is_floating(leaf) else lent.lend(leaf) for leaf in leaves]
             self.variables.append((leaves, shape, [self.layer.snapshot(each) for each in boxed]))       # against writes
@@ -231,6 +235,8 @@ def pulled_back(func: Function, primals: Sequence[Any], has_aux: bool = False, u
     recorded = Recorded(func, primals, places, where=where)
     result, aux = with_aux(recorded.result, has_aux, where)
     leaves, shape = flatten(result)
+    if not leaves:
+        raise RunError(f"{where}(f, *primals): Expected f to be a function that has non-empty output (got output = [])")
     for leaf in leaves:
         if not isinstance(leaf, Tensor):
             raise RunError(f"{where}: the function must give tensors, it gave {type(leaf).__name__}")
@@ -250,66 +256,6 @@ def pulled_back(func: Function, primals: Sequence[Any], has_aux: bool = False, u
         return tuple([by_place.get(place) for place in range(len(primals))])
 
     return recorded.opened(result), back, recorded.opened(aux) if has_aux else None
-
-
-# -- tangents
-class Linearized:
-    """A function at a point, and its tangents. Its vjp is linear in the cotangent: differentiating the vjp with respect to the cotangent
-    gives the jvp."""
-
-    def __init__(self, func: Function, primals: Sequence[Any], has_aux: bool = False, strict: bool = False, where: str = "jvp") -> None:
-        self.outer = outer = Autograd(current())
-        outer.is_for_tangents = True
-        with pushed(outer):
-            outputs, back, aux = pulled_back(func, primals, has_aux, "none", where)
-            leaves, self.shape = flatten(outputs)
-            self.dual = [outer.variable(do("aten::ones_like", leaf)) for leaf in leaves]      # not zeros: a formula may test for those
-            self.pulled, self.wanted = flatten(back(unflatten(self.shape, self.dual)))
-        self.points = flatten([tensors(primal, as_variable) for primal in primals])[0]
-        self.leaves = [outer.opened(leaf) for leaf in leaves]
-        self.outputs = unflatten(self.shape, self.leaves)
-        self.aux = unflatten((flat_aux := flatten(aux))[1], [outer.opened(each) for each in flat_aux[0]])      # None without has_aux
-        if strict and all(each is None for each in self.pulled):
-            raise RunError("jvp: the output of the function is independent of the inputs. This is not allowed with strict=True")
-
-    def __call__(self, tangents: Sequence[Any]) -> Any:
-        """The tangents of the outputs, for tangents in the trees of the primals. Raises RunError if they do not fit."""
-        seeds = aligned(tuple(tensors(each, as_variable) for each in tangents), self.wanted)
-        if seeds is None:
-            raise RunError(f"expected {len(self.wanted)} tangents, got {len(tangents)}" if len(tangents) != len(self.wanted) else
-                           "tangents must form the same tree as the primals")
-        for seed, point in zip(seeds, self.points, strict=True):
-            if isinstance(point, Tensor) and not isinstance(seed, Tensor | None):
-                raise RunError(f"a tangent is {described(seed)}, its primal a tensor of shape {point.shape}")
-            if isinstance(seed, Tensor) and isinstance(point, Tensor) and seed.shape != point.shape:
-                raise RunError(f"a tangent has shape {seed.shape}, its primal {point.shape}")
-        pairs = [(one, seed) for one, seed in zip(self.pulled, seeds, strict=True) if one is not None]
-        rows = self.outer.gradients([one for one, _ in pairs], [seed for _, seed in pairs], self.dual)
-        return unflatten(self.shape, [do("aten::zeros_like", leaf) if row is None else row
-                                      for row, leaf in zip(rows, self.leaves, strict=True)])
-
-
-def jvp(func: Function, primals: Sequence[Any], tangents: Sequence[Any], *, strict: bool = False, has_aux: bool = False) -> Any:
-    """(outputs, their tangents), with has_aux (outputs, tangents, aux): as torch.func.jvp.
-
-    strict: raise RunError for an output that does not depend on the primals; else its tangents are zeros.
-    """
-    if not isinstance(primals, list | tuple) or not isinstance(tangents, list | tuple):
-        raise RunError(f"jvp: expected a tuple of primals and one of tangents, got {type(primals).__name__} and {type(tangents).__name__}")
-    if len(primals) != len(tangents) != len(flatten(primals)[0]):
-        raise RunError(f"expected {len(primals)} tangents, got {len(tangents)}")
-    func = as_function("jvp", func)
-    linear = Linearized(func, primals, has_aux, strict)
-    moved = linear(tangents)
-    linear.outer.is_alive = False
-    return (linear.outputs, moved, linear.aux) if has_aux else (linear.outputs, moved)
-
-
-def linearize(func: Function, *primals: Any) -> tuple[Any, Function]:
-    """(outputs, function of tangents): as torch.func.linearize. func runs once; the returned function may be called many times."""
-    func = as_function("linearize", func)
-    linear = Linearized(func, primals, where="linearize")
-    return linear.outputs, lambda *tangents: linear(tangents)
 
 
 def custom_vjp(forward: Function, backward: Function) -> Function:
@@ -348,6 +294,9 @@ def vmap(func: Function, in_dims: Any = 0, out_dims: Any = 0, randomness: str = 
     Raises RunError for extents that differ, no argument to batch, or a result that is no tensor and has a position.
     """
     func = as_function("vmap", func)
+    if isinstance(in_dims, list):
+        raise RunError("vmap: expected `in_dims` to be int or a (potentially nested) tuple matching the structure of inputs, got: "
+                       f"{type(in_dims)}.")
     check_chunk_size("vmap", chunk_size)
     check_choice("vmap", "randomness", randomness, RANDOMNESS)
 
@@ -439,4 +388,4 @@ def unhidden(layer: Batched, value: Any, dim: Any) -> Any:
     return whole if place == 0 else layer.below.call("aten::movedim", (whole, 0, place), {})
 
 
-__all__ = ["custom_vjp", "grad", "grad_and_value", "jvp", "linearize", "value_and_grad", "vjp", "vmap"]
+__all__ = ["custom_vjp", "grad", "grad_and_value", "value_and_grad", "vjp", "vmap"]

@@ -240,8 +240,8 @@ def plain_constant(value: object) -> object:
         return str.__str__(value)
     if isinstance(value, dict):
         return {plain_constant(key): plain_constant(each) for key, each in value.items()}
-    if value.__class__ in (list, tuple) and any(each.__class__ not in _PYTHON_TYPES for each in value):    # type: ignore[attr-defined]
-        return value.__class__([plain_constant(each) for each in value])    # type: ignore[attr-defined,call-arg]
+    if value.__class__ in (list, tuple) and any(each.__class__ not in _PYTHON_TYPES for each in value):
+        return value.__class__([plain_constant(each) for each in value])
     return value
 
 

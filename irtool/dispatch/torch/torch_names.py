@@ -10,7 +10,7 @@ from functools import wraps
 from types import SimpleNamespace
 from typing import Any
 
-from irtool.dispatch import jacobians, transforms
+from irtool.dispatch import jacobians, tangents, transforms
 from irtool.dispatch.stack import Layer, current
 from irtool.dispatch.torch import higher_order, low_rank
 from irtool.dispatch.torch.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
@@ -170,7 +170,8 @@ class Transformations:
         return TRANSFORMATIONS[name]
 
 
-TRANSFORMATIONS: Mapping[str, Any] = {name: getattr(module, name) for module in (transforms, jacobians) for name in module.__all__}
+TRANSFORMATIONS: Mapping[str, Any] = {name: getattr(module, name) for module in (transforms, tangents, jacobians)
+                                      for name in module.__all__}
 NOWHERE = SimpleNamespace(is_available=lambda: False, device_count=lambda: 0, manual_seed=manual_seed, manual_seed_all=manual_seed)
 FUNC = Transformations()
 CONTROL_FLOW = {"cond": higher_order.cond, "while_loop": higher_order.while_loop, "scan": higher_order.scan, "map": higher_order.map_slices}
