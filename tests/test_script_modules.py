@@ -291,6 +291,20 @@ def test_what_a_layer_would_lose_is_refused() -> None:
     assert all(same(array, before[name]) for name, array in net.state_dict().items())
 
 
+def test_branches_must_not_train_a_module() -> None:
+    net = module("net_train")
+    before, x = state_of(net), irtool.Tensor(X)
+
+    def branch(y: Any) -> Any:
+        return irtool.torch.cond(y.sum() > 0, lambda y: y.sum() * 2, lambda y: net(x).sum() + y.sum(), (y,))
+    for call in (lambda: irtool.vmap(branch)(np.ones((2, 2))), lambda: irtool.jit(branch)(np.ones(2)), lambda: branch(irtool.Tensor(-X))):
+        with pytest.raises(irtool.RunError, match="cond: false_fn writes into the attribute"):
+            call()
+    assert all(same(array, before[name]) for name, array in net.state_dict().items())
+    net.eval()
+    assert irtool.vmap(branch)(np.ones((2, 2), np.float32)).shape == [2]
+
+
 def test_an_ensemble_trains_its_own_statistics() -> None:
     net = module("net_train")
     stacked = {name: np.stack([array, array * 2]) for name, array in net.named_parameters()}

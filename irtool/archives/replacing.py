@@ -13,6 +13,7 @@ from irtool.dispatch.layer_writes import another
 from irtool.dispatch.logger import Logger
 from irtool.dispatch.stack import Boxed, Layer, current
 from irtool.dispatch.tracer import Tracer
+from irtool.dispatch.write_guard import WriteGuard
 from irtool.ir.errors import RunError, UnsupportedError, did_you_mean
 from irtool.ops.array_library import np
 from irtool.ops.arrays import is_array, memory_of, share_memory
@@ -67,18 +68,21 @@ class Replaced:
         return name is not None
 
     def check(self, lowered: Lowered, values: Sequence[Any]) -> None:
-        """Raises UnsupportedError if the layers on the stack would lose the values that the graph writes into attributes."""
+        """Raises UnsupportedError if the layers on the stack would lose the values that the graph writes into attributes, RunError in a
+        function that must not write."""
         if lowered.changed:
             written = [each for place in lowered.changed for each in arrays_in(values[place])]
             for piece in overlapping(arrays_in(list(values))):
                 if len(piece) > 1 and any(each is array for each, _, _ in piece for array in written):
                     raise UnsupportedError("a method that writes into an attribute whose memory another one shares is not supported "
                                            "under grad, vmap and jit", code="E0404")
-        if any(isinstance(layer, Tracer) for layer in layers(current())):
-            places = [*lowered.assigned, *[lowered.sources[place] for place in lowered.changed]]
-            for holder, name in places:
-                if not isinstance(self.value(holder.attributes.get(name)), Tensor):
-                    raise UnsupportedError(f"a trace would write the attribute '{name}' once, and its graph never: give it among the "
+        places = [*lowered.assigned, *[lowered.sources[place] for place in lowered.changed]]
+        kept = [name for holder, name in places if not isinstance(self.value(holder.attributes.get(name)), Tensor)]
+        for layer in layers(current()) if kept else ():
+            if isinstance(layer, WriteGuard):
+                raise layer.refusal(f"the attribute '{kept[0]}' of a module")
+            if isinstance(layer, Tracer):
+                raise UnsupportedError(f"a trace would write the attribute '{kept[0]}' once, and its graph never: give it among the "
                                            "parameters of irtool.functional_call, or call eval() first", code="E0404")
 
 

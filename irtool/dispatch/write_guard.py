@@ -39,8 +39,7 @@ class WriteGuard(Layer):
         """Run the operation on the layer below. Raises RunError for a write into a tensor from outside."""
         for target in written(name, args) if self.rules.is_library else args[:1] if self.facts(name).plain else ():
             if self.is_outside(target):
-                raise RunError(f"{self.function} writes into a tensor from outside it ({name.partition('.')[0]}): higher order ops do not "
-                               "support input mutation; write into a copy, x.clone()")
+                raise self.refusal(f"a tensor from outside it ({name.partition('.')[0]})")
         result = self.below.apply(name, args)
         if self.facts(name).is_view:
             wholes = [each for each in tensors_in(args[:1]) if self.is_outside(each)]
@@ -48,6 +47,11 @@ class WriteGuard(Layer):
                 if not may_copy(name) or any(shares_memory(each, whole) for whole in wholes):
                     self.views[id(each)] = each
         return result
+
+    def refusal(self, target: str) -> RunError:
+        """The error for a write."""
+        return RunError(f"{self.function} writes into {target}: higher order ops do not support input mutation; write into a copy, "
+                        "x.clone()")
 
     def is_outside(self, tensor: Tensor) -> bool:
         """Is a tensor older than this layer, or does it share memory with one that is?"""

@@ -38,8 +38,8 @@ LOOP = ("while_loop: cond_fn", "while_loop: body_fn")
 def cond(pred: Any, true_fn: Function, false_fn: Function, operands: Sequence[Any] = ()) -> Any:
     """`true_fn(*operands)` if `pred` holds, else `false_fn(*operands)`, as torch.cond. pred: a bool, a number, or a tensor of one element.
 
-    Both functions return tensors in the same tree, of the same shapes and dtypes. Raises RunError if they do not, and for a `pred` of
-    several elements.
+    Both functions return tensors in the same tree, of the same shapes and dtypes. Raises RunError if both run and do not, for a `pred` of
+    several elements, and for operands that are no tensors, unless `pred` is a number.
     """
     functions = [as_function("cond", true_fn), as_function("cond", false_fn)]
     arguments = operands_of("cond", "operands", operands)
