@@ -223,3 +223,42 @@ def test_instances_at_any_places(order: tuple[str, ...]) -> None:
         assert run(*inputs)[0].tolist() == irtool.run(module, inputs)[0].tolist() == [-4.0, -4.0]
         for (gradient,) in (run.vjp(inputs, [np.ones(2)], [place]), irtool.vjp(module, inputs, [np.ones(2)], [place])):
             assert gradient["w"].tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("wrt", [[0], [1], [0, 1], [1, 0], [0, 0]], ids=str)
+@pytest.mark.parametrize("options", [Options(), Options(optimize=False), Options(profiling=True)], ids=["whole", "fallback", "profiling"])
+def test_a_recorded_run_gives_the_gradients_of_vjp(options: Options, wrt: list[int]) -> None:
+    """They came one by one per attribute, so that they no longer lined up with wrt."""
+    run = new_executor(irtool.parse(LINEAR).graph(), options)
+    inputs, cotangents = [model(numbers(4, 3), numbers(4)), numbers(2, 3)], [numbers(2, 4), numbers(4, 3)]
+    expected = irtool.vjp(irtool.parse(LINEAR), inputs, cotangents, wrt, interpret=True)
+    recorded = run.record(inputs, wrt)
+    for results in (recorded.backward(cotangents), run.record(inputs, wrt).backward_recorded(cotangents).outputs):
+        assert len(results) == len(wrt)
+        for place, mine, its in zip(wrt, results, expected, strict=True):
+            if place:
+                np.testing.assert_allclose(mine, its)
+                continue
+            assert list(mine) == list(its) and mine["scale"] is None
+            for name in ("fc.weight", "fc.bias"):
+                np.testing.assert_allclose(mine[name], its[name])
+
+
+def test_hooks_and_second_gradients_of_a_recorded_run() -> None:
+    module = irtool.parse("""graph(%self : __torch__.M, %x : Tensor):
+  %w : Tensor = prim::GetAttr[name="w"](%self)
+  %v : Tensor = prim::GetAttr[name="v"](%self)
+  %q : Tensor = aten::mul(%x, %w)
+  %r : Tensor = aten::mul(%q, %v)
+  return (%r)
+""")
+    inputs, ones = [{"v": np.full(2, 2.0), "w": np.array([3.0, 4.0])}, np.ones(2)], np.ones(2)
+    recorded = irtool.compile(module).record(inputs, [0, 1])
+    recorded.hook_input(1, lambda gradient: gradient * 10)
+    assert recorded.backward([ones])[1].tolist() == [60, 80]
+    for position, message in ((0, "hooks are for tensors, not for dict"), (2, "expected a position in wrt, which is \\[0, 1\\]")):
+        with pytest.raises(RunError, match=message):
+            recorded.hook_input(position, lambda gradient: gradient)
+    second = irtool.compile(module).record(inputs, [1, 0]).backward_recorded([ones])
+    of_x, of_self = second.backward([None, {"w": ones, "v": None}])
+    assert of_x.tolist() == [2, 2] and of_self["w"].tolist() == [0, 0] and of_self["v"].tolist() == [1, 1]

@@ -13,10 +13,10 @@ from irtool.execute.compilation import ExecutionPlan, Options
 from irtool.execute.executor import Counters, Executor
 from irtool.execute.recorded import Recorded
 from irtool.interpret import all_nodes
-from irtool.ir.arguments import positions
+from irtool.ir.arguments import is_whole, misfit, positions
 from irtool.ir.edits import clone_graph
 from irtool.ir.errors import RunError, UnsupportedError
-from irtool.ir.graph import Graph, Value
+from irtool.ir.graph import Graph, Value, counted
 from irtool.ir.types import ClassType
 from irtool.ops.structure import attribute_name
 
@@ -105,6 +105,33 @@ class Flat(list[Any]):
     """Inputs of an unfolded graph."""
 
 
+class RecordedObjects(Recorded):
+    """A recorded run of an unfolded graph. Its gradients are by the inputs of the original graph, of an instance a dict."""
+
+    __slots__ = ("unfolded", "chosen")
+
+    def __init__(self, flat: Recorded, unfolded: Unfolded, chosen: Sequence[int]) -> None:
+        for name in Recorded.__slots__:
+            setattr(self, name, getattr(flat, name))
+        self.unfolded = unfolded
+        self.chosen = tuple(chosen)     # inputs of the original graph
+
+    def __repr__(self) -> str:
+        return f"<Recorded run of {counted(len(self.unfolded.original.inputs), 'input')} for gradients of {list(self.chosen)}>"
+
+    def _gathered(self, gradients: list[Any]) -> list[Any]:
+        return self.unfolded.gathered(self.chosen, gradients)
+
+    def _again(self, results: list[Any], outputs: list[Any]) -> Recorded:
+        return RecordedObjects(super()._again(results, outputs), self.unfolded, self.chosen)
+
+    def _leaf(self, position: int) -> Any:
+        leaves = self.unfolded.gathered(self.chosen, self.leaves)
+        if not is_whole(position) or not -len(leaves) <= position < len(leaves):
+            raise misfit("hook_input", "position", position, f"a position in wrt, which is {list(self.chosen)}")
+        return leaves[position]
+
+
 class ObjectExecutor(Executor):
     """Runs a graph that takes class instances: Python objects, or dicts of attributes."""
 
@@ -128,9 +155,13 @@ class ObjectExecutor(Executor):
         return self.unfolded.gathered(wrt, gradients)
 
     def record(self, inputs: Sequence[Any], wrt: Sequence[int], *, seed: int = 0) -> Recorded:
-        """As `Executor.record`; if `inputs` are those of the unfolded graph (Flat), so are the positions in `wrt`."""
-        places = wrt if isinstance(inputs, Flat) else self.unfolded.positions(wrt)
-        return super().record(self.unfolded.values(inputs), places, seed=seed)
+        """As `Executor.record`; if `inputs` are those of the unfolded graph (Flat), so are the positions in `wrt`. The gradient of an
+        instance is a dict, as by `vjp`."""
+        if isinstance(inputs, Flat):
+            return super().record(inputs, wrt, seed=seed)
+        chosen = positions("record", wrt, self.unfolded.original)
+        recorded = super().record(self.unfolded.values(inputs), self.unfolded.positions(chosen), seed=seed)
+        return RecordedObjects(recorded, self.unfolded, chosen)
 
     def plan_for(self, *inputs: Any, wrt: Sequence[int] = ()) -> ExecutionPlan:
         """As `Executor.plan_for`."""

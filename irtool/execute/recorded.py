@@ -161,7 +161,7 @@ class Recorded:
         if self.namespace is not current_namespace():
             with using(self.namespace):
                 return self.backward(cotangents)
-        return self._gradients(self._walk_back(cotangents, False))
+        return self._gathered(self._gradients(self._walk_back(cotangents, False)))
 
     def backward_recorded(self, cotangents: Sequence[Any]) -> Recorded:
         """As `backward`, itself recorded: `outputs` of the result are the gradients, and its `backward` differentiates them with respect to
@@ -172,6 +172,14 @@ class Recorded:
         gradients = self._walk_back(cotangents, True)
         outputs = self._gradients(gradients)
         results = [on_tape_again(gradient, output) for gradient, output in zip(gradients, outputs, strict=True)]
+        return self._again(self._gathered(results), self._gathered(outputs))
+
+    def _gathered(self, gradients: list[Any]) -> list[Any]:
+        """Gradients as the caller of `record` named the inputs."""
+        return gradients
+
+    def _again(self, results: list[Any], outputs: list[Any]) -> Recorded:
+        """A recorded run with other results on the same tape."""
         return Recorded(self._lifetime, self.inputs, self.leaves, self.wrt, results, outputs, self.seed)
 
     def _walk_back(self, cotangents: Sequence[Any], create_graph: bool) -> list[Any]:
