@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from irtool.analysis.alias import Aliases
+from irtool.analysis.certain import Certain
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.analysis.shape_changes import loose_tensors
 from irtool.analysis.undefined_values import may_be_undefined
@@ -26,11 +27,12 @@ REACH = 100
 NONE_TYPES = frozenset((parse_type("NoneType"), parse_type("None")))
 
 
-def peephole(graph: Graph, no_shapes: bool = False) -> bool:
+def peephole(graph: Graph, no_shapes: bool = False, careful: bool = False) -> bool:
     """Simplify single operators and pairs of them: conversions back and forth, double transposes, comparisons with None, questions that
     types answer, arithmetic without effect; then run `dce`.
 
-    `no-shapes` ignores the shapes, dtypes and devices in tensor types. `x + 0` stays for floating point (it is 0 if x is -0).
+    `no-shapes` ignores the shapes, dtypes and devices in tensor types. `careful` keeps questions about tensors whose operator may raise an
+    error, if nothing else needs them. `x + 0` stays for floating point (it is 0 if x is -0).
 
     before:
         graph(%x : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu), %n : int):
@@ -52,13 +54,13 @@ def peephole(graph: Graph, no_shapes: bool = False) -> bool:
           %8 : Tensor = aten::tanh(%7)
           return (%8)
     """
-    return simplify(graph, [{**rules, **({} if no_shapes else by_shapes)} for rules, by_shapes in STAGES])
+    return simplify(graph, [{**rules, **({} if no_shapes else by_shapes)} for rules, by_shapes in STAGES], careful)
 
 
 peephole.repeats = "sizes can be folded of tensors whose types a removed cast hid, as in torch"       # type: ignore[attr-defined]
 
 
-def simplify(graph: Graph, stages: Iterable[dict[str, Rule]]) -> bool:
+def simplify(graph: Graph, stages: Iterable[dict[str, Rule]], careful: bool = False) -> bool:
     """Apply the rules of each stage, by kind, in one walk; then dead code goes. Returns whether anything changed.
 
     The rules of lists are applied again where the edits may have made a list one that nobody changes; the others once, as in torch.
@@ -71,7 +73,7 @@ def simplify(graph: Graph, stages: Iterable[dict[str, Rule]]) -> bool:
         minds_writes = False
         for rules in stages:
             if not kinds.isdisjoint(rules):
-                simplifier = Simplifier(graph, rules)
+                simplifier = Simplifier(graph, rules, careful)
                 edited = simplifier.run() or edited
                 minds_writes = minds_writes or simplifier.asked_aliases
         minds_writes = minds_writes and any(map(node_may_write, graph.walk()))
@@ -94,13 +96,15 @@ def nothing_as_constants(graph: Graph) -> bool:
 class Simplifier:
     """The walk over the graph, and the two edits that rules make: `replace` a result by a value, `fold` a node to a constant."""
 
-    def __init__(self, graph: Graph, rules: dict[str, Rule]) -> None:
+    def __init__(self, graph: Graph, rules: dict[str, Rule], careful: bool = False) -> None:
         self.graph = graph
+        self.careful = careful
         self.sweep = Sweep(graph)
         self.changed = False
         self.rules = rules
         self._aliases: Aliases | None = None
         self._loose: set[Value] | None = None
+        self._certain: Certain | None = None
         self._places: dict[Node, dict[int | float | str, int | None]] = {}
 
     @property
@@ -114,6 +118,14 @@ class Simplifier:
         if self._loose is None:
             self._loose = loose_tensors(self.graph)
         return self._loose
+
+    def needs_answer(self, value: Value, node: Node) -> bool:
+        """Must a question of a node about a tensor stay, since the tensor may be an error that nothing else raises?"""
+        if not self.careful:
+            return False
+        if self._certain is None:
+            self._certain = Certain(self.graph)
+        return not self._certain.is_certain(value, node)
 
     @property
     def aliases(self) -> Aliases:
@@ -306,7 +318,7 @@ def _rank(at: Simplifier, node: Node) -> None:
     type = _tensor(at, source)
     if source.kind == "aten::size" and len(source.inputs) == 1 and type is not None and type.rank is not None and (
             not at.aliases.is_written_itself(node.inputs[0])) and (
-            len(node.inputs[0].uses) == 1):
+            len(node.inputs[0].uses) == 1) and not at.needs_answer(source.inputs[0], node):
         at.fold(node, type.rank)
 
 
@@ -432,7 +444,8 @@ def _answered(at: Simplifier, node: Node) -> None:
     """What the type of a tensor says about it: `dim()`, `size()`, `dtype`, ..."""
     type = _tensor(at, node)
     value = NOT_CONSTANT if type is None else answer(node.kind, type, [constant(each) for each in node.inputs[1:]])
-    if value is not NOT_CONSTANT and not (isinstance(value, list) and at.aliases.is_written_itself(node.output)):
+    if value is not NOT_CONSTANT and not (isinstance(value, list) and at.aliases.is_written_itself(node.output)) \
+            and not at.needs_answer(node.inputs[0], node):
         at.fold(node, value, list_of(INT) if isinstance(value, list) else node.output.type if isinstance(value, str) else None)
 
 
@@ -442,7 +455,7 @@ _CONVOLUTIONS = {"aten::conv1d": 3, "aten::conv2d": 4, "aten::conv3d": 5}
 def _convolution_dimensions(at: Simplifier, node: Node) -> None:
     """The number of dimensions of a convolution's result, by its name; None if the result is resized in place."""
     rank = _CONVOLUTIONS.get(node.inputs[0].node.kind) if node.inputs else None
-    if rank is not None and not at.aliases.is_written(node.inputs[0]):
+    if rank is not None and not at.aliases.is_written(node.inputs[0]) and not at.needs_answer(node.inputs[0], node):
         at.fold(node, rank)
 
 

@@ -3,6 +3,7 @@
     alias, alias_roots, memory_classes    which values may share memory, and which nodes write into it
     overlaps                              whether a write may read the memory that it writes
     liveness                              which nodes are needed
+    certain                               which values every run computes, or computes without an error
     constant_folding                      what is computed of constants alone
     list_changes                          which lists change after their construction, and by which nodes
     definedness, undefined_values         which gradients may be undefined

@@ -55,7 +55,7 @@ DIFFERENTIABLE: Steps = (
     ("dce", "the other passes need not look at dead nodes"),
     ("cse", "merges what is equal"),
     ("constant-pooling", "equal constants become one value"),
-    ("peephole", "rules that need operands to be constants"),
+    ("peephole{careful}", "rules that need operands to be constants; errors of operators stay"),
     ("constant-propagation", "folds what peephole made constant"),
     ("loop-unrolling{whole}", "iterations can be optimised together; not by eights, which would only make the code longer"),
     ("cse", "what became equal"),
