@@ -253,6 +253,14 @@ def test_inputs_have_corner_values() -> None:
         np.testing.assert_array_equal(one, other[0])
 
 
+@pytest.mark.parametrize("type", ["Float(100000, 100000)", "Float(8193, 8193)[]", "(Float(2), Byte(1, 67108865))", "Float(67108865)?"])
+def test_inputs_are_not_made_of_types_of_too_many_elements(type: str) -> None:
+    """They took 75 GiB."""
+    module = irtool.parse(f"graph(%w : Float(2), %big : {type}):\n  return (%w)\n")
+    with pytest.raises(irtool.Error, match="%big : .* has too many elements to be made for a trial: 67108864 is the most"):
+        irtool.PassManager(["dce"]).run(module, Validation())
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_a_graph_is_itself_under_other_names(seed: int) -> None:
     graph = irtool.parse(Writer(seed).graph()).graph()

@@ -20,6 +20,7 @@ from irtool.ir.graph import Graph, Value
 from irtool.ir.source import Diagnostic
 from irtool.ir.types import TensorType
 from irtool.ops.arrays import dtype_named, seeded
+from irtool.ops.made_inputs import MOST_ELEMENTS
 from irtool.ops.nested_tensors import map_tensors
 from irtool.ops.tensor import Tensor, unwrapped, wrapped
 
@@ -28,8 +29,6 @@ NAMES: dict[str, Callable[..., Any]] = {
     "vmap": transforms.vmap, "jacrev": jacobians.jacrev, "jacfwd": jacobians.jacfwd, "hessian": jacobians.hessian,
 }
 MAX_DEPTH = 32
-MOST_ELEMENTS = 1 << 26
-"""The largest tensor, in elements, that is allocated from a type to try operators on."""
 
 
 def tape_gradients(graph: Graph, inputs: Sequence[Any], wrt: Sequence[int], cotangents: Sequence[Any], seed: int = 0) -> list[Any]:

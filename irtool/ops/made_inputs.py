@@ -2,14 +2,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from math import prod
 from typing import Any
 
 from irtool.ir.dtypes import CODES
-from irtool.ir.graph import Graph
+from irtool.ir.errors import UnsupportedError
+from irtool.ir.graph import Graph, Value
+from irtool.ir.source import Diagnostic
 from irtool.ir.types import DictType, ListType, OptionalType, TensorType, TupleType, Type
 from irtool.ops.array_library import np
 from irtool.ops.arrays import dtype_of
 
+MOST_ELEMENTS = 1 << 26
+"""The largest tensor, in elements, that is allocated from a type to try operators on."""
 SHAPES = ((3, 3), (2, 3), (4,), (2, 3, 4, 4), ())
 """Shapes for tensors whose types have none, tried in turn until the graph runs."""
 CORNERS = (0.0, -0.0, np.nan, np.inf, -np.inf, 1.0, -1.0, 1e-30, 1e30, 0.5)
@@ -24,13 +29,34 @@ class NoInputs(Exception):
 
 def input_sets(graph: Graph, seed: int = 0, dtypes: Sequence[str] = ("float32",)) -> Iterator[list[Any]]:
     """Sets of inputs for a graph: for each shape of SHAPES (once, if all types have shapes) ordinary numbers, small positive ones, and
-    corner values. dtypes: used in turn for tensors whose types have none. Raises NoInputs if there is no value of an input's type."""
+    corner values. dtypes: used in turn for tensors whose types have none. Raises NoInputs if there is no value of an input's type,
+    UnsupportedError if that has more than MOST_ELEMENTS elements."""
+    for value in graph.inputs:
+        check_size(value)
     says_shapes = all(is_complete(value.type) for value in graph.inputs)
     for shape in SHAPES[:1] if says_shapes else SHAPES:
         for index, draw in enumerate((ordinary, positive, corners)):
             random = np.random.default_rng((seed, index, len(shape)))
             yield [value_of(value.type, shape, draw, random, index, dtypes[place % len(dtypes)])
                    for place, value in enumerate(graph.inputs)]
+
+
+def check_size(value: Value) -> None:
+    """Raises UnsupportedError for an input of a type of more than MOST_ELEMENTS elements."""
+    if elements_of(value.type) > MOST_ELEMENTS:
+        graph = value.node.graph
+        message = f"%{value.name} : {value.type} has too many elements to be made for a trial: {MOST_ELEMENTS} is the most; give inputs"
+        raise UnsupportedError(diagnostics=[Diagnostic("error", message, graph.source if graph is not None else None, value.node.line)],
+                               code="E0404")
+
+
+def elements_of(type: Type) -> int:
+    """The number of elements of the tensors in a value of a type, as far as the type says."""
+    if isinstance(type, TensorType):
+        return prod(3 if size is None else size for size in type.shape or ())
+    if isinstance(type, ListType | DictType):
+        return 2 * elements_of(type.element if isinstance(type, ListType) else type.value_type)
+    return sum(map(elements_of, type.elements)) if isinstance(type, OptionalType | TupleType) else 0
 
 
 def is_complete(type: Type) -> bool:
