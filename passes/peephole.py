@@ -334,7 +334,8 @@ def _element(at: Simplifier, node: Node) -> None:
             at.replace(node.output, elements[key])
         return
     source = held.node
-    if source.kind == "prim::DictConstruct" and isinstance(key, (int, float, str)) and key == key and not at.aliases.is_written_itself(held):
+    if source.kind == "prim::DictConstruct" and isinstance(key, (int, float, str)) and (
+            key == key) and not at.aliases.is_written_itself(held):        # nan is never found
         place = at.places_of_keys(source).get(key)
         if place is not None:
             at.replace(node.output, source.inputs[place])

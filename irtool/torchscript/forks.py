@@ -71,7 +71,7 @@ def special(e: Emitter, node: ast.Call, called: Special, positional: Sequence[Va
 
     for i, value in enumerate((*positional, *named.values())):
         e.env.set(f"${i}", value)
-    names = [ast.copy_location(ast.Name(f"${i}", ast.Load()), node) for i in range(len(positional) + len(named))]
+    names: list[ast.expr] = [ast.copy_location(ast.Name(f"${i}", ast.Load()), node) for i in range(len(positional) + len(named))]
     keywords = [ast.keyword(word, name) for word, name in zip(named, names[len(positional):], strict=True)]
     call = ast.Call(func=node.func, args=names[:len(positional)], keywords=keywords)
     return e.as_value(SPECIALS[called.name](e, ast.copy_location(call, node), called, None), node)

@@ -15,6 +15,8 @@ from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.types import ListType, TensorType
 
 NUMBERS = ("int", "float", "bool")
+PLAIN = frozenset("None bool int float complex str Device".split())
+IDENTITY = frozenset(("aten::__is__", "aten::__isnot__"))
 
 
 def names_of(node: Node, graph: Graph) -> list[Value]:
@@ -38,3 +40,10 @@ def only_reads(user: Node, graph: Graph) -> bool:
     if user.blocks or user.subgraph is not None or may_write_or_is_python(user):
         return False
     return all(isinstance(each.type, TensorType) or each.type.text in NUMBERS for each in user.outputs)
+
+
+def compares_lists(node: Node) -> bool:
+    """Does a node ask whether two lists, tuples or values of unknown types are one object? A list with a nan equals itself alone."""
+    if node.kind in ("aten::eq", "aten::ne"):
+        return node.inputs[0].type.text == "float[]"
+    return node.kind in IDENTITY and not any(isinstance(value.type, TensorType) or value.type.key in PLAIN for value in node.inputs)

@@ -18,7 +18,7 @@ from irtool.execute.plan.buffers import RECYCLED
 from irtool.execute.plan.convolutions import convolution_calls, is_convolution
 from irtool.execute.plan.copies import COPIES
 from irtool.execute.plan.filled_lists import APPEND, GET, STACK, RoundList, round_list
-from irtool.execute.plan.known_lists import names_of
+from irtool.execute.plan.known_lists import IDENTITY, compares_lists, names_of
 from irtool.execute.plan.loop_numbers import bounds_of, computed, selected
 from irtool.execute.plan.lowered_blocks import FUSION_GROUP, MAX_CALLS, Blocks, NotLowered
 from irtool.execute.plan.opaque_calls import predicted_meta, visitor
@@ -53,8 +53,6 @@ from irtool.ops.symbols.recorder import StandIn, Step, Untraceable, is_traced
 
 WORTH_FUSING = 1 << 18
 """Bytes of a result from which computing block by block, in the cache, is faster than on whole arrays."""
-PLAIN = frozenset("None bool int float complex str Device".split())
-IDENTITY = frozenset(("aten::__is__", "aten::__isnot__"))
 
 
 class Template:
@@ -127,13 +125,6 @@ def kind_of_operand(item: Item) -> Any:
     """The facts of an operand that a fused group depends on: the value, or the dtype and whether it has no dimensions."""
     meta = meta_of_item(item)
     return item.value if isinstance(item, Known) else None if meta is None else (meta.dtype, not meta.shape)
-
-
-def compares_lists(node: Node) -> bool:
-    """Does a node ask whether two lists, tuples or values of unknown types are one object? A list with a nan equals itself alone."""
-    if node.kind in ("aten::eq", "aten::ne"):
-        return node.inputs[0].type.text == "float[]"
-    return node.kind in IDENTITY and not any(isinstance(value.type, TensorType) or value.type.key in PLAIN for value in node.inputs)
 
 
 class Lowering(Blocks):

@@ -5,7 +5,7 @@ from typing import Any
 
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import is_array
-from irtool.ops.kernels.scalar import wrap
+from irtool.ops.kernels.c_numbers import wrap
 from irtool.ops.op import OpTable
 from irtool.ops.tensor import Tensor
 

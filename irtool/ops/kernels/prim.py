@@ -17,7 +17,7 @@ from irtool.ir.source import clean
 from irtool.ir.types import parse_type
 from irtool.ops.arrays import as_array, code_of, dtype_of, title, to_number
 from irtool.ops.call import call_op
-from irtool.ops.kernels.scalar import c_int
+from irtool.ops.kernels.c_numbers import c_int
 from irtool.ops.kernels.string import value_text
 from irtool.ops.op import OpTable
 from irtool.ops.promotion import can_cast, promote_types, result_type
@@ -178,7 +178,7 @@ def identical(a: Any, b: Any, one_value: bool = False) -> bool:
     if a is None or b is None or type(a) is not type(b):
         return a is b
     if isinstance(a, bool | int | float):
-        return a == b
+        return bool(a == b)
     if one_value or a is not b:
         return one_value
     if isinstance(a, str | complex | enum.Enum):
