@@ -5,14 +5,15 @@ from outside would be seen where it should not have happened. So it is refused e
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from irtool.dispatch.layer_writes import may_copy, root_of, shares_memory
+from irtool.dispatch.layer_writes import is_view, may_copy, root_of, shares_memory
 from irtool.dispatch.stack import Layer, current, pushed
 from irtool.dispatch.tracer import written_statistics
 from irtool.ir.arguments import called
+from irtool.ir.effects import OF_EACH, STATISTICS, facts_of
 from irtool.ir.errors import RunError
 from irtool.ir.schema import forgets_kinds, schema_named
 from irtool.ops.call import overload
@@ -35,8 +36,16 @@ class WriteGuard(Layer):
         """A guard for tensors made from now on: all others have new handles there."""
         return WriteGuard(inner, self.function)
 
+    def call(self, kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
+        """Run an operation by its kind, by the shortcuts of the layer below if the operator neither writes nor gives views."""
+        if not named and self.rules.is_library and facts_of(kind).is_plain and kind not in OF_EACH:
+            return self.below.call(kind, args, named)
+        return super().call(kind, args, named)
+
     def apply(self, name: str, args: list[Any]) -> Any:
         """Run the operation on the layer below. Raises RunError for a write into a tensor from outside."""
+        if self.rules.is_library and is_harmless(name):
+            return self.below.apply(name, args)
         for target in written(name, args) if self.rules.is_library else args[:1] if self.facts(name).plain else ():
             if self.is_outside(target):
                 raise self.refusal(f"a tensor from outside it ({name.partition('.')[0]})")
@@ -78,6 +87,13 @@ def places_written(name: str) -> tuple[int, ...]:
     """The positions of the arguments that an operator writes into."""
     schema = schema_named(name) or overload(name).schema
     return tuple([place for place, argument in enumerate(schema.arguments) if argument.alias is not None and argument.alias.is_write])
+
+
+@forgets_kinds
+@cache
+def is_harmless(name: str) -> bool:
+    """Does an operator write into nothing, and give no views?"""
+    return not places_written(name) and not is_view(name) and name.partition(".")[0] not in STATISTICS
 
 
 def without_writes(what: str, function: Function, are_apart: bool = False) -> Callable[[Sequence[Any]], Any]:
