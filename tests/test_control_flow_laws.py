@@ -223,7 +223,8 @@ def test_results_share_no_memory_with_operands(program: Function, way: str) -> N
     (lambda x: torch.while_loop(lambda y: y.sum() < 5, lambda y: (torch.cat([y, y]),), (x,))[0], "same shape but got [4] and [2]"),
     (lambda x: torch.scan(lambda c, v: ((c + v).float(), v * 1), x[0], x)[0], "same dtype but got torch.float64 and torch.float32"),
     (lambda x: torch.scan(lambda c, v: (torch.cat([c, v[None]]), v * 1), x[:1], x)[0], "same shape but got [1] and [2]"),
-    (lambda x: torch.cond(x.sum() > 0, lambda x, n: x * n, lambda x, n: -x, (x, 3)), "only consist of tensors, got a int"),
+    (lambda x: torch.cond(x.sum() > 0, lambda x, n: x * n, lambda x, n: -x, (x, 3)), "only consist of tensors, got an int"),
+    (lambda x: torch.while_loop(lambda n, y: n < 3, lambda n, y: (n + 1.5, y), (0, x))[1], "while_loop: "),
     (lambda x: torch.while_loop(lambda y, n: y.sum() < 5, lambda y, n: (y * 2, n), (x, 1.5))[0], "tensors and ints, got a float"),
     (lambda x: torch.cond(x.sum() > 0, lambda x, y: x, lambda x: x * 1, (x,)), "cond: true_fn: the function is called with 1 argument:"),
     (lambda x: torch.cond(x.sum() < 0, lambda x: x, lambda: OUTSIDE, (x,)), "cond: false_fn: the function is called with 1 argument:"),
@@ -233,6 +234,20 @@ def test_refused_as_torch_does(program: Function, words: str, way: str) -> None:
     with pytest.raises(irtool.RunError) as error:
         WAYS[way](program)(ONES)
     assert words in str(error.value)
+
+
+def test_numbers_among_the_arguments_of_jit() -> None:
+    looped = irtool.jit(lambda x, n: torch.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y * 2), (n, x)))
+    for start, factor in ((0, 8), (1, 4), (5, 1)):
+        count, result = looped(ONES, start)
+        assert count == max(start, 3)
+        np.testing.assert_array_equal(np.asarray(result), ONES * factor)
+    with pytest.raises(irtool.RunError, match="tensors and ints, got a float"):
+        looped(ONES, 0.5)
+    with pytest.raises(irtool.RunError, match="consist of tensors, got an int"):
+        irtool.jit(lambda x, n: torch.cond(x.sum() > 0, lambda x, n: x * n, lambda x, n: -x, (x, n)))(ONES, 2)
+    captured = irtool.jit(lambda x, n: torch.cond(x.sum() > 0, lambda x: x * n, lambda x: -x, (x,)))
+    np.testing.assert_array_equal(np.asarray(captured(ONES, 2)), ONES * 2)
 
 
 @pytest.mark.parametrize("way", ["jit", "trace", "vmap", "jit of vmap"])

@@ -18,7 +18,7 @@ from irtool.dispatch.control_flow import as_condition, is_undecided, truth
 from irtool.dispatch.stack import Boxed, Layer, current
 from irtool.dispatch.traced_numbers import Number
 from irtool.dispatch.tracer import Tracer
-from irtool.dispatch.transforms import tensors
+from irtool.dispatch.transforms import tensors, with_article
 from irtool.dispatch.trees import aligned, flatten, unflatten
 from irtool.dispatch.write_guard import without_writes
 from irtool.ir.arguments import called, check_flag
@@ -200,7 +200,8 @@ def check_leaves(what: str, tree: Any, expected: str, kinds: Any) -> None:
     """Raise RunError for a leaf of another class; a traced number is of the class of its value."""
     for leaf in flatten(tree)[0]:
         if not isinstance(leaf.value if type(leaf) is Number else leaf, kinds):
-            raise RunError(f"{what}: expected tuples, lists and dicts that only consist of {expected}, got a {type(leaf).__name__}")
+            raise RunError(f"{what}: expected tuples, lists and dicts that only consist of {expected}, got "
+                           f"{with_article(leaf.__class__.__name__)}")
 
 
 def one_condition(what: str, value: Any) -> Any:
@@ -225,6 +226,7 @@ def carried_again(results: Any, shape: Any, before: Sequence[Any]) -> list[Any]:
         raise RunError(f"while_loop: body_fn gives a {type(results).__name__}, expected a tuple of as many values as are carried")
     leaves = leaves_as("while_loop: carried_inputs and what body_fn gives are", list(shape), list(results))
     refuse_other_facts("while_loop: Expected body_fn_output and carried_inputs to have same", leaves, before)
+    check_leaves("while_loop: what body_fn gives", leaves, "tensors and ints", Tensor | int | np.integer)
     return leaves
 
 
