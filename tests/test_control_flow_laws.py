@@ -147,6 +147,13 @@ WRITERS: dict[str, Function] = {
     "captured from outside": branch(and_then(lambda x: OUTSIDE.add_(1))),
     "statistics": branch(and_then(lambda x: torch.batch_norm(x.reshape(1, 1, 2), None, None, OUTSIDE[:1], OUTSIDE[1:], True, 0.1, 1e-5,
                                                              False))),
+    "part of a split": branch(and_then(lambda x: torch.split(x, 1)[0].add_(1))),
+    "detached": branch(and_then(lambda x: x.detach().add_(1))),
+    "the operand itself": branch(and_then(lambda x: torch.atleast_1d(x.contiguous().to(x.dtype)).add_(1))),
+    "an item of a list": branch(and_then(lambda x: torch.broadcast_tensors(x, x)[0].add_(1))),
+    "a view of a list's only tensor": branch(and_then(lambda x: torch.einsum("i->i", x).add_(1))),
+    "by a mask": branch(and_then(lambda x: x.__setitem__(x > 0, 3.0))),
+    "by nn.functional": branch(and_then(lambda x: torch.nn.functional.relu(x, inplace=True))),
     "inner batch": branch(and_then(lambda x: irtool.vmap(lambda v: v.add_(1))(x))),
     "inner gradient": branch(and_then(lambda x: irtool.grad(lambda v, w: (v * w.mul_(2)).sum())(x, x))),
     "inner branch": branch(and_then(lambda x: torch.cond(x.sum() > 0, lambda y: y.mul_(2) * 1, lambda y: y * 1, (x,)))),
@@ -186,7 +193,10 @@ def filled(x: Any) -> Any:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("program", "expected"), [
-    (branch(filled), [2.0, 6.0]), (branch(lambda x: (x * 1).add_(1)), [2.0, 2.0]),
+    (branch(filled), [2.0, 6.0]), (branch(lambda x: x.new_tensor([1.0, 2.0]).add_(1)), [2.0, 3.0]),
+    (branch(lambda x: torch.DoubleTensor([1.0, 2.0]).add_(1)), [2.0, 3.0]), (branch(lambda x: torch.stack([x, x])[0].add_(1)), [2.0, 2.0]),
+    (branch(lambda x: torch.split(x * 1, 1)[1].add_(1) + torch.zeros(2)), [2.0, 2.0]),
+    (branch(lambda x: (x * 1).add_(1)), [2.0, 2.0]),
     (branch(lambda x: irtool.grad(lambda v: v.mul_(2).sum())(x)), [2.0, 2.0]),
     (branch(lambda x: torch.cond(x.sum() > 1, lambda y: y * 2, lambda y: y * 1, (x,)).add_(1)), [3.0, 3.0]),
     (lambda x: torch.while_loop(lambda y: y.sum() < 5, lambda y: ((y * 1).mul_(2),), (x * 1,))[0], [4.0, 4.0]),

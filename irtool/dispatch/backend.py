@@ -27,7 +27,7 @@ class Backend(Layer):
                 result.born = next_birth()
                 return result
             if not any([isinstance(value, Boxed) for value in args]):
-                return numbered(run_chosen(kind, args, named), args)
+                return numbered(run_chosen(kind, args, named), (*args, *named.values()) if named else args)
         return super().call(kind, args, named)
 
     def apply(self, name: str, args: list[Any]) -> Any:
@@ -88,9 +88,10 @@ class Backend(Layer):
 
 
 def numbered(result: Any, args: Sequence[Any]) -> Any:
-    """The results of an operation, numbered as new handles, except operands that were written into and are returned."""
+    """The results of an operation, numbered as new handles, except operands that are returned: written into, given as `out`, or those of a
+    list that stay what they are."""
     for each in tensors_in(result if isinstance(result, list | tuple) else (result,)):
-        if each is not args[0]:
+        if not any([each is arg or isinstance(arg, list | tuple) and any([each is item for item in arg]) for arg in args]):
             each.born = next_birth()
     return result
 

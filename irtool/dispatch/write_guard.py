@@ -51,7 +51,8 @@ class WriteGuard(Layer):
                 raise self.refusal(f"a tensor from outside it ({name.partition('.')[0]})")
         result = self.below.apply(name, args)
         if self.facts(name).is_view:
-            wholes = [each for each in tensors_in(args[:1]) if self.is_outside(each)]
+            viewed = args[0] if isinstance(args[0], Tensor) else next((each for each in args if isinstance(each, list)), None)
+            wholes = [each for each in tensors_in([viewed]) if self.is_outside(each)]
             for each in tensors_in([result]) if wholes else ():
                 if not may_copy(name) or any(shares_memory(each, whole) for whole in wholes):
                     self.views[id(each)] = each

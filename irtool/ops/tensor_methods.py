@@ -9,11 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 from irtool.ir.errors import RunError, UnsupportedError
-from irtool.ops.array_library import np
 from irtool.ops.arrays import CODES
-from irtool.ops.tensor import Tensor, call, elements
+from irtool.ops.tensor import Tensor, call
 from irtool.ops.tensor_facts import BY_NAME, DTYPES, Size
-from irtool.ops.tensor_parts import has_tensors, of_parts
+from irtool.ops.tensor_parts import has_tensors, made_of, of_parts
 
 GRADIENTS = "gradients are asked for by irtool.grad(f)(x), or irtool.value_and_grad"
 
@@ -27,7 +26,7 @@ def new_tensor(self: Tensor, data: Any, dtype: int | None = None, device: str | 
         return call("aten::to", (call("aten::detach", (data,), {}), dtype), {"copy": True})
     if has_tensors(data):
         return of_parts(data, dtype)
-    return call("aten::to", (Tensor(np.array(elements(data))), dtype), {})
+    return call("aten::to", (made_of(data), dtype), {})
 
 
 def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Any:

@@ -10,7 +10,7 @@ from irtool.ir.errors import RunError
 from irtool.ops.array_library import np
 from irtool.ops.arrays import dtype_of, is_of_numbers, number_dtype
 from irtool.ops.promotion import promote_types
-from irtool.ops.tensor import Tensor, call
+from irtool.ops.tensor import Tensor, call, elements, next_birth
 from irtool.ops.tensor_facts import BY_NAME
 
 
@@ -28,6 +28,13 @@ def leaves_of(data: Any) -> Iterator[Any]:
             yield from leaves_of(each)
     else:
         yield data
+
+
+def made_of(data: Any) -> Tensor:
+    """A tensor of a copy of numbers, made where it is called: nobody else refers to its elements."""
+    made = Tensor(np.array(elements(data)))
+    made.born = next_birth()
+    return made
 
 
 def of_parts(data: Any, dtype: int | None) -> Any:

@@ -24,6 +24,7 @@ from irtool.ops.quantized import Quantized
 from irtool.ops.tensor import Tensor, call, elements
 from irtool.ops.tensor_facts import BY_NAME, Place, Size, finfo, iinfo
 from irtool.ops.tensor_methods import nonzero, refuse_gradient, unique, unique_consecutive
+from irtool.ops.tensor_parts import made_of
 
 OTHER_DTYPES = {"float": "float32", "double": "float64", "half": "float16", "int": "int32", "long": "int64", "short": "int16",
                 "cfloat": "complex64", "cdouble": "complex128"}
@@ -147,7 +148,7 @@ def dequantize(tensor: Any) -> Any:
 
 def typed(dtype: str) -> Callable[[Any], Any]:
     """A function such as `torch.LongTensor`: makes a tensor of a dtype from numbers."""
-    return lambda data: call("aten::to", (Tensor(np.array(elements(data))), BY_NAME[dtype]), {})
+    return lambda data: call("aten::to", (made_of(data), BY_NAME[dtype]), {})
 
 
 def without_gradient(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
