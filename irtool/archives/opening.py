@@ -261,6 +261,8 @@ class Opening:
         type = holder.type if holder is not None else operands[0].type
         if isinstance(type, InterfaceType):
             return [self._of_some_class(self.library.instances_of(type, name), node, operands, into)]
+        if isinstance(type, UnionType):         # an interface's value that is of one class or another
+            return [self._of_some_class(type.elements, node, operands, into)]
         if not isinstance(type, ClassType):
             return None
         return self._called(self.library.method(type, name), (type.text, name, id(holder)), operands, into)
