@@ -112,7 +112,7 @@ def flat(module: ScriptModule, names: Sequence[str], stays: dict[Place, Path]) -
         graph.name = name
         defaults = {value.name: run.parameters.defaults[each]
                     for value, each in zip(graph.inputs, run.parameters.names, strict=False) if each in run.parameters.defaults}
-        if literals := {each: value for each, value in defaults.items() if isinstance(value, PLAIN)}:
+        if literals := {each: value for each, value in defaults.items() if isinstance(value, (*PLAIN, tuple, list))}:
             graph.metadata[DEFAULTS] = spelled(literals)
         methods.append(Method(name, graph, method_paths, writes, defaults))
     return FlatModule(str(module._instance.type).rpartition(".")[2], methods, attributes, module._program.library)

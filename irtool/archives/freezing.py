@@ -156,7 +156,7 @@ def standalone(module: ScriptModule, method: str = "forward") -> Graph:
     frozen = with_constants(lowered)
     frozen.name = run.function.name
     defaults = {value.name: run.parameters.defaults[name] for value, name in zip(frozen.inputs, run.parameters.names, strict=True)
-                if isinstance(run.parameters.defaults.get(name, ...), PLAIN)}
+                if isinstance(run.parameters.defaults.get(name, ...), (*PLAIN, tuple, list))}
     if defaults:
         frozen.metadata[DEFAULTS] = spelled(defaults)
     return frozen

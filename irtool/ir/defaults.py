@@ -5,7 +5,6 @@ They are in the comment line in front of the graph, by names of inputs: `# graph
 from __future__ import annotations
 
 import ast
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -20,10 +19,28 @@ def spelled(values: Mapping[str, object]) -> str:
     """The text of `defaults=`: names and values alternate; values without a literal (nan) are left out."""
     parts: list[str] = []
     for name, value in values.items():
-        text = repr(value).replace("inf", "1e999") if isinstance(value, float | tuple | complex) else repr(value)
-        if not (isinstance(value, float) and math.isnan(value)):
-            parts += [f'"{name}"', text.replace("[", "\\x5b").replace("]", "\\x5d") if isinstance(value, str) else text]
+        text = _text(value)
+        if text is not None:
+            parts += [f'"{name}"', text]
     return f"[{', '.join(parts)}]"
+
+
+def _text(value: object) -> str | None:
+    """A literal for a value; None if it has none."""
+    if isinstance(value, float | complex):
+        return None if value != value else repr(value).replace("inf", "1e999")
+    if isinstance(value, str):
+        return repr(value).replace("[", "\\x5b").replace("]", "\\x5d")
+    if not isinstance(value, tuple | list | dict):
+        return repr(value) if value is None or isinstance(value, bool | int) else None
+    if isinstance(value, dict):
+        pairs = [(_text(key), _text(each)) for key, each in value.items()]
+        return None if any(None in pair for pair in pairs) else "{" + ", ".join([f"{key}: {each}" for key, each in pairs]) + "}"
+    texts = [_text(each) for each in value]
+    if None in texts:
+        return None
+    inside = ", ".join(filter(None, texts))
+    return f"[{inside}]" if isinstance(value, list) else f"({inside},)" if len(value) == 1 else f"({inside})"
 
 
 def defaults_of(graph: Graph) -> dict[str, Any]:

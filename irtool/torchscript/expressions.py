@@ -215,10 +215,21 @@ def binary(e: Emitter, node: ast.AST, op: type[ast.operator], left: Value, right
     return e.operator(node, kind, [left, right])
 
 
+OUT_OF_RANGE = "Integral constant out of range (must fit in a signed 64 bit integer)"
+
+
+def is_smallest(operand: ast.expr) -> bool:
+    """Is `-operand` the smallest int? Archives contain it; in Python source torch refuses it, since the sign is not part of the literal."""
+    return isinstance(operand, ast.Constant) and type(operand.value) is int and operand.value == 2 ** 63
+
+
 def unary_operation(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
     assert isinstance(node, ast.UnaryOp)
     if isinstance(node.op, ast.Not):
         return condition(e, node).as_value(e)
+    if isinstance(node.op, ast.USub) and e.place.library is not None and is_smallest(node.operand):
+        e.at(node)
+        return e.constant(-2 ** 63)
     value = value_of(e, node.operand)
     e.at(node)
     of_instance = special_method(e, node, UNARY_METHODS[type(node.op)], value)
@@ -228,6 +239,8 @@ def unary_operation(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
         return e.operator(node, "aten::bitwise_not", [value])
     known = constant(value) if is_constant(value) else None
     if isinstance(known, int | float | complex) and not isinstance(known, bool):
+        if known == -2 ** 63 and isinstance(known, int):
+            e.fail(node, OUT_OF_RANGE)
         return e.constant(-known)
     return e.operator(node, "aten::neg", [value])
 
@@ -301,7 +314,7 @@ def constant_literal(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
     if isinstance(node.value, bytes):
         e.fail(node, f"Unknown Constant expression type {type(node.value).__name__}")
     if isinstance(node.value, int) and not isinstance(node.value, bool) and not -(2 ** 63) <= node.value < 2 ** 63:
-        e.fail(node, "Integral constant out of range (must fit in a signed 64 bit integer)")
+        e.fail(node, OUT_OF_RANGE)
     return e.constant(node.value)
 
 

@@ -221,12 +221,42 @@ def _same_default(one: ast.expr, other: ast.expr) -> bool:
 
 
 def default_value(node: ast.expr, unit: Unit) -> object:
-    """The value of a default. Raises ValueError if it is neither a literal nor a number of a module."""
+    """The value of a default. Raises ValueError if it is neither a literal, nor a number of a module, nor made of these."""
     if isinstance(node, ast.Call) and dotted(node.func) == "float" and len(node.args) == 1 and isinstance(node.args[0], ast.Constant):
         return float(str(node.args[0].value))
     root, _, rest = (dotted(node) or "").partition(".")
     named = python_name(f"{unit.modules[root]}.{rest}") if root in unit.modules else None
-    return named.value if isinstance(named, Known) else literal(node)
+    if isinstance(named, Known):
+        return named.value
+    try:
+        return literal(node)
+    except ValueError:
+        return evaluated(node, unit)
+
+
+CONSTANT_EXPRESSIONS = frozenset("""
+prim::Constant prim::ListConstruct prim::TupleConstruct prim::DictConstruct aten::device aten::neg aten::add aten::sub aten::Complex
+aten::complex aten::Float
+""".split())
+"""Kinds of nodes that make the value of a default: `(1.5, inf)`, `torch.device("cpu")`, `CONSTANTS.c0`."""
+
+
+def evaluated(node: ast.expr, unit: Unit) -> object:
+    """The value of an expression, compiled as the result of a function, as torch does. Raises ValueError if it does more than make a
+    constant."""
+    from irtool.interpret import run
+
+    result = ast.copy_location(ast.Return(node), node)
+    arguments = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+    definition = ast.FunctionDef(name="default", args=arguments, body=[result], decorator_list=[], returns=None, type_comment=None)
+    try:
+        graph = Compilation().graph_of(Function(ast.copy_location(definition, node), unit.place, unit))
+        if any(each.kind not in CONSTANT_EXPRESSIONS for each in graph.walk()):
+            raise ValueError("no constant")
+        (value,) = run(graph, [])
+    except Error as error:
+        raise ValueError(error.message) from None
+    return value
 
 
 def declared_default(node: ast.expr, unit: Unit) -> object:
