@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import irtool
 from irtool.ir.attribute import Attribute, AttributeSyntaxError, Opaque, parse_value, read_attributes, split_attributes
 from irtool.ir.dialect import DIALECTS, dialect
 from irtool.ir.errors import Error, UnsupportedError
@@ -321,3 +322,27 @@ def test_tensor_dumps_of_torch_are_read() -> None:
                 assert dump_text(made.flatten().tolist(), shape, dtype) == literal.text
                 read = torch.tensor(literal.numbers(), dtype=torch.float64).reshape(shape)
                 assert torch.allclose(read, made.double(), rtol=1e-2, atol=scale * 1e-3), (literal.text, made)
+
+
+INSTANCES = ((), (1,), 3, [()], (1, ()), {"a": ()}, ((), 2))
+"""Values, of which each list of types below has some."""
+
+
+@pytest.mark.parametrize(("types", "which"), [
+    ("()", [0]), ("int, ()", [0, 2]), ("(int, ())", [4]), ("()[]", [3]), ("Dict(str, ())", [5]), ("((), int)", [6]), ("(int)", [1]),
+])
+def test_types_of_empty_tuples(types: str, which: list[int]) -> None:
+    text = f"graph(%x : Any):\n  %1 : bool = prim::isinstance[types=[{types}]](%x)\n  return (%1)\n"
+    module = irtool.parse(text)
+    assert str(module) == text
+    irtool.verify(module.graph())
+    for ways in ({"interpret": True}, {}, {}):
+        assert [i for i, value in enumerate(INSTANCES) if irtool.run(module, [value], **ways) == [True]] == which
+    again = irtool.from_script(irtool.to_script(module))
+    assert [i for i, value in enumerate(INSTANCES) if irtool.run(again, [value]) == [True]] == which
+
+
+@pytest.mark.parametrize("types", ["1", "1, ()", "(1, ())", "x y"])
+def test_other_values_are_no_types(types: str) -> None:
+    with pytest.raises(irtool.VerifyError, match="a list of types"):
+        irtool.verify(irtool.parse(f"graph(%x : Any):\n  %1 : bool = prim::isinstance[types=[{types}]](%x)\n  return (%1)\n").graph())

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from irtool.ir.attribute_reader import AttributeSyntaxError, Opaque, parse_value, read_attributes, split_attributes
+from irtool.ir.attribute_reader import AttributeSyntaxError, Opaque, parse_value, read_attributes, split_attributes, split_top
 from irtool.ir.attribute_speller import argument_text, value_text
 from irtool.ir.dialect import LATEST, Dialect
 from irtool.ir.tensor_literal import TensorLiteral
 from irtool.ir.type_model import DictType, EnumType, ListType, OptionalType, SimpleType, TensorType, TupleType, Type, UnionType
+from irtool.ir.type_parser import TypeSyntaxError, parse_type
 
 __all__ = ["UNPARSED", "Attribute", "AttributeSyntaxError", "Opaque", "TensorLiteral", "parse_value", "read_attributes", "split_attributes"]
 
@@ -63,6 +64,23 @@ class Attribute:
         if self._value is UNPARSED:
             self._value = parse_value(self.text)
         return self._value
+
+    @property
+    def types(self) -> list[Type] | None:
+        """The types that the text lists, as `types=[int, ()]` of `prim::isinstance` does; None for another value.
+
+        By itself `()` is the value of an empty tuple, and only here its type.
+        """
+        value = self.value
+        if not isinstance(value, list | tuple):
+            return None
+        if all(isinstance(each, Type) for each in value):
+            return list(value)
+        parts = split_top(self.text[1:-1]) if "()" in self.text else None
+        try:
+            return [parse_type(part) for part in parts] if parts is not None and self.text[:1] == "[" else None
+        except TypeSyntaxError:
+            return None
 
     @property
     def array(self) -> object | None:

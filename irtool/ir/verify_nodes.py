@@ -273,7 +273,7 @@ def _form_problem(node: Node, form: Form) -> str:
         if attribute is None:
             return f"{node.kind} needs the attribute '{name}'"
         wanted = wanted.removesuffix("?")
-        if not _IS[wanted](attribute.value):
+        if attribute.types is None if wanted == "types" else not _IS[wanted](attribute.value):
             return f"the attribute '{name}' of {node.kind} is {_CALLED[wanted]}, found '{attribute.text[:40]}'"
     index = node.attributes.get("index")
     if node.kind == "prim::TupleIndex" and len(node.inputs) == 1 and not (index is not None and _is_int(index.value)):
@@ -298,11 +298,7 @@ def _is_int(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and -1 << 63 <= value < 1 << 63
 
 
-def _are_types(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(each, Type) for each in value)
-
-
-_IS: dict[str, Callable[[object], bool]] = {"int": _is_int, "str": lambda value: isinstance(value, str | Type), "types": _are_types}
+_IS: dict[str, Callable[[object], bool]] = {"int": _is_int, "str": lambda value: isinstance(value, str | Type)}
 _CALLED = {"int": "an int", "str": "a name", "types": "a list of types"}
 
 

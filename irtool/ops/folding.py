@@ -303,12 +303,12 @@ _SIMPLE = {int: "int", float: "float", bool: "bool", complex: "complex", str: "s
 def _instance(node: Node, value: Any) -> list[Any] | None:
     """Is a number, a string or None of one of some types?"""
     held = _SIMPLE.get(type(value))
-    wanted = node.attributes["types"].value if "types" in node.attributes else None
+    wanted = node.attributes["types"].types if "types" in node.attributes else None
     declared = node.inputs[0].type
     says_it = declared.key in (held, "None", "Any") or value is None or isinstance(declared, OptionalType | UnionType)
-    if held is None or not isinstance(wanted, list) or not says_it:
+    if held is None or wanted is None or not says_it:
         return None
-    if any(not isinstance(each, Type) or each.key == "Any" or isinstance(each, OptionalType | UnionType) for each in wanted):
+    if any(each.key == "Any" or isinstance(each, OptionalType | UnionType) for each in wanted):
         return None
     return [any(each.key == held for each in wanted)]
 

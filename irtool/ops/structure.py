@@ -322,8 +322,8 @@ def is_exactly(value: Any, type: Type, static: Type | None) -> bool:
 
 def _isinstance(node: Node, values: list[Any]) -> Sequence[Any]:
     source = node.inputs[0]
-    wanted = node.attributes["types"].value
-    if not isinstance(wanted, list) or not all(isinstance(each, Type) for each in wanted):
+    wanted = node.attributes["types"].types
+    if wanted is None:
         raise RunError("prim::isinstance needs the attribute 'types', a list of types")
     value = as_array(values[0]) if isinstance(source.type, TensorType) and isinstance(values[0], int | float | complex) else values[0]
     while source.type.key == "Any" and source.node.kind == "prim::unchecked_cast":       # `y: Any = x` leaves a list of x its type

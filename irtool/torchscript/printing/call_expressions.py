@@ -385,8 +385,8 @@ def _unchecked_cast(printer: Printer, node: Node) -> str:
 
 @FORMS.of("prim::isinstance")
 def _is_instance(printer: Printer, node: Node) -> str:
-    wanted = node.attributes["types"].value
-    if not isinstance(wanted, list | tuple) or not all(isinstance(type, Type) for type in wanted):
+    wanted = node.attributes["types"].types
+    if wanted is None:
         raise UnsupportedError(f"{node.kind} with types {node.attributes['types'].text[:80]} cannot be written as TorchScript",
                                code="E0606")
     names = [type.text if type.text in ("list", "tuple") else printer.annotation(type) for type in wanted]
