@@ -133,7 +133,8 @@ def test_results_are_those_of_each_file_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize("words, message", [
     (("opt", "a.ir", "b.ir"), "irtool opt ... -o DIR"),
     (("fmt", "a.ir", "none.ir", "-o", "out"), "none.ir: no such file or folder"),
-    (("opt", "no*.ir", "-o", "out"), "no*.ir: no file matches"),
+    (("opt", "no*.ir", "-o", "out"), "no*.ir: no such file, and no file matches"),
+    (("fmt", "no[.ir"), "no[.ir: no such file, and no file matches"),
     (("opt", "empty", "-o", "out"), "no *.ir and no *.pt in this folder"),
     (("opt", "a.ir", "other/a.ir", "-o", "out"), "would both be called a.ir"),
     (("opt", "a.ir", "b.ir", "-o", "."), "would be written over"),

@@ -9,6 +9,7 @@ A formula is a Python function in the operator's stanza (`irtool.ops.op`). `irto
 """
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,7 @@ from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.module import Module
 from irtool.ir.schema import Schema, forgets_kinds, schema_of
+from irtool.ir.source import Diagnostic, SourceFile
 from irtool.ir.types import TensorType
 
 
@@ -258,12 +260,12 @@ def has_own_formula(schema: Schema) -> bool:
     return op is not None and schema.name in op.formulas
 
 
-def closure_pairs(module: Module) -> Module:
+def closure_pairs(module: Module, source: SourceFile | None = None) -> Module:
     """Of each function that returns `(results..., backward)`, two closed graphs: forward, which returns `(results..., context)`, and
     backward, which takes `(context, gradients...)`. Raises Error for a function that returns something else.
 
     They are called NAME and NAME.backward; those of an only function forward and backward. Functions without a nested function beside
-    such ones are helpers, and left out.
+    such ones are helpers, and left out. source: what they were compiled from, for the place of an error.
     """
     items: list[str | Graph] = []
     formulas = [graph for graph in module.graphs if any(node.kind == "prim::Closure" for node in graph.walk())]
@@ -273,9 +275,22 @@ def closure_pairs(module: Module) -> Module:
             formula = Formula(name, graph)
         except Error:
             returned = ", ".join(str(value.type) for value in graph.outputs)
-            raise Error(f"{name} does not return (results..., backward), the last a nested function, but {returned or 'nothing'}",
-                        code="E0509") from None
+            message = f"{name} does not return (results..., backward), the last a nested function, but {returned or 'nothing'}"
+            raise Error(message, definition_in(source, graph.name, message), code="E0509") from None
         forward, backward = formula.split()
         forward.name, backward.name = graph.name or "forward", f"{graph.name}.backward" if graph.name else "backward"
         items += ["\n"] * bool(items) + [forward, "\n", backward]
     return Module(items, module.filename)
+
+
+def definition_in(source: SourceFile | None, name: str, message: str) -> list[Diagnostic]:
+    """An error at the definition of a function, of the only one without a name; none if it is not in the source."""
+    if source is None:
+        return []
+    wanted = re.escape(name) if name else r"\w+"
+    found = re.search(rf"^\s*def\s+({wanted})\s*\(", source.text, re.M)
+    if found is None:
+        return []
+    line = source.text.count("\n", 0, found.start(1))
+    column = found.start(1) - source.text.rfind("\n", 0, found.start(1))
+    return [Diagnostic("error", message, source, source.first_line + line, column, column + len(found[1]))]

@@ -58,7 +58,8 @@ def graph_files(words: Iterable[str], results: str | None = None) -> list[tuple[
         else:
             raise Error(f"{word}: no such file or folder", code="E0707")
         if not paths:
-            raise Error(f"{word}: no *.ir and no *.pt in this folder" if os.path.isdir(word) else f"{word}: no file matches", code="E0707")
+            why = "no *.ir and no *.pt in this folder" if os.path.isdir(word) else "no such file, and no file matches"
+            raise Error(f"{word}: {why}", code="E0707")
         for path in paths:
             name = os.path.relpath(path, base or ".").replace(os.sep, "/")
             other = places.setdefault(name, path)

@@ -30,7 +30,7 @@ def compile(arguments: Arguments, console: Console) -> int:
     source = console.read(path)
     module = compile_source(source.text, name, source.name, first_line=source.first_line, literals=arguments.literal_constants)
     if arguments.pair:
-        module = closure_pairs(module)
+        module = closure_pairs(module, source)
     if not arguments.locations:
         for graph in module.graphs:
             drop_locations(graph)
