@@ -59,7 +59,8 @@ def each_file(command: str, files: tuple[str, ...], arguments: Arguments, consol
 
     folder = arguments.output if writes else None
     if folder == "-":
-        listed(files, None)     # raises for a name of nothing
+        if len(files) == 1 and not os.path.isdir(files[0]):
+            listed(files, None)     # raises for a name of nothing
         raise UsageError(f"the results of many files go to a folder: irtool {command} ... -o DIR")
     cases = []
     for path, name in listed(files, folder):
