@@ -6,6 +6,8 @@ What users call
     jit             a Python function traced once for each path it takes
     jit_arguments   the signature of a call's arguments, and memory that arguments share
     jit_surroundings  what the function reads from outside its arguments
+    jit_reached     one walk over what a function reaches
+    jit_reads       the names in code
     jit_trace       one call, traced
     jit_results     the results of a call, and its writes into its arguments
     jit_variants    the traces of a function, in a tree of the decisions that they depend on

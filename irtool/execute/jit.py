@@ -33,10 +33,11 @@ from irtool.execute.jit_arguments import pattern, signature
 from irtool.execute.jit_graphs import JittedGraph
 from irtool.execute.jit_surroundings import Surroundings
 from irtool.execute.jit_trace import trace_call
-from irtool.execute.jit_variants import Call, Fork, Tree, Variant, Variants
+from irtool.execute.jit_variants import Call, Fork, Outer, Tree, Variant, Variants
 from irtool.ir.arguments import check_function
 from irtool.ir.errors import RunError
 from irtool.ir.graph import counted
+from irtool.ops.array_library import np
 from irtool.ops.tensor import Tensor
 
 MAX_SIGNATURES = 1000
@@ -61,6 +62,7 @@ class Jitted:
         self.surroundings = Surroundings(function)
         self.states: dict[Any, int] = {}        # states of the surroundings, by number
         self.state = 0
+        self.unkept: Variant | None = None      # the last trace of a function that is traced in each call
         self.changed = ""               # what the last change of the state was
         self._lock = RLock()
 
@@ -81,7 +83,7 @@ class Jitted:
             return (followed(self.function) if is_followed(layer) else self.function)(*args, **named)
         if self.surroundings.has_changed():
             self.enter_state()
-        if named:
+        if named or self.surroundings.opaque:
             return self.run(args, named)
         values = [each.array if each.__class__ is Tensor else each for each in args]
         kind = arrays_key(values)
@@ -98,6 +100,8 @@ class Jitted:
         arguments = args, named
         leaves, shape = flatten(arguments)
         call = Call(leaves)
+        if self.surroundings.opaque:
+            return self.trace_for_now(call, arguments, shape)
         tree = self.tree((self.state, signature(leaves, shape), pattern(leaves)))
         known: dict[Fork, Any] = {}
         failed: list[Variant] = []
@@ -164,13 +168,25 @@ class Jitted:
                 raise RunError(f"jit: {self.name} took another path {MAX_VARIANTS} times for arguments of one signature, and does again: "
                                f"{reason}. What depends on elements can stay in the graph: torch.where, torch.cond, torch.while_loop",
                                code="E0412")
-        earlier = dict(self.surroundings.keys or {})
         variant, results = trace_call(self.function, arguments, call.leaves, shape)
-        if self.surroundings.ignore_changes(earlier):
+        if self.surroundings.accept_changes():
             self.states = {self.surroundings.key: self.state}
+        held = [each.held for each in variant.more if isinstance(each, Outer)]
+        shortened = self.surroundings.take_inputs([each for each in held if isinstance(each, np.ndarray)])
+        if shortened is not None:
+            self.states = {shortened(key): state for key, state in self.states.items()} | {self.surroundings.key: self.state}
         variant.reason = self.why = reason
         tree.add(variant)
         return unflatten(variant.shape, results)
+
+    def trace_for_now(self, call: Call, arguments: Any, shape: Any) -> Any:
+        """The result of a trace that is not used again, since the function reads what cannot be compared."""
+        with self._lock:
+            variant, results = trace_call(self.function, arguments, call.leaves, shape)
+            self.surroundings.accept_changes()
+            variant.reason = self.why = f"{self.surroundings.opaque}: it is traced in each call"
+            self.unkept = variant
+            return unflatten(variant.shape, results)
 
     def departure(self, tree: Tree, call: Call, known: dict[Fork, Any]) -> str:
         """The first answer that no variant has, in words."""
@@ -198,7 +214,8 @@ class Jitted:
     @property
     def variants(self) -> Variants:
         """The variants so far, with the decisions that they hold for (`guards`) and why each was traced (`reason`). To be printed."""
-        return Variants([each for tree in list(self.trees.values()) for each in tree.variants()], self.why)
+        kept = [each for tree in list(self.trees.values()) for each in tree.variants()]
+        return Variants([*kept, *([self.unkept] if self.unkept is not None and self.surroundings.opaque else ())], self.why)
 
     def graphs(self) -> list[Any]:
         """The graphs that were traced so far."""
@@ -209,6 +226,8 @@ class Jitted:
         with self._lock:
             self.trees.clear()
             self.quick.clear()
+            self.unkept = None
+            self.surroundings.known.inputs.clear()
 
 
 def is_followed(layer: Any) -> bool:

@@ -59,7 +59,7 @@ def signature(leaves: Sequence[Any], shape: Any) -> Any:
 
 def by_value(leaf: Any) -> Any:
     """A hashable key for a leaf that is neither array nor number: by class and value, or by identity if it cannot be hashed."""
-    if leaf.__class__ in (float, complex):
+    if leaf.__class__ in (float, complex) or isinstance(leaf, np.inexact):
         return leaf.__class__, repr(leaf)
     try:
         hash(leaf)
