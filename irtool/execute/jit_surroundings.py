@@ -14,6 +14,9 @@ from typing import Any
 from irtool.execute.jit_reached import MISSING, Known, Walk, content, facts_of, walked
 
 
+Test = Callable[[Walk], bool]
+
+
 class Surroundings:
     """The values that a function reads from outside its arguments, as they were when they were last looked at."""
 
@@ -22,12 +25,15 @@ class Surroundings:
         self.keys: dict[Any, Any] | None = None         # of values by keys of places; None: never looked at
         self.known = Known()
         self.walk = Walk(self.known)
+        self.tests: list[Test] = []         # of the walk, those that have something to test
         self.opaque = ""        # what the function reads that cannot be compared, in words: no trace holds for another call
 
     def has_changed(self) -> bool:
         """Has some place another value than at the last comparison?"""
-        walk = self.walk
-        return have_names_changed(walk) or have_classes_changed(walk) or have_contents_changed(walk) or self.keys is None
+        for test in self.tests:
+            if test(self.walk):
+                return True
+        return self.keys is None
 
     def look(self) -> tuple[Any, str]:
         """A hashable key of all values, and the first place whose value is another than before, in words; empty if there is none."""
@@ -35,6 +41,7 @@ class Surroundings:
         keys, earlier, names = walk.keys, self.keys, self.walk.names
         changed = "" if earlier is None else next((walk.names.get(place) or names[place] for place in keys.keys() | earlier.keys()
                                                    if keys.get(place, MISSING) != earlier.get(place, MISSING)), "")
+        self.tests = tests_of(walk)
         self.walk, self.keys, self.opaque = walk, keys, walk.opaque
         return self.key, changed
 
@@ -61,25 +68,42 @@ class Surroundings:
         return lambda key: tuple([item for item in key if item[0] not in new])
 
 
-def have_names_changed(walk: Walk) -> bool:
-    """Has a variable another value, or has a namespace other names?"""
+def tests_of(walk: Walk) -> list[Test]:
+    """The tests whether something in a walk has changed."""
+    tests: list[Test] = [have_variables_changed] if walk.entries or walk.cells else []
+    if walk.functions or walk.spaces:
+        tests.append(have_functions_changed)
+    if walk.classes or walk.objects or walk.orders:
+        tests.append(have_classes_changed)
+    if walk.containers or walk.dicts or walk.arrays or walk.others:
+        tests.append(have_contents_changed)
+    return tests
+
+
+def have_variables_changed(walk: Walk) -> bool:
+    """Has a variable or an attribute another value?"""
     for namespace, name, value in walk.entries:
         if namespace.get(name, MISSING) is not value:
             return True
     for cell, value in walk.cells:
         if content(cell) is not value:
             return True
+    return False
+
+
+def have_functions_changed(walk: Walk) -> bool:
+    """Has a function other code or default values, or a namespace other names?"""
     for namespace, names in walk.spaces:
         if len(namespace) != len(names) or names and tuple(namespace) != names:
+            return True
+    for function, code, defaults, named in walk.functions:
+        if function.__code__ is not code or function.__defaults__ is not defaults or function.__kwdefaults__ is not named:
             return True
     return False
 
 
 def have_classes_changed(walk: Walk) -> bool:
-    """Has a function other code or default values, or is an attribute looked up elsewhere?"""
-    for function, code, defaults, named in walk.functions:
-        if function.__code__ is not code or function.__defaults__ is not defaults or function.__kwdefaults__ is not named:
-            return True
+    """Is an attribute looked up elsewhere?"""
     for namespace, count, last in walk.classes:     # a new name is the last one
         if len(namespace) != count or next(reversed(namespace)) != last:
             return True
@@ -104,4 +128,7 @@ def have_contents_changed(walk: Walk) -> bool:
     for array, facts in walk.arrays:
         if facts_of(array) != facts:
             return True
-    return any([other() for other in walk.others])
+    for other in walk.others:
+        if other():
+            return True
+    return False
