@@ -143,6 +143,45 @@ def test_iterators_and_generators_of_random_numbers_go_on() -> None:
             assert np.asarray(fast(ONES)).tolist() == np.asarray(eager(irtool.Tensor(ONES))).tolist()
 
 
+def test_a_file_that_is_written_is_no_reason_to_trace_again(tmp_path: Any) -> None:
+    with open(tmp_path / "log.txt", "w") as log:
+        fast = irtool.jit(lambda x: x * 2 if print("traced", file=log) is None else x)
+        fast(ONES)
+        fast(ONES)
+        assert not fast.why
+    with open(tmp_path / "log.txt") as log:
+        fast = irtool.jit(lambda x: x * len(log.readline()))
+        assert [np.asarray(fast(ONES)).tolist() for _ in range(2)] == [[7, 7], [0, 0]]
+
+
+def test_objects_whose_own_code_fails_are_no_obstacle() -> None:
+    class Bare:
+        __slots__ = ()
+
+        def __getattr__(self, name: str) -> Any:
+            raise KeyError(name)
+
+    class Sealed:
+        @property
+        def __dict__(self) -> Any:      # type: ignore[override]
+            raise ValueError
+
+        def __len__(self) -> int:
+            raise ValueError
+
+        def __eq__(self, other: object) -> bool:
+            raise ValueError
+
+        __hash__ = None                 # type: ignore[assignment]
+    for value in (Bare(), Sealed()):
+        names = made("", "x * 2 if held['a'] is value else x")
+        names |= {"value": value, "held": {"a": value}}
+        fast = irtool.jit(names["f"])
+        for _ in range(2):
+            assert np.asarray(fast(ONES)).tolist() == [2, 2]
+        assert not fast.why
+
+
 def test_what_nothing_reads_is_no_change() -> None:
     names = made("class C: k = 3.\nc = C(); m = types.SimpleNamespace(k=1., z=2.)", "x * c.k * m.k")
     fast = irtool.jit(names["f"])

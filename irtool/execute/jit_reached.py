@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, MutableSequence, MutableSet
 from contextvars import ContextVar
 from functools import cached_property, partial
+from io import IOBase
 from operator import attrgetter, methodcaller
 from types import BuiltinFunctionType, CellType, FunctionType, MappingProxyType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
@@ -126,7 +127,7 @@ class Walk:
             held = value()
             if self.note((id(value), "referent"), "a weak reference", held):
                 self.others.append(lambda: value() is not held)
-        elif isinstance(value, UNCOMPARED) or isinstance(value, Iterator) and is_of_library(value):
+        elif isinstance(value, UNCOMPARED) or isinstance(value, Iterator) and is_of_library(value) and not is_output(value):
             self.opaque = self.opaque or f"it reads {with_article(name_of(type(value)))}, which cannot be compared"
         else:
             self.object(value)
@@ -356,6 +357,14 @@ def container_of(value: Any) -> Any:
 def are_same(some: list[Any], others: list[Any]) -> bool:
     """Are two lists of the same objects?"""
     return len(some) == len(others) and all(map(operator.is_, some, others))
+
+
+def is_output(value: Any) -> bool:
+    """Is a value a file that code can only write into, such as `sys.stderr`?"""
+    try:
+        return isinstance(value, IOBase) and not value.readable()
+    except ValueError:      # it is closed
+        return True
 
 
 def name_of(kind: type) -> str:

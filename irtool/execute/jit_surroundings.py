@@ -13,7 +13,6 @@ from typing import Any
 
 from irtool.execute.jit_reached import MISSING, Known, Walk, content, facts_of, walked
 
-
 Test = Callable[[Walk], bool]
 
 
