@@ -7,11 +7,15 @@ from irtool.ops.tensor import Tensor, number, torch
 
 
 def var_slope(self: Tensor, grad: Tensor, dim: list[int] | None, correction: number, keepdim: bool) -> Tensor:
-    """The gradient of a variance."""
+    """The gradient of a variance. Of all elements with no degree of freedom left, torch has infinity and, at the mean, nan."""
     size = self.size()
     spread = torch.real(with_ones(grad, dim, keepdim, size))
     count = self.numel() // max(grad.numel(), 1)
-    return spread * (self - self.mean(dim, True)).conj() * 2 / torch.scalar_tensor(count - correction, dtype=self.dtype)
+    if (dim is None or self.dim() == 0) and count <= correction:
+        slope = (spread * torch.where(self == self.mean(), float("nan"), float("inf"))).to(self.dtype)
+    else:
+        slope = spread * (self - self.mean(dim, True)).conj() * 2 / torch.scalar_tensor(count - correction, dtype=self.dtype)
+    return slope
 
 
 def std_slope(self: Tensor, grad: Tensor, result: Tensor, dim: list[int] | None, correction: number, keepdim: bool) -> Tensor:
