@@ -1,4 +1,4 @@
-"""Gradients of variances and standard deviations with no degree of freedom left are torch's: a case of its own where all elements take part."""
+"""Gradients of variances and standard deviations with no degree of freedom left are torch's, as where all elements take part."""
 from __future__ import annotations
 
 from typing import Any
