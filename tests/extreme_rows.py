@@ -16,7 +16,7 @@ NAN, INF = np.nan, np.inf
 PAIRS = (([NAN, 1, 2], [1, 1, 0]), ([1, 1, NAN], [1, NAN, 0]), ([1, 1, 2], [1, 1, 2]), ([INF, 1, 2], [1, 1, 2]), ([3, 1, 2], [1, 3, 2]),
          ([INF, 1, 2], [INF, 1, 4]), ([INF, -INF, 2], [0, 1, 4]), ([0, 0, 0], [0, -0.0, 0]), ([-3, 3, -3], [2, 2, -2]),
          ([0.5, 0, -2], [0, 1, 0.25]))
-ORDERS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, INF)
+ORDERS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, INF, -INF)
 OF_ORDER = ("torch.cdist(x, y, p={})", "torch.pdist(torch.cat([x, y]), {})", "torch.nn.functional.pairwise_distance(x, y, {})",
             "torch.linalg.vector_norm(x, {}, -1)", "torch.norm(y, {})", "torch.renorm(x, {}, 0, 1.0)",
             "torch.nn.functional.normalize(y, {})")
@@ -34,7 +34,9 @@ torch.where(x > y, x, y).sum()|torch.addmm(x, x, torch.outer(y[0], y[0]))|torch.
 torch.nn.functional.multi_margin_loss(x, torch.zeros([1], dtype=torch.long))|torch.nn.functional.poisson_nll_loss(x, y)
 torch.nn.functional.gaussian_nll_loss(x, y, y.abs())|torch.nn.functional.soft_margin_loss(x, y)
 torch.nn.functional.margin_ranking_loss(x, y, y)|torch.nn.functional.triplet_margin_loss(x, y, y.flip(1))
-torch.nn.functional.hinge_embedding_loss(x, y)
+torch.nn.functional.hinge_embedding_loss(x, y)|torch.prod(x)|torch.prod(y, 1)|torch.mode(x, 1)[0]|torch.mode(y)[0]|torch.logit(x)
+torch.nn.functional.rrelu(x)|torch.nn.functional.rrelu(y, 0.1, 0.1)|torch.dist(x, y, float('inf'))|torch.dist(x, y, -float('inf'))
+torch.dist(x, y, 0.5)|torch.prod(x * 1e200)|torch.logcumsumexp(x * 1e300, 1)|torch.logcumsumexp(-x * 1e300, 1)|torch.logdet(x.t() @ y)
 """
 
 

@@ -140,11 +140,13 @@ def logit_backward_gradient(grad, grad_output, self, eps):
 
 
 @table.slope("rrelu")
-def rrelu_slope(self, lower, upper, result):
-    """The slopes are numbers that were drawn: the division is not differentiated, which would give nan at 0."""
+def rrelu_slope(self, lower, upper, training, result):
+    """Slopes below 0 are drawn in training: the division is not differentiated, which would give nan at 0."""
     x = self.detach()
-    slope = torch.where(x > 0, torch.ones_like(x), result.detach() / x)
-    return torch.where(x == 0, torch.ones_like(x) * ((lower + upper) / 2), slope)
+    slope = torch.ones_like(x) * ((lower + upper) / 2)
+    if training:
+        slope = torch.where(x == 0, slope, torch.where(x < 0, result.detach() / x, torch.ones_like(x)))
+    return torch.where(x > 0, torch.ones_like(x), slope)
 
 
 @table.gradient("rrelu_with_noise")

@@ -9,16 +9,18 @@ CONJUGATED = True      # conj() is spelt out, as in torch
 
 def norm_slope(x: Tensor, norm: Tensor, p: float) -> Tensor:
     """Slope of the p-norm along the last dimension, whose result `norm` has that dimension with size 1; 0 where the norm is 0; positions
-    of a maximum share."""
+    of a maximum, for -inf of a minimum, share."""
     if p == 0.0:
         return torch.zeros_like(x)
     if p == 1.0:
         return x.sgn()
     if p == 2.0:
         return x / norm.masked_fill(norm == 0, float("inf"))
-    if p == float("inf"):
+    if p == float("inf") or p == float("-inf"):
         largest = ((x.abs() == norm) | ((x != x) & (norm != norm))).to(x.dtype)
         return x.sgn() * largest / largest.sum([-1], True)
+    if p < 1.0:
+        return torch.where(x == 0, torch.zeros_like(x), x.sgn() * x.abs().pow(p - 1)) * norm.pow(1 - p)
     if p < 2.0:
         return (x.sgn() * x.abs().pow(p - 1) / norm.pow(p - 1)).masked_fill(norm == 0, 0).masked_fill((x == 0) & (norm == norm), 0)
     return (x * x.abs().pow(p - 2) / norm.pow(p - 1)).masked_fill(norm == 0, 0)

@@ -37,7 +37,18 @@ def det_slope(A: Tensor, det: Tensor) -> Tensor:
 table.derivative("linalg_det det _linalg_det", lambda grad, A, result: grad.unsqueeze(-1).unsqueeze(-1) * det_slope(A, result))
 
 
-def slogdet_back(A: Tensor, sign: Tensor, grad_sign: Tensor | None, grad_log: Tensor | None) -> Tensor:
+def log_slope(A: Tensor, logabsdet: Tensor) -> Tensor:
+    """The gradient of the logarithm of a determinant; of a singular matrix infinities, by a division by zero, as in torch."""
+    singular = (logabsdet == float("-inf")).unsqueeze(-1).unsqueeze(-1)
+    unit = torch.diag_embed(torch.ones_like(torch.diagonal(A, 0, -2, -1)))
+    slope = torch.linalg_inv(torch.where(singular, unit, A)).mH
+    if bool(singular.any()):
+        lu, pivots, _ = torch.linalg_lu_factor_ex(A if A.is_complex() else A.mT)        # the signs depend on which is taken apart
+        slope = torch.where(singular, torch.linalg_lu_solve(lu, pivots, unit, adjoint=A.is_complex()), slope)
+    return slope
+
+
+def slogdet_back(A: Tensor, sign: Tensor, logabsdet: Tensor, grad_sign: Tensor | None, grad_log: Tensor | None) -> Tensor:
     """Gradient of slogdet; the sign of a real determinant does not move."""
     scale = torch.zeros_like(sign)
     if grad_log is not None:
@@ -45,11 +56,18 @@ def slogdet_back(A: Tensor, sign: Tensor, grad_sign: Tensor | None, grad_log: Te
     if grad_sign is not None and A.is_complex():
         turn = torch.imag(sign.conj() * grad_sign)
         scale = scale + torch.complex(torch.zeros_like(turn), turn)
-    return scale.unsqueeze(-1).unsqueeze(-1) * torch.linalg_inv(A).mH
+    return scale.unsqueeze(-1).unsqueeze(-1) * log_slope(A, logabsdet)
 
 
-table.derivative("linalg_slogdet slogdet _linalg_slogdet", lambda grad_sign, grad_log, A, sign: slogdet_back(A, sign, grad_sign, grad_log))
-table.derivative("logdet", lambda grad, self: grad.unsqueeze(-1).unsqueeze(-1) * torch.linalg_inv(self).mH)
+table.derivative("linalg_slogdet slogdet _linalg_slogdet", lambda grad_sign, grad_log, A, sign, logabsdet: slogdet_back(
+    A, sign, logabsdet, grad_sign, grad_log))
+
+
+@table.derivative("logdet")
+def logdet_gradient(grad, self, result):
+    if not self.is_complex():       # nan where the determinant is negative: no gradient flows there
+        grad = torch.where(torch.linalg_det(self) < 0, torch.zeros_like(grad), grad)
+    return grad.unsqueeze(-1).unsqueeze(-1) * log_slope(self, torch.real(result))
 
 
 # ---- systems of equations

@@ -35,20 +35,28 @@ def product_of_others(values: Tensor, dim: int) -> Tensor:
     return before * after
 
 
+def product_slope(values: Tensor, result: Tensor, dim: int) -> Tensor:
+    """The gradient of a product along a dimension, as torch computes it: the product divided by each factor, unless one of all is 0."""
+    if bool((values == 0).any()):
+        return product_of_others(values, dim)
+    return result / values
+
+
 @table.derivative("prod")
-def prod_gradient(grad, self, dtype, self_size):
+def prod_gradient(grad, self, dtype, result, self_size):
     flat = (self if dtype is None else self.to(dtype)).reshape([-1])
-    return torch.zeros_like(self) if flat.numel() == 0 else (product_of_others(flat, 0) * grad).reshape(self_size)
+    return torch.zeros_like(self) if flat.numel() == 0 else (product_slope(flat, result, 0) * grad).reshape(self_size)
 
 
 @table.derivative("prod.dim_int")
-def prod_dim_gradient(grad, self, dim, keepdim, dtype, self_size):
+def prod_dim_gradient(grad, self, dim, keepdim, dtype, result, self_size):
     if len(self_size) == 0:
         for_self = grad
     elif self.numel() == 0:
         for_self = torch.zeros_like(self)
     else:
-        for_self = product_of_others(self if dtype is None else self.to(dtype), dim) * along(grad, dim, keepdim, self_size)
+        factors = self if dtype is None else self.to(dtype)
+        for_self = product_slope(factors, along(result, dim, keepdim, self_size), dim) * along(grad, dim, keepdim, self_size)
     return for_self
 
 

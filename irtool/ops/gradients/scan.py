@@ -47,7 +47,7 @@ def logcumsumexp_gradient(self: Tensor, dim: int):
             behind = (grad.conj().log() - result).flip([dim]).logcumsumexp(dim).flip([dim])
             return (behind + self).exp().conj(), None
         # positive and negative gradients apart, in logarithms
-        least = torch.full_like(grad, -1e30)     # not -inf, since differences of infinities are nan at higher orders
+        least = torch.full_like(grad, float("-inf")).nan_to_num()       # the least number: differences of infinities are nan
         logs = torch.where(grad == 0, torch.ones_like(grad), grad.abs()).log()
         up = (torch.where(grad > 0, logs, least) - result).flip([dim]).logcumsumexp(dim).flip([dim])
         down = (torch.where(grad < 0, logs, least) - result).flip([dim]).logcumsumexp(dim).flip([dim])

@@ -116,6 +116,23 @@ _median("median", False)
 _median("nanmedian", True)
 
 
+INSERTED = 16
+"""The rows that C++ sorts by inserting one element after the other."""
+
+
+def _inserted(row):
+    """Indices that sort a row with nan as C++ does it. nan has no order: where it leaves the others is known of short rows."""
+    if len(row) > INSERTED:
+        raise RunError(f"the mode of more than {INSERTED} numbers, one of them nan, depends on torch's compiler")
+    numbers, placed = row.tolist(), []
+    for index, number in enumerate(numbers):
+        place = 0 if placed and number < numbers[placed[0]] else len(placed)
+        while place and number < numbers[placed[place - 1]]:
+            place -= 1
+        placed.insert(place, index)
+    return placed
+
+
 @table.op("aten::mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)")
 def mode(xp, self, dim, keepdim):
     """The most frequent value along a dimension, the smallest of several, and its last index."""
@@ -125,6 +142,10 @@ def mode(xp, self, dim, keepdim):
     if self.ndim == 0:
         return self.copy(), xp.zeros((), xp.int64)
     indices = order(xp, self, axis)
+    if self.dtype.kind == "f" and xp.isnan(self).any():
+        flat, sorted_flat = xp.moveaxis(self, axis, -1), xp.moveaxis(indices, axis, -1)
+        for row in map(tuple, xp.argwhere(xp.isnan(flat).any(axis=-1)).tolist()):
+            sorted_flat[row] = xp.asarray(_inserted(flat[row]), xp.int64)
     rows, places = (xp.moveaxis(array, axis, -1) for array in (xp.take_along_axis(self, indices, axis), indices))
     length = xp.ones(rows.shape, xp.int64)
     for place in range(1, rows.shape[-1]):
