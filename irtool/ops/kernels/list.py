@@ -5,6 +5,7 @@ from typing import Any
 
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import is_array
+from irtool.ops.call import call_op
 from irtool.ops.kernels.c_numbers import wrap
 from irtool.ops.op import OpTable
 from irtool.ops.tensor import Tensor
@@ -23,9 +24,12 @@ def place_in(items: list[Any], index: int) -> int:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Equality of elements: tensors by value (all of them), the rest as Python has it."""
+    """Equality of elements; of tensors by value, which have to have one element. Raises RunError, in torch's words, for other tensors."""
     if is_array(a) or is_array(b):
-        return getattr(a, "shape", ()) == getattr(b, "shape", ()) and bool((a == b).all())
+        equal = call_op("aten::eq.Tensor", [b, a])
+        if equal.size != 1:
+            raise RunError(f"Boolean value of Tensor with {'more than one value' if equal.size else 'no values'} is ambiguous")
+        return bool(equal.reshape(-1)[0])
     return bool(a == b)
 
 
