@@ -176,8 +176,8 @@ def test_lists_have_reference_semantics() -> None:
     call_op("aten::Delete.t", [items, -1])
     assert call_op("aten::pop.t", [items]) == 1 and items == [3, 2]
     assert call_op("aten::mul.left_t", [items, 2]) == [3, 2, 3, 2]
-    tensors = [np.ones(2), np.zeros(2)]
-    call_op("aten::remove.Tensor", [tensors, np.zeros(2)])
+    tensors = [np.ones(1), np.zeros(1)]
+    call_op("aten::remove.Tensor", [tensors, np.zeros(1)])
     assert len(tensors) == 1
 
 
