@@ -11,6 +11,7 @@ from irtool.ir.errors import PassError
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.module import Module
 from irtool.ir.packed import owns_gradient
+from irtool.ir.structure_kinds import FORK_KINDS
 from irtool.ir.verify_types import STRICT_DIALECTS, flows
 from irtool.torchscript.class_definitions import ClassDefinition
 from irtool.torchscript.library import Library
@@ -88,6 +89,8 @@ class Inliner:
         for node in list(graph.walk()):
             if node.owner is None:
                 continue
+            if node.kind in FORK_KINDS and node.subgraph is not None:
+                self.inline_into(node.subgraph)
             called = self.called(node)
             if called is None:
                 continue

@@ -197,3 +197,75 @@ def f(x: Tensor):
     for interpret in (True, False):
         with pytest.raises(irtool.UnsupportedError, match="an awaitable whose effects can be seen"):
             irtool.run(module, [np.ones(2)], interpret=interpret)
+
+
+RAISES = """graph(%x : Tensor, %c : bool):
+  %a : Future(Tensor) = prim::fork_0(%x)
+  %b : Future(Tensor) = prim::fork_1(%x)
+  %5 : Tensor = prim::If(%c)
+    block0():
+      %w : Tensor = aten::wait(%a)
+      -> (%w)
+    block1():
+      -> (%x)
+  return (%5)
+with prim::fork_0 = graph(%0 : Tensor):
+  %n : NoneType = prim::Constant()
+  %2 : str = prim::Constant[value="positive"]()
+  %3 : Tensor = aten::sum(%0, %n)
+  %4 : bool = aten::Bool(%3)
+   = prim::If(%4)
+    block0():
+       = prim::RaiseException(%2)
+      -> ()
+    block1():
+      -> ()
+  %6 : Tensor = aten::mul(%0, %0)
+  return (%6)
+with prim::fork_1 = graph(%0 : Tensor):
+  %6 : Tensor = aten::mm(%0, %0)
+  return (%6)
+"""
+WAYS = {
+    "interpreter": lambda m, x, c: irtool.run(m, [x, c], interpret=True)[0],
+    "run": lambda m, x, c: irtool.run(m, [x, c])[0],
+    "not optimized": lambda m, x, c: irtool.compile(m, optimize=False)(x, c)[0],
+    "profiling": lambda m, x, c: irtool.compile(m, profiling=True)(x, c)[0],
+    "jit": lambda m, x, c: np.asarray(irtool.jit(m)(x, c)),
+    "gradient": lambda m, x, c: irtool.vjp(m, [x, c], [np.ones(2)], [0])[0],
+    "interpreted gradient": lambda m, x, c: irtool.vjp(m, [x, c], [np.ones(2)], [0], interpret=True)[0],
+    "recorded": lambda m, x, c: irtool.compile(m).record([x, c], [0]).backward([np.ones(2)])[0],
+    "grad of jit": lambda m, x, c: np.asarray(irtool.grad(lambda y: irtool.jit(m)(y, c).sum())(x)),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_fork_raises_where_it_is_awaited_and_nowhere_else(way: str) -> None:
+    """As torch does: neither the second fork, of which nobody waits, nor the first in the branch without its wait."""
+    module, is_gradient = irtool.parse(RAISES), "grad" in way or way == "recorded"
+    positive, zero = np.array([1.0, 2.0]), np.array([1.0, -1.0])
+    for x in (positive, zero):
+        np.testing.assert_array_equal(WAYS[way](module, x, False), np.ones(2) if is_gradient else x)
+    np.testing.assert_array_equal(WAYS[way](module, zero, True), 2 * zero if is_gradient else zero * zero)
+    with pytest.raises(irtool.RunError, match="positive"):
+        WAYS[way](module, positive, True)
+
+
+CALL_IN_A_FORK = """graph(%n : int):
+  %a : Future(int) = prim::fork_0(%n)
+  %w : int = aten::wait(%a)
+  return (%w)
+with prim::fork_0 = graph(%n : int):
+  %1 : Function = prim::Constant[name="g"]()
+  %2 : int = prim::CallFunction(%1, %n)
+  return (%2)
+"""
+
+
+def test_a_call_in_a_fork_is_not_answered_with_inlined_graph_where_it_stands_too() -> None:
+    for interpret in (True, False):
+        with pytest.raises(irtool.UnsupportedError, match="torch leaves it in inlined_graph. Put the graph of 'g' into the file"):
+            irtool.run(irtool.parse(CALL_IN_A_FORK), [1], interpret=interpret)
+    module = irtool.parse(f"# graph f:\n{CALL_IN_A_FORK}\n# graph g:\ngraph(%n : int):\n  %t : int = aten::add(%n, %n)\n  return (%t)\n")
+    irtool.PassManager("inline", verify=True).run(module)
+    assert irtool.run(module.graph("f"), [3]) == [6]

@@ -1,25 +1,31 @@
-"""Awaitables run when they are first awaited. Here a node runs where it stands, so it is moved to the first wait."""
+"""Awaitables run when they are first awaited. Here a node runs where it stands, so it is moved to the first wait.
+
+Forks run at once in torch too, but what they raise is raised by the wait: a fork that some runs do not wait for is moved into the branches
+that do.
+"""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from irtool.ir.edits import clone_graph
-from irtool.ir.effects import changes_list, group_may_write, has_side_effects, node_may_write
+from irtool.ir.edits import clone_graph, clone_node
+from irtool.ir.effects import LOOP_KINDS, changes_list, group_may_write, has_side_effects, is_random, node_may_write
 from irtool.ir.errors import Error, UnsupportedError
-from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.graph import Block, Graph, Node, Value
+from irtool.ir.structure_kinds import FORK_KINDS
 from irtool.ir.types import OptionalType, SimpleType, TensorType, TupleType, Type
 
 AWAITABLE, WAIT = "prim::awaitable", "prim::awaitable_wait"
+FORK, FORK_WAIT = "prim::fork", "aten::wait"
 
 
-def has_awaitables(graph: Graph) -> bool:
-    """Does the graph, or the body of a fork in it, make an awaitable that has a body?"""
-    return any(node.kind == AWAITABLE or node.subgraph is not None and has_awaitables(node.subgraph) for node in graph.walk())
+def has_bodies(graph: Graph) -> bool:
+    """Does the graph make a fork, or an awaitable that has a body?"""
+    return any(node.kind in FORK_KINDS or node.subgraph is not None and has_bodies(node.subgraph) for node in graph.walk())
 
 
 def with_awaitables_late(graph: Graph) -> Graph:
     """The graph, or a copy in which each awaitable runs when it is first awaited. Raises UnsupportedError, at the line, if it cannot."""
-    if not has_awaitables(graph):
+    if not has_bodies(graph):
         return graph
     copy = clone_graph(graph)
     settle_awaitables(copy)
@@ -50,6 +56,8 @@ def awaitables_late(graph: Graph) -> None:
     for node in list(graph.walk()):
         if node.subgraph is not None:
             awaitables_late(node.subgraph)
+        if node.kind == FORK:
+            fork_late(node)
         if node.kind != AWAITABLE or not _is_seen(node):
             continue
         users = [use.user for use in node.output.uses]
@@ -59,6 +67,86 @@ def awaitables_late(graph: Graph) -> None:
             node.move_before(first)
         elif not users:
             node.destroy()
+
+
+def fork_late(node: Node) -> None:
+    """Remove a fork that nobody waits for, and move one that some runs do not wait for in front of the waits: it raises nowhere else. One
+    whose time can be seen otherwise stays, as does one of which more than the waits are known."""
+    if node.graph is None or node.subgraph is None or len(node.outputs) != 1 or not _only_raises(node.subgraph):
+        return
+    users = [use.user for use in node.output.uses]
+    if not users:
+        node.destroy()
+        return
+    if any(user.kind != FORK_WAIT or user.owner is node.owner for user in users):
+        return
+    if _reads_what_changes(node.inputs, _with_bodies(node.graph)):
+        return
+    blocks = [user.owner_block for user in users]
+    outermost = [block for block in dict.fromkeys(blocks) if not any(other is not block and _is_inside(block, other) for other in blocks)]
+    if not _raises(node.subgraph) and any(_is_repeated(block, node.owner_block) for block in outermost):
+        return      # it would run in each round
+    if len(outermost) > 1 and any(map(is_random, node.subgraph.walk())):
+        return
+    for block in outermost:
+        waits = [user for user in users if _is_inside(user.owner_block, block)]
+        first = next(each for each in block if any(wait is each or _is_below(wait, each) for wait in waits))
+        copy = clone_node(node, {}, None, node.graph)
+        copy.insert_before(first)
+        for wait in waits:
+            wait.replace_input_with(node.output, copy.output)
+    node.destroy()
+
+
+def _with_bodies(graph: Graph) -> Iterator[Node]:
+    """The nodes of a graph and of its forks, without the waits, which may write because the bodies may."""
+    for node in graph.walk():
+        if node.kind not in (WAIT, FORK_WAIT):
+            yield node
+        if node.subgraph is not None:
+            yield from _with_bodies(node.subgraph)
+
+
+def _only_raises(body: Graph) -> bool:
+    """Have the nodes of a body no effects, but for what they raise?"""
+    return all(node.blocks or _is_plain(node) for node in body.walk())
+
+
+def _raises(body: Graph) -> bool:
+    return any(node.kind == "prim::RaiseException" or node.subgraph is not None and _raises(node.subgraph) for node in body.walk())
+
+
+def _is_plain(node: Node) -> bool:
+    """Has a node no effect, but that it may raise? A fork or a wait inside of a fork has none of its own."""
+    if node.subgraph is not None:
+        return node.kind in FORK_KINDS and _only_raises(node.subgraph)
+    if node.kind in ("prim::RaiseException", WAIT, FORK_WAIT):
+        return True
+    return not has_side_effects(node) and not node_may_write(node) and not group_may_write(node)
+
+
+def _is_inside(block: Block, other: Block) -> bool:
+    """Is a block another one, or inside of it?"""
+    above: Node | None
+    while block is not other:
+        above = block.owning_node
+        if above is None:
+            return False
+        block = above.owner_block
+    return True
+
+
+def _is_below(node: Node, above: Node) -> bool:
+    return any(_is_inside(node.owner_block, block) for block in above.blocks)
+
+
+def _is_repeated(block: Block, outer: Block) -> bool:
+    """Is there a loop between a block and one around it?"""
+    while block is not outer and block.owning_node is not None:
+        if block.owning_node.kind in LOOP_KINDS:
+            return True
+        block = block.owning_node.owner_block
+    return False
 
 
 def refuse_early(node: Node) -> None:
@@ -91,12 +179,15 @@ def _is_seen(node: Node) -> bool:
 
 def time_is_seen(body: Sequence[Node], operands: Sequence[Value], graph: Graph) -> bool:
     """Can it be seen when nodes run: have they effects, or may a node of the graph write into what they read?"""
-    if any(has_side_effects(node) or writes_inside(node) for node in body):
-        return True
+    return any(has_side_effects(node) or writes_inside(node) for node in body) or _reads_what_changes(operands, graph.walk())
+
+
+def _reads_what_changes(operands: Sequence[Value], nodes: Iterable[Node]) -> bool:
+    """May one of the nodes write into the operands?"""
     read = [each for value in operands for each in _parts(value.type) if not isinstance(each, SimpleType) or each.text == "Any"]
     are_tensors = all(isinstance(each, TensorType) for each in read)
     return bool(read) and any((node_may_write(node) or group_may_write(node)) and not (are_tensors and changes_list(node))
-                              for node in graph.walk())
+                              for node in nodes)
 
 
 def _parts(type: Type) -> list[Type]:

@@ -470,9 +470,9 @@ def _call_function(node: Node, values: list[Any]) -> Sequence[Any]:
     name = values[0].name if values and isinstance(values[0], FunctionName) else "?"
     function = getattr(autodiff_functions, name, None) if name.startswith("AD_") else None
     if function is None:
-        raise UnsupportedError(f"prim::CallFunction of '{name}' is not supported: its body is not in the text. Print "
-                               f"inlined_graph, or put the graph of '{name}' into the file (# graph {name}:) and run the pass inline",
-                               code="E0417")
+        way = "Print inlined_graph, or put" if not _is_in_fork(node) else "torch leaves it in inlined_graph. Put"
+        raise UnsupportedError(f"prim::CallFunction of '{name}' is not supported: its body is not in the text. {way} the graph of '{name}' "
+                               f"into the file (# graph {name}:) and run the pass inline", code="E0417")
     return (unwrapped(function(*[Tensor(each) if is_array(each) else each for each in values[1:]])),)
 
 
@@ -484,7 +484,14 @@ def _call_method(node: Node, values: list[Any]) -> Sequence[Any]:
             values[0].attributes["_enabled"] = values[3 if type == AMP else 1]
         return (None,) * len(node.outputs)
     raise UnsupportedError(f"prim::CallMethod of '{method}' of {type} is not supported: its body is not in the text. "
-                           "Print inlined_graph", code="E0417")
+                           + ("Print inlined_graph" if not _is_in_fork(node) else "Save the module, and run the archive"), code="E0417")
+
+
+def _is_in_fork(node: Node) -> bool:
+    """Is the node in the graph of a fork or an awaitable in the text? torch inlines no calls there."""
+    source = node.graph.source if node.graph is not None else None
+    lines = [source.line(number) for number in range(node.line, 0, -1)] if source is not None else []
+    return next((line for line in lines if "graph(" in line), "").startswith(("with prim::fork_", "with prim::awaitable_"))
 
 
 def _grad(node: Node, values: list[Any]) -> Sequence[Any]:
