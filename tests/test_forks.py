@@ -1,6 +1,9 @@
 """Gradients go through forks: as many ways as there are to hold a future, each as the same program without futures."""
 from __future__ import annotations
 
+import io
+import zipfile
+
 import numpy as np
 import pytest
 
@@ -269,3 +272,65 @@ def test_a_call_in_a_fork_is_not_answered_with_inlined_graph_where_it_stands_too
     module = irtool.parse(f"# graph f:\n{CALL_IN_A_FORK}\n# graph g:\ngraph(%n : int):\n  %t : int = aten::add(%n, %n)\n  return (%t)\n")
     irtool.PassManager("inline", verify=True).run(module)
     assert irtool.run(module.graph("f"), [3]) == [6]
+
+
+ARCHIVE = """class M(Module):
+  __parameters__ = []
+  __buffers__ = []
+  training : bool
+  def forward(self: __torch__.M,
+    n: int) -> int:
+    def __forked_function():
+      return __torch__.NAME(n, )
+    a = fork(__forked_function)
+BODY
+def small(n: int) -> int:
+  if torch.gt(n, 1):
+    ops.prim.RaiseException("large", "builtins.ValueError")
+  else:
+    pass
+  return n
+def nested(n: int) -> int:
+  def __forked_function():
+    return __torch__.small(n, )
+  return torch.add(torch.wait(fork(__forked_function)), 1)
+"""
+BRANCH = """    if torch.gt(n, 5):
+      _0 = 0
+    else:
+      _0 = torch.wait(a)
+    return _0"""
+BOTH = """    if torch.gt(n, 5):
+      s = torch.wait(a)
+    else:
+      s = 2
+    if torch.lt(n, 2):
+      s0 = torch.add(s, torch.wait(a))
+    else:
+      s0 = s
+    return s0"""
+LOOP = """    s = 0
+    for _0 in range(torch.sub(n, 5)):
+      s = torch.add(s, torch.wait(a))
+    return s"""
+
+
+@pytest.mark.parametrize(("name", "body", "results"), [      # what torch 2.13 gives for n = 0, 1, 3, 7; None: it raises
+    ("small", BRANCH, [0, 1, None, 0]), ("nested", BRANCH, [1, 2, None, 0]), ("small", BOTH, [2, 3, 2, None]),
+    ("small", LOOP, [0, 0, 0, None]), ("nested", LOOP, [0, 0, 0, None]), ("small", "    return n", [0, 1, 3, 7]),
+    ("small", "    return torch.wait(a)", [0, 1, None, None]),
+])
+def test_forks_of_archives_raise_where_they_are_awaited(name: str, body: str, results: list[int | None]) -> None:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("m/data.pkl", b"\x80\x02c__torch__\nM\n)\x81}X\x08\x00\x00\x00training\x88sb.")
+        archive.writestr("m/constants.pkl", b"\x80\x02).")
+        archive.writestr("m/version", "3")
+        archive.writestr("m/code/__torch__.py", ARCHIVE.replace("NAME", name).replace("BODY", body))
+    module = irtool.load(file.getvalue())
+    for n, expected in zip((0, 1, 3, 7), results, strict=True):
+        if expected is None:
+            with pytest.raises(irtool.RunError, match="large"):
+                module(n)
+        else:
+            assert module(n) == expected

@@ -12,7 +12,16 @@ from typing import Any
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.ir import types
 from irtool.ir.attribute import Attribute
-from irtool.ir.awaitables import AWAITABLE, is_awaited_at_once, time_is_seen, too_early
+from irtool.ir.awaitables import (
+    AWAITABLE,
+    FORK,
+    is_awaited_at_once,
+    is_awaited_once_elsewhere,
+    only_raises,
+    reads_what_changes,
+    time_is_seen,
+    too_early,
+)
 from irtool.ir.builder import Builder
 from irtool.ir.constants import CONSTANT_KINDS, NOT_CONSTANT, constant
 from irtool.ir.errors import Error, UnsupportedError
@@ -50,10 +59,11 @@ PLAIN = (bool, int, float, str)
 class Opening:
     """One graph whose calls are inlined. `read` lists the attributes for whose values it is made: instance, name, value."""
 
-    def __init__(self, library: Library, graph: Graph, root: Object | None, varying: set[Place]) -> None:
+    def __init__(self, library: Library, graph: Graph, root: Object | None, varying: set[Place], at_once: bool = False) -> None:
         """root: the instance that is the graph's first input, or None: the values of its attributes are ignored; varying: attributes
-        that the method writes, whose present values therefore say nothing. Raises Error."""
+        that the method writes, whose present values therefore say nothing; at_once: let all forks run where they stand. Raises Error."""
         self.library = library
+        self.at_once = at_once
         self.graph = Graph(graph.dialect, graph.name)
         self.graph.source = graph.source
         self.varying = varying
@@ -70,6 +80,8 @@ class Opening:
         self._last: Node | None = None
         self._early: list[tuple[Node, list[Value], list[Node]]] = []
         """Awaitables that run before they are awaited: the node, its operands, the nodes of its body."""
+        self._late: dict[Value, tuple[Node, list[Value]]] = {}
+        """Futures whose forks run in the branch that waits for them: the node, and its operands."""
         self._active: list[object] = []
         self._count = 0
         env: dict[Value, Value] = {}
@@ -77,10 +89,14 @@ class Opening:
             env[value] = self.graph.block.add_input(value.name, value.type)
             if index == 0 and root is not None:
                 self.objects[env[value]] = root
+        self.library.settle(graph)
         self.graph.block.set_outputs(self._results(graph.block, env, self.graph.block))
         for node, operands, body in self._early:
             if time_is_seen(body, operands, self.graph):
                 raise too_early(node)
+        read = [value for _, operands in self._late.values() for value in operands]
+        self.is_too_late = reads_what_changes(read, self.graph.walk())
+        """Would a fork that runs where it is awaited see other values?"""
         remove_dead_nodes(self.graph)
 
     # -- blocks
@@ -327,15 +343,21 @@ class Opening:
         if len(self._active) > MAX_CALLS:
             raise UnsupportedError(f"{graph.name}: more than {MAX_CALLS} calls in calls", code="E0404")
         self._active.append(key)
+        self.library.settle(graph)
         results = self._results(graph.block, dict(zip(graph.inputs, operands, strict=True)), into)
         self._active.pop()
         return results
 
     def fork(self, node: Node, operands: list[Value], env: dict[Value, Value], into: Block) -> list[Value] | None:
-        """`prim::fork`, `prim::awaitable`: the graph runs at once, and its result replaces the future. Raises UnsupportedError."""
+        """`prim::fork`, `prim::awaitable`: the graph runs at once, and its result replaces the future; where only a branch waits for a
+        fork, there, since it raises nowhere else. Raises UnsupportedError."""
         subgraph = node.subgraph
         if subgraph is None:
             return None
+        if node.kind == FORK and not self.at_once and is_awaited_once_elsewhere(node) and only_raises(subgraph, self.library.callee):
+            future = Node(node.kind, operands).add_output(self.graph.fresh_id(), node.output.type)
+            self._late[future] = node, operands
+            return [future]
         last = into.return_node.prev
         results = self._called(subgraph, node, operands, into)
         if node.kind == AWAITABLE and not is_awaited_at_once(node):
@@ -350,6 +372,11 @@ class Opening:
 
     def wait(self, node: Node, operands: list[Value], env: dict[Value, Value], into: Block) -> list[Value] | None:
         """`aten::wait` of a future that this graph made, and its kin: its value."""
+        late = self._late.get(operands[0])
+        if late is not None:
+            fork, given = late
+            assert fork.subgraph is not None
+            return self._called(fork.subgraph, fork, given, into)
         return None if isinstance(operands[0].type, FutureType | AwaitType) else operands
 
     def scaled(self, node: Node, operands: list[Value], env: dict[Value, Value], into: Block) -> list[Value] | None:
@@ -403,8 +430,12 @@ def opened(library: Library, graph: Graph, root: Object | None, varying: Iterabl
     The attributes that the method writes are known only afterwards; then the graph is made again. Raises Error.
     """
     varying = set(varying)
+    at_once = False
     while True:
-        opening = Opening(library, graph, root, varying)
+        opening = Opening(library, graph, root, varying, at_once)
+        if opening.is_too_late:
+            at_once = True
+            continue
         assumed = {(id(holder), name) for holder, name, value in opening.read if not isinstance(value, Object)}
         if not assumed & opening.stored:
             return opening

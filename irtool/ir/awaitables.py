@@ -5,7 +5,7 @@ that do.
 """
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from irtool.ir.edits import clone_graph, clone_node
 from irtool.ir.effects import LOOP_KINDS, changes_list, group_may_write, has_side_effects, is_random, node_may_write
@@ -16,6 +16,7 @@ from irtool.ir.types import OptionalType, SimpleType, TensorType, TupleType, Typ
 
 AWAITABLE, WAIT = "prim::awaitable", "prim::awaitable_wait"
 FORK, FORK_WAIT = "prim::fork", "aten::wait"
+Callee = Callable[[Node], "Graph | None"]
 
 
 def has_bodies(graph: Graph) -> bool:
@@ -69,25 +70,30 @@ def awaitables_late(graph: Graph) -> None:
             node.destroy()
 
 
-def fork_late(node: Node) -> None:
+def _unknown(node: Node) -> None:
+    """The graph that a node calls, where no calls are known."""
+
+
+def fork_late(node: Node, callee: Callee = _unknown) -> None:
     """Remove a fork that nobody waits for, and move one that some runs do not wait for in front of the waits: it raises nowhere else. One
-    whose time can be seen otherwise stays, as does one of which more than the waits are known."""
-    if node.graph is None or node.subgraph is None or len(node.outputs) != 1 or not _only_raises(node.subgraph):
+    whose time can be seen otherwise stays, as does one of which more than the waits are known. `callee`: the graph that a node calls."""
+    if node.graph is None or node.subgraph is None or len(node.outputs) != 1 or not only_raises(node.subgraph, callee):
         return
     users = [use.user for use in node.output.uses]
     if not users:
         node.destroy()
         return
-    if any(user.kind != FORK_WAIT or user.owner is node.owner for user in users):
-        return
-    if _reads_what_changes(node.inputs, _with_bodies(node.graph)):
+    if not is_awaited_elsewhere(node) or reads_what_changes(node.inputs, _with_bodies(node.graph)):
         return
     blocks = [user.owner_block for user in users]
     outermost = [block for block in dict.fromkeys(blocks) if not any(other is not block and _is_inside(block, other) for other in blocks)]
-    if not _raises(node.subgraph) and any(_is_repeated(block, node.owner_block) for block in outermost):
-        return      # it would run in each round
-    if len(outermost) > 1 and any(map(is_random, node.subgraph.walk())):
+    is_in_loop = any(is_repeated(block, node.owner_block) for block in outermost)
+    if is_in_loop and not _raises(node.subgraph):
         return
+    if is_in_loop or len(outermost) > 1:        # several copies, which have to give the same
+        waited = [value for user in users for value in user.outputs]
+        if reads_what_changes(waited, _with_bodies(node.graph)) or any(map(is_random, _with_bodies(node.subgraph))):
+            return
     for block in outermost:
         waits = [user for user in users if _is_inside(user.owner_block, block)]
         first = next(each for each in block if any(wait is each or _is_below(wait, each) for wait in waits))
@@ -96,6 +102,17 @@ def fork_late(node: Node) -> None:
         for wait in waits:
             wait.replace_input_with(node.output, copy.output)
     node.destroy()
+
+
+def is_awaited_elsewhere(node: Node) -> bool:
+    """Are waits in other blocks all that is done with a fork?"""
+    return all(use.user.kind == FORK_WAIT and use.user.owner is not node.owner for use in node.output.uses)
+
+
+def is_awaited_once_elsewhere(node: Node) -> bool:
+    """Is nothing done with a fork, but that at most one branch, which is not in a loop inside, waits for it?"""
+    return is_awaited_elsewhere(node) and len(node.output.uses) < 2 and not any(
+        is_repeated(use.user.owner_block, node.owner_block) for use in node.output.uses)
 
 
 def _with_bodies(graph: Graph) -> Iterator[Node]:
@@ -107,19 +124,25 @@ def _with_bodies(graph: Graph) -> Iterator[Node]:
             yield from _with_bodies(node.subgraph)
 
 
-def _only_raises(body: Graph) -> bool:
-    """Have the nodes of a body no effects, but for what they raise?"""
-    return all(node.blocks or _is_plain(node) for node in body.walk())
+def only_raises(body: Graph, callee: Callee, active: Sequence[Graph] = ()) -> bool:
+    """Have the nodes of a body no effects, but for what they raise? `callee` gives the graph that a node calls, if it is known."""
+    if body in active:
+        return False
+    called = [(node, node.subgraph if node.kind in FORK_KINDS else callee(node)) for node in body.walk()]
+    return all(only_raises(graph, callee, [*active, body]) if graph is not None else node.blocks or _is_plain(node)
+               for node, graph in called)
 
 
 def _raises(body: Graph) -> bool:
-    return any(node.kind == "prim::RaiseException" or node.subgraph is not None and _raises(node.subgraph) for node in body.walk())
+    """May a body raise by itself, or what it calls?"""
+    return any(node.kind in ("prim::RaiseException", "prim::CallFunction", "prim::CallMethod")
+               or node.subgraph is not None and _raises(node.subgraph) for node in body.walk())
 
 
 def _is_plain(node: Node) -> bool:
-    """Has a node no effect, but that it may raise? A fork or a wait inside of a fork has none of its own."""
+    """Has a node no effect, but that it may raise? A wait inside of a fork has none of its own, nor has a closure that a fork runs."""
     if node.subgraph is not None:
-        return node.kind in FORK_KINDS and _only_raises(node.subgraph)
+        return node.kind == "prim::Closure"
     if node.kind in ("prim::RaiseException", WAIT, FORK_WAIT):
         return True
     return not has_side_effects(node) and not node_may_write(node) and not group_may_write(node)
@@ -140,7 +163,7 @@ def _is_below(node: Node, above: Node) -> bool:
     return any(_is_inside(node.owner_block, block) for block in above.blocks)
 
 
-def _is_repeated(block: Block, outer: Block) -> bool:
+def is_repeated(block: Block, outer: Block) -> bool:
     """Is there a loop between a block and one around it?"""
     while block is not outer and block.owning_node is not None:
         if block.owning_node.kind in LOOP_KINDS:
@@ -179,10 +202,10 @@ def _is_seen(node: Node) -> bool:
 
 def time_is_seen(body: Sequence[Node], operands: Sequence[Value], graph: Graph) -> bool:
     """Can it be seen when nodes run: have they effects, or may a node of the graph write into what they read?"""
-    return any(has_side_effects(node) or writes_inside(node) for node in body) or _reads_what_changes(operands, graph.walk())
+    return any(has_side_effects(node) or writes_inside(node) for node in body) or reads_what_changes(operands, graph.walk())
 
 
-def _reads_what_changes(operands: Sequence[Value], nodes: Iterable[Node]) -> bool:
+def reads_what_changes(operands: Sequence[Value], nodes: Iterable[Node]) -> bool:
     """May one of the nodes write into the operands?"""
     read = [each for value in operands for each in _parts(value.type) if not isinstance(each, SimpleType) or each.text == "Any"]
     are_tensors = all(isinstance(each, TensorType) for each in read)

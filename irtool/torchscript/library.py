@@ -10,10 +10,11 @@ from typing import Any
 
 from irtool.ir import types
 from irtool.ir.attribute import Attribute, TensorLiteral
+from irtool.ir.awaitables import FORK, fork_late
 from irtool.ir.errors import Error, did_you_mean
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.source import SourceFile
-from irtool.ir.types import NamedTupleType, Type
+from irtool.ir.types import ClassType, NamedTupleType, Type
 from irtool.ops.quantized import Packed
 from irtool.torchscript.annotations import annotation, dotted
 from irtool.torchscript.built_in_classes import SOURCES, packed_class
@@ -44,6 +45,7 @@ class Library:
         self.compilation = Compilation()
         self._units: dict[str, Unit | None] = {}
         self._classes: dict[str, Structure | Enumeration | ClassDefinition | None] = {}
+        self._settled: set[Graph] = set()
 
     def unit(self, path: str) -> Unit | None:
         """The file of a module (`__torch__.a.b`), or None. Raises ParseError."""
@@ -158,6 +160,20 @@ class Library:
         graph = self.compilation.graph_of(function)
         graph.source = self.source
         return graph
+
+    def callee(self, node: Node) -> Graph | None:
+        """The graph of the function or method of the archive that a node calls; None if it calls none, or it is not known which."""
+        if node.kind == "prim::CallFunction":
+            return self.function(str(node.inputs[0].node.attributes["name"].value))
+        is_known = node.kind == "prim::CallMethod" and isinstance(node.inputs[0].type, ClassType)
+        return self.method(node.inputs[0].type, str(node.attributes["name"].value)) if is_known else None
+
+    def settle(self, graph: Graph) -> None:
+        """Let each fork of a graph run in the branches that wait for it."""
+        if graph not in self._settled:
+            self._settled.add(graph)
+            for node in [node for node in graph.walk() if node.kind == FORK]:
+                fork_late(node, self.callee)
 
     def definition(self, type: Type) -> ClassDefinition:
         """The class of an instance. Raises Error."""
