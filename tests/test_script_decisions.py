@@ -16,7 +16,7 @@ def decision(source: str) -> object:
     """The results of a program, or None if it is refused."""
     try:
         graph = irtool.from_script(HEADER + source, name="f").graph("f")
-    except irtool.ParseError:
+    except irtool.Error:
         return None
     results: list[object] = []
     for line in runs_of(source):

@@ -11,7 +11,7 @@ from irtool.ir.edits import clone_node
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.numbering import attribute_keys
 from irtool.ir.schema import MISSING, Argument, Schema
-from irtool.ir.types import ClassType, DictType, ListType, NamedTupleType, OptionalType, TupleType, Type
+from irtool.ir.types import ClassType, DictType, ListType, NamedTupleType, OptionalType, TupleType, Type, UnionType
 from irtool.torchscript.annotations import annotation, dotted, signature, type_name, union
 from irtool.torchscript.archive_code import unchecked_cast, uninitialized
 from irtool.torchscript.class_definitions import ClassDefinition
@@ -455,7 +455,8 @@ def annotate(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> 
 def unwrap_optional(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
     """`torch.jit._unwrap_optional(x)`: an error at run time if it is None."""
     value = _one(e, node, "_unwrap_optional")
-    return e.operator(node, "aten::_unwrap_optional", [value]) if isinstance(value.type, OptionalType) else value
+    is_optional = isinstance(value.type, OptionalType) or isinstance(value.type, UnionType) and types.NONE in value.type.elements
+    return e.operator(node, "aten::_unwrap_optional", [value]) if is_optional else value
 
 
 def has_attribute(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:

@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 
 import irtool.torchscript.loop_statements as loop_statements
 from irtool.ir import types
-from irtool.ir.graph import Node, Value
+from irtool.ir.graph import Block, Node, Value
 from irtool.ir.types import Type, UnionType
 from irtool.torchscript.annotations import annotation, type_name
 from irtool.torchscript.assignment import assign, augmented, delete, set_variable
-from irtool.torchscript.branches import RESULT, Jump, join, jump_of, names_after
+from irtool.torchscript.branches import RESULT, Jump, join, jump_of, names_after, unified
 from irtool.torchscript.conditions import condition, refine
 from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.environment import BREAKS, CONTINUES, FALLS, RETURNS, THROWS, Branch, Environment, Flow
@@ -114,6 +114,29 @@ def check_unreached(e: Emitter, body: Sequence[ast.stmt]) -> None:
         e.discard(lambda block: continue_in(e, Branch(block, Environment(e.env), e.env), body))
 
 
+def check_after_jumps(e: Emitter, first: Branch, second: Branch, rest: Sequence[ast.stmt]) -> None:
+    """Check the statements after an `if` of which a branch breaks or continues, and the other one leaves too: torch compiles them. Not if
+    a name that the branches assign has no type here."""
+    arms = [arm for arm in (first, second) if arm.flow.returned is not True and not arm.flow.throws]
+    held: dict[str, Type] = {}
+    for name in dict.fromkeys([*first.assigned(), *second.assigned()]) if arms else ():
+        values = [meaning for arm in arms if isinstance(meaning := arm.env.find(name), Value)]
+        type = values[0].type if len(values) == len(arms) == 1 else unified(e, name, *values) if len(values) == 2 else None
+        if name != RESULT and type is None:
+            return
+        if type is not None:
+            held[name] = type
+
+    def compile(block: Block) -> None:
+        with e.inside(block, Environment(e.env, continues=e.env)):
+            for name, type in held.items():
+                e.env.set(name, e.uninitialized(type))
+            statements(e, rest)
+
+    if arms:
+        e.discard(compile)
+
+
 # ---------------------------------------------------------------- if
 def if_statement(e: Emitter, statement: ast.If, rest: Sequence[ast.stmt]) -> tuple[Flow, bool]:
     """Compile an `if`. Returns how control leaves it, and whether the statements after it have been compiled too."""
@@ -124,7 +147,9 @@ def if_statement(e: Emitter, statement: ast.If, rest: Sequence[ast.stmt]) -> tup
         flow = statements(e, statement.body if test.known else statement.orelse)
         if not flow.falls and not flow.exits:
             return guarded(e, statement, flow, rest), True
-        return flow, False
+        if flow.jumps:          # as after a lone break
+            check_unreached(e, rest)
+        return flow, flow.jumps
     node = e.node("prim::If", (test.as_value(e),), ())
     first = branch(e, node, statement.body, test.when_true)
     second = branch(e, node, statement.orelse, test.when_false)
@@ -135,6 +160,8 @@ def if_statement(e: Emitter, statement: ast.If, rest: Sequence[ast.stmt]) -> tup
         done = True
         continue_in(e, staying, rest, jump)
     flow = join(e, statement, node, first, second)
+    if flow.exits and not done and rest:
+        check_after_jumps(e, first, second, rest)
     if not done:
         names_after(e, jump)
     if not done and not flow.falls and not flow.exits:
