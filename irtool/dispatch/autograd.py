@@ -38,10 +38,10 @@ class Variable:
 class Entry:
     """One recorded operation: its operands and results, in the tape's boxes, as they were then, and other values saved for its gradient.
 
-    pre_hooks, post_hooks: called before and after it is differentiated.
+    pre_hooks, post_hooks: called before and after it is differentiated. is_quiet: tapes below must not record its derivative.
     """
 
-    __slots__ = ("tape", "name", "args", "results", "saved", "pre_hooks", "post_hooks")
+    __slots__ = ("tape", "name", "args", "results", "saved", "pre_hooks", "post_hooks", "is_quiet")
 
     def __init__(self, tape: Autograd, name: str, args: list[Any], results: list[Any], saved: Any = None) -> None:
         self.tape = tape
@@ -51,6 +51,7 @@ class Entry:
         self.saved = saved
         self.pre_hooks: Sequence[PreHook] = ()
         self.post_hooks: Sequence[PostHook] = ()
+        self.is_quiet = tape.is_of_tangents and not tape.mode       # other gradients are off, tangents pass
 
     @property
     def may_run_ahead(self) -> bool:
@@ -157,7 +158,11 @@ class Autograd(Layer):
 
     is_tape = True
 
-    def __init__(self, inner: Layer, name: str = "", create_graph: bool = False, write: Print | None = None) -> None:
+    def __init__(self, inner: Layer, name: str = "", create_graph: bool = False, write: Print | None = None,
+                 is_for_tangents: bool = False) -> None:
+        self.is_for_tangents = is_for_tangents
+        self.is_of_tangents = is_for_tangents or inner.is_for_tangents      # one of the two tapes of `jvp`
+        self.begins_with_gradients = not self.is_of_tangents
         super().__init__(inner, name)
         self.create_graph = create_graph
         self.write = write
@@ -241,10 +246,15 @@ class Autograd(Layer):
         """The variable of the new value: this tape has recorded the write, which another below it must not see."""
         return Boxed(self, inside, after.known) if self.owns(after) else inside
 
+    def set_mode(self, is_on: bool) -> None:
+        """Record or not. The tapes of `jvp` always do: tangents pass `no_grad`, as in torch."""
+        self.mode = is_on
+        self.records = is_on or self.is_of_tangents
+
     def silent_tapes(self, is_detached: bool) -> list[Any]:
-        """The tapes that must not record a write: for a write through a detached tensor this one and those below; else this one if it
-        does not record now."""
-        return [self, *self.below.silent_tapes(True)] if is_detached else [] if self.records else [self]
+        """The tapes that must not record a write: for a write through a detached tensor this one and those below; else those of them that
+        do not record now."""
+        return [*[self] * (is_detached or not self.records), *self.below.silent_tapes(is_detached)]
 
     @contextmanager
     def noting_shapes(self) -> Iterator[None]:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 from irtool.dispatch.loop_tapes import History
@@ -11,6 +12,8 @@ from irtool.ops.nested_tensors import tensors_in
 from irtool.ops.quick import run_quickly
 from irtool.ops.tensor import Tensor, next_birth, run_chosen
 
+_mode: ContextVar[bool] = ContextVar("irtool_gradients_are_on", default=True)
+
 
 class Backend(Layer):
     """Runs operations on NumPy arrays."""
@@ -18,6 +21,16 @@ class Backend(Layer):
     def __init__(self, name: str = "", rules: Any = None) -> None:
         super().__init__(None, name, rules)
         self.is_quick = rules is None or rules.is_library
+
+    @property
+    def mode(self) -> bool:
+        """Are gradients on outside of all transformations? Nothing is recorded there, but a function can ask."""
+        return _mode.get()
+
+    @mode.setter
+    def mode(self, is_on: bool) -> None:
+        if is_on != _mode.get():
+            _mode.set(is_on)
 
     def call(self, kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
         """Run an operator by its kind, by its shortcut if it has one."""

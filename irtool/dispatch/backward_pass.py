@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from irtool.dispatch.gradients_off import switched_off
 from irtool.dispatch.trees import flatten
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import is_array
@@ -62,7 +63,10 @@ class BackwardPass:
 
     def propagate(self, entry: Entry, cotangents: list[Any]) -> Sequence[Any]:
         """The gradients of an operation's operands."""
-        return entry.propagate(cotangents, self.apply)
+        if not entry.is_quiet:
+            return entry.propagate(cotangents, self.apply)
+        with switched_off(entry.tape.below):
+            return entry.propagate(cotangents, self.apply)
 
     def hand_on(self, arg: Any, gradient: Any) -> None:
         """Add a gradient to those of the variables in an operand."""

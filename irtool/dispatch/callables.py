@@ -14,8 +14,10 @@ from irtool.autodiff.inlined_forks import without_forks
 from irtool.autodiff.refusals import refuse_omitted
 from irtool.autodiff.unread_writes import without_writes
 from irtool.autodiff.versions import in_versions
+from irtool.dispatch.autograd import Autograd
+from irtool.dispatch.gradients_off import mode_kept
 from irtool.dispatch.recipes import interpreted
-from irtool.dispatch.stack import Boxed, current, innermost_tape, is_floating, layers_from
+from irtool.dispatch.stack import Boxed, current, is_floating, layers_from
 from irtool.dispatch.tracer import Tracer
 from irtool.dispatch.trees import flatten
 from irtool.ir.arguments import check_function, signature
@@ -126,8 +128,8 @@ def is_switched(graph: Graph, is_settled: bool) -> bool:
     Raises UnsupportedError where neither will do: a trace has no switches.
     """
     layers = list(layers_from(current()))
-    tape = innermost_tape(current())
-    is_traced = any(type(layer) is Tracer for layer in layers[:len(layers) if tape is None else layers.index(tape)])
+    first = next((place for place, layer in enumerate(layers) if isinstance(layer, Autograd) and not layer.is_of_tangents), len(layers))
+    is_traced = any(type(layer) is Tracer for layer in layers[:first])
     if is_settled:
         return any(layer.is_for_tangents for layer in layers) and not is_traced
     if is_traced:
@@ -141,14 +143,8 @@ def modes_kept(is_needed: bool) -> Iterator[None]:
     if not is_needed:
         yield
         return
-    tape = innermost_tape(current())
-    before = tape is None or tape.records
-    with GRAD_MODE.fresh(before):
-        try:
-            yield
-        finally:
-            if tape is not None:
-                tape.records = before
+    with GRAD_MODE.fresh(current().mode), mode_kept(current()):
+        yield
 
 
 def may_vary(function: Callable[..., Any], place: int, value: Any) -> bool:

@@ -11,7 +11,8 @@ from typing import Any
 
 from irtool.analysis.alias import Aliases
 from irtool.analysis.list_changes import comes_before
-from irtool.dispatch.stack import Boxed, Layer, current, innermost_tape
+from irtool.dispatch.gradients_off import modes_of, restore
+from irtool.dispatch.stack import Boxed, Layer, current
 from irtool.interpret import Rounds, Step, Walk
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, facts_of, node_may_write
 from irtool.ir.errors import UnsupportedError
@@ -142,11 +143,10 @@ class Control:
             inner = Walk(self.caller(apply), None, walk.closed, Control(apply, self.caller))
             inner.plans = walk.plans
             inner.env.update(zip(read, args[count:], strict=True))
-            tape = innermost_tape(current())
-            records = tape is None or tape.records
+            modes = modes_of(current())
             results: list[Any] = inner.run_block(block, [0, *args[:count]] if block.inputs else [])
-            if tape is not None and tape.records != records:
-                tape.records = records
+            if any(layer.mode != mode for layer, mode in modes):
+                restore(modes)
                 raise UnsupportedError("a branch or loop whose condition is batched or traced is not supported where it leaves gradients "
                                        "switched on or off", code="E0504")
             return [truth(result, apply) if place in bools else result for place, result in enumerate(results)]

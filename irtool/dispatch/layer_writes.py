@@ -499,13 +499,18 @@ def silence(tapes: list[Any]) -> Iterator[None]:
 
 
 def keeping(before: Tensor, after: Tensor, tapes: list[Any]) -> Tensor:
-    """The new value `after` of a tensor with the variables that `tapes` have for `before`: for them the write is one of constants."""
-    if not tapes or not isinstance(before, Boxed):
+    """The new value `after` of a tensor with the variables that `tapes` have for `before`: for them, and for traces below, the write is
+    one of constants."""
+    return kept_in(before, after, tapes) if tapes else after
+
+
+def kept_in(before: Tensor, after: Tensor, tapes: list[Any]) -> Tensor:
+    """As `keeping`, layer by layer."""
+    if not isinstance(before, Boxed):
         return after
     layer = before.layer
-    rest = [tape for tape in tapes if tape is not layer]
     inside = another(layer.laid_out(after, before))     # without the links of `after`, which may be noted as a view
-    kept = keeping(before.value, inside, rest)
+    kept = kept_in(before.value, inside, tapes)
     return Boxed(layer, kept, before.known) if layer in tapes else layer.renewed(before, after, kept)
 
 

@@ -13,7 +13,8 @@ from irtool.analysis.liveness import remove_dead_nodes
 from irtool.autodiff.formula_graphs import Formula, formula_of, is_unsteady
 from irtool.dispatch.control_flow import DECIDES, Control, as_condition, is_undecided, logic, only_controls
 from irtool.dispatch.custom_functions import WHOLE, run_custom
-from irtool.dispatch.stack import Boxed, elements_of, innermost_tape, is_floating
+from irtool.dispatch.gradients_off import switch
+from irtool.dispatch.stack import Boxed, Layer, elements_of, is_floating
 from irtool.interpret import Plan, walk
 from irtool.ir.constants import CONSTANT_KINDS
 from irtool.ir.custom import CUSTOM_VJP
@@ -262,13 +263,14 @@ def way_of(node: Node) -> Way:
 
 
 def _switch(node: Node, apply: Apply, values: list[Any]) -> Sequence[Any]:
-    """Run a node that switches gradients on or off, or asks whether they are on: in a graph the mode is that of the innermost tape."""
-    tape = innermost_tape(apply.__self__)       # type: ignore[attr-defined]
-    if tape is None:
+    """Run a node that switches gradients on or off, or asks whether they are on: under layers, the mode is theirs."""
+    layer: Layer = apply.__self__       # type: ignore[attr-defined]
+    if layer.inner is None:
         return call_node(node, values)
-    with GRAD_MODE.fresh(tape.records):
+    with GRAD_MODE.fresh(layer.mode):
         results = call_node(node, values)
-        tape.records = GRAD_MODE.is_on
+        if GRAD_MODE.is_on != layer.mode:
+            switch(layer, GRAD_MODE.is_on)
     return results
 
 

@@ -156,12 +156,19 @@ class Layer:
     """Are the elements of its tensors hidden, so that Python cannot decide by them?"""
     follows = False
     """Does it note decisions, to compare them in later runs (`irtool.jit`)?"""
+    begins_with_gradients = False
+    """Are gradients on in the function that it runs, where they are off around it, too?"""
+    mode = was_on = True
+    """Are gradients on now, and were they when the layer was made?"""
 
     def __init__(self, inner: Layer | None, name: str = "", rules: Any = None) -> None:
         self.inner = inner
         self.name = name or type(self).__name__
         self.is_alive = True
         self.start = next_birth()       # tensors with larger numbers are made inside
+        if inner is not None:
+            self.was_on = inner.mode
+            self.mode = self.was_on or self.begins_with_gradients
         self._rules = rules
 
     @property
@@ -183,6 +190,10 @@ class Layer:
         if facts is None:
             facts = _facts[place] = OperatorFacts(self.rules, name)
         return facts
+
+    def set_mode(self, is_on: bool) -> None:
+        """Turn gradients on or off for the operations that come (`irtool.dispatch.gradients_off`)."""
+        self.mode = is_on
 
     @property
     def unrolls(self) -> bool:
@@ -300,14 +311,6 @@ def current() -> Layer:
     """The layer on top of the stack; a backend if the stack is empty."""
     layer = _top.get()
     return _backend() if layer is None else layer
-
-
-def innermost_tape(layer: Layer | None) -> Any:
-    """The topmost tape from a layer down that is not one of `jvp`, whose tangents torch computes inside no_grad too; None: no such tape."""
-    while layer is not None and not layer.is_tape:
-        layer = layer.inner
-    below = None if layer is None else layer.inner
-    return None if below is not None and below.is_for_tangents else layer
 
 
 def layers_from(layer: Layer | None) -> Iterator[Layer]:

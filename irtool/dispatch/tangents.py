@@ -24,8 +24,7 @@ class Linearized:
 
     def __init__(self, func: Function, primals: Sequence[Any], has_aux: bool = False, strict: bool = False, where: str = "jvp") -> None:
         self.where = where
-        self.outer = outer = Autograd(current())
-        outer.is_for_tangents = True
+        self.outer = outer = Autograd(current(), is_for_tangents=True)
         with pushed(outer):
             outputs, back, aux = pulled_back(func, primals, has_aux, "none", where)
             leaves, self.shape = flatten(outputs)

@@ -16,7 +16,7 @@ from irtool.dispatch.control_flow import merged, truth
 from irtool.dispatch.custom_functions import record_custom
 from irtool.dispatch.layer_writes import another, do_write, is_operand, is_view, is_write, remember, reshapes, take_in, with_operands
 from irtool.dispatch.loop_tapes import History
-from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, elements_of, pushed
+from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, elements_of, is_floating, pushed
 from irtool.dispatch.trees import flatten, unflatten
 from irtool.ir.arguments import called, check_list
 from irtool.ir.attribute import Attribute, TensorLiteral
@@ -48,6 +48,7 @@ class Tracer(Layer):
 
     hides_elements = True
     unrolls = True
+    begins_with_gradients = True
     has_stand_ins = False
     """Have the inputs dtypes and sizes, but no elements that mean anything? Then a loop runs one round, to show its results."""
 
@@ -57,6 +58,7 @@ class Tracer(Layer):
         self.build = Builder(self.graph)
         self.constants: dict[int, tuple[Any, Value]] = {}
         self.numbers: dict[Any, Value] = {}
+        self.noted = True       # the mode of gradients in the graph
 
     def input(self, value: Tensor, name: str = "") -> Boxed:
         """Add an input to the graph; returns the tensor in a box."""
@@ -90,9 +92,27 @@ class Tracer(Layer):
         for _, each in written_statistics(name, args):
             take_in(self, each)
 
+    def note_mode(self) -> None:
+        """Turn gradients on or off in the graph, before an operation for which they are, or were, off."""
+        if self.noted != self.mode:
+            self.noted = self.mode
+            self.build.node("aten::set_grad_enabled", (self.operand(self.mode),), output_types=[])
+
     def renewed(self, before: Boxed, after: Tensor, inside: Tensor) -> Boxed:
-        """The value of the graph is the new one: that tapes know nothing of a write does not make the graph forget it."""
-        return Boxed(self, inside, self.operand(after))
+        """A value of the graph with the elements of the new one and, as a write that tapes know nothing of leaves it, the gradient that it
+        had: a copy into a clone, where gradients are off."""
+        value = self.operand(after)
+        if value is before.known or not is_floating(before):
+            return Boxed(self, inside, value)
+        mode, self.mode = self.mode, True
+        self.note_mode()
+        kept = self.build.call("aten::clone", before.known, None, type=type_of(before))
+        self.mode = False
+        self.note_mode()
+        self.build.call("aten::copy_", kept, value, False, type=type_of(before))
+        self.mode = mode
+        self.note_mode()
+        return Boxed(self, inside, kept)
 
     def adopted(self, tensor: Any) -> Boxed:
         """A tensor made inside the function as a tensor of the trace: each run starts with a copy of its elements."""
@@ -101,6 +121,7 @@ class Tracer(Layer):
     def custom_vjp(self, forward: Callable[..., Any], backward: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, Any]:
         """Record a node with both functions (`irtool.ir.custom`), so that the graph's gradient is that of `backward`."""
         if any(self.owns(each) for each in flatten(list(args))[0]):
+            self.note_mode()
             return record_custom(self, forward, backward, args)
         with pushed(self):
             output, saved = forward(*args)
@@ -132,12 +153,15 @@ class Tracer(Layer):
         outer, constants, numbers = self.build, dict(self.constants), dict(self.numbers)
         self.build = Builder(self.graph)
         self.build.at_end(block)
-        is_loop = node.kind == "prim::Loop"
+        is_loop, mode = node.kind == "prim::Loop", self.noted
         if is_loop:
             block.add_input(self.graph.fresh_id(), INT)
         carried = [Boxed(self, value, block.add_input(self.graph.fresh_id(), type)) for type, value in inputs]
         with pushed(self):
             results = function(*carried, *args)
+            if self.noted != mode:
+                self.noted = mode
+                self.build.node("aten::set_grad_enabled", (self.operand(mode),), output_types=[])
         first = [self.decided(results[0])] if is_loop else []
         block.set_outputs([*first, *[self.operand(each) for each in tensors_in(results[len(first):])]])
         self.build, self.constants, self.numbers = outer, constants, numbers
@@ -230,6 +254,7 @@ class Tracer(Layer):
 
     def record(self, name: str, args: list[Any], result: Any) -> Any:
         """Record a node; returns its results in boxes."""
+        self.note_mode()
         schema = overload(name).schema
         operands = [self.operand(arg, argument) for arg, argument in zip(args, schema.arguments, strict=True)]
         if is_write(name):      # others write into statistics or noise, beside their results

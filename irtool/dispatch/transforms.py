@@ -17,6 +17,7 @@ from typing import Any
 from irtool.dispatch.autograd import Autograd
 from irtool.dispatch.batched import RANDOMNESS, Batched
 from irtool.dispatch.callables import as_function, may_vary
+from irtool.dispatch.gradients_off import mode_kept
 from irtool.dispatch.layer_writes import Lent
 from irtool.dispatch.stack import current, is_floating, pushed
 from irtool.dispatch.traced_numbers import Number
@@ -134,7 +135,7 @@ class Recorded:
             boxed = [self.layer.variable(leaf) if is_floating(leaf) else lent.lend(leaf) for leaf in leaves]
             self.variables.append((leaves, shape, [self.layer.snapshot(each) for each in boxed]))       # against writes
             operands[place] = unflatten(shape, boxed)
-        with pushed(self.layer):
+        with mode_kept(self.layer), pushed(self.layer):
             self.result = called(where, function, operands, tensors(named or {}, taken))
         lent.hand_back(self.layer)
 

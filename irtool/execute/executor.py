@@ -22,6 +22,7 @@ from irtool.autodiff.gradient_modes import settle_grad_mode
 from irtool.autodiff.groups import open_writing_groups
 from irtool.autodiff.inlined_forks import inline_forks
 from irtool.autodiff.reach import requiring
+from irtool.dispatch.gradients_off import mode_kept
 from irtool.execute.argument_spec import ArgumentSpec, SpecMaker, arrays_key
 from irtool.execute.backends import BACKENDS
 from irtool.execute.compilation import ExecutionPlan, Options, fallback_plan, make_plan, writes
@@ -352,11 +353,8 @@ class Executor(Displayed):
             return self.plain().run_on_tape(values, tape)       # where switches stay in their places
         plan = self.get_plan(plain, flags)
         _last.graph = weakref.ref(plan.shown)
-        records = tape.records
-        try:
+        with mode_kept(tape):       # the graph may leave gradients off
             return plan.record(list(values), tape)
-        finally:
-            tape.records = records      # the graph may leave gradients off
 
     def reaches(self, index: int) -> bool:
         """Could a gradient reach this input if other branches ran? False for a graph without branches and loops."""

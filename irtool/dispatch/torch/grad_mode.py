@@ -1,37 +1,37 @@
-"""`torch.no_grad()`, `enable_grad()`, `set_grad_enabled(...)`: switch the recording of the innermost tape.
+"""`torch.no_grad()`, `enable_grad()`, `set_grad_enabled(...)`: turn gradients on and off.
 
-Outside transformations they have no effect. Inside, they affect the innermost tape only, as in torch.func: the result of an operation in a
-`no_grad` inside `grad(f)` is a constant to that gradient, but not to the gradient of an outer `grad`.
+Inside transformations as in torch.func (`irtool.dispatch.gradients_off`): the results of a `no_grad` inside `grad(f)` are constants to that
+gradient and to those around it; `grad(f)` inside a `no_grad` is computed, and a constant to those around it.
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ContextDecorator
-from typing import Any
+from typing import Any, TypeVar
 
-from irtool.dispatch.stack import current, innermost_tape
+from irtool.dispatch.gradients_off import modes_of, restore, switch
+from irtool.dispatch.stack import Layer, current
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class GradMode(ContextDecorator):
-    """A context, or decorator, in which the innermost tape records (`records`) or not."""
+    """A context, or decorator, in which gradients are on or off (`records`)."""
 
     def __init__(self, records: bool) -> None:
         self.records = records
-        self.left: list[tuple[Any, bool]] = []      # per open context: the tape, and its mode before
+        self.left: list[list[tuple[Layer, bool]]] = []      # per open context the modes before
 
     def __enter__(self) -> None:
-        tape = innermost_tape(current())
-        self.left.append((tape, tape is None or tape.records))
-        if tape is not None:
-            tape.records = self.records
+        self.left.append(modes_of(current()))
+        switch(current(), self.records)
 
     def __exit__(self, *error: Any) -> None:
-        tape, before = self.left.pop()
-        if tape is not None:
-            tape.records = before
+        restore(self.left.pop())
 
 
 class no_grad(GradMode):        # named as torch names it
-    """A context in which results are constants to the innermost gradient."""
+    """A context in which results are constants to gradients."""
 
     def __init__(self) -> None:
         super().__init__(False)
@@ -44,12 +44,23 @@ class enable_grad(GradMode):
         super().__init__(True)
 
 
-def set_grad_enabled(mode: bool) -> GradMode:
-    """`no_grad()` or `enable_grad()`, for a `with` statement."""
-    return GradMode(mode)
+class set_grad_enabled(GradMode):
+    """Turns gradients on or off at once; in a `with` statement, or as a decorator, for that time."""
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__(mode)
+        self.before = modes_of(current())
+        switch(current(), mode)
+
+    def __call__(self, function: Function) -> Function:
+        restore(self.before)
+        return super().__call__(function)
+
+    def __enter__(self) -> None:
+        self.left.append(self.before if not self.left and current() is self.before[0][0] else modes_of(current()))
+        switch(current(), self.records)
 
 
 def is_grad_enabled() -> bool:
-    """Does the innermost tape record? Without a tape True, as in torch."""
-    tape = innermost_tape(current())
-    return tape is None or tape.records
+    """Are gradients on?"""
+    return current().mode
