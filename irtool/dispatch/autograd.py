@@ -203,6 +203,10 @@ class Autograd(Layer):
         shortcut = rules.shortcut(name, args) if is_recorded and self.records else None
         if shortcut is not None:
             return shortcut
+        if is_recorded and self.records and facts.lacks and not self.is_of_tangents:
+            error = UnsupportedError(facts.lacks, code="E0501")
+            refusal = Refusal(self, name, [map_tensors(self.snapshot, arg) for arg in args], [], error)
+            return self.note(refusal, self.below.apply(name, inner))
         if not is_recorded or not self.records or not rules.is_differentiable(name):
             result = self.below.apply(name, inner)
             return remember(self, name, args, result) if facts.is_view else result

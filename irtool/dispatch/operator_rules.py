@@ -14,7 +14,7 @@ from irtool.dispatch.stack import choose_overload
 from irtool.ir.python_operators import ARITHMETIC
 from irtool.ops.array_library import np
 from irtool.ops.call import overload
-from irtool.ops.formula import refused_arguments
+from irtool.ops.formula import refused_arguments, why_unsupported
 from irtool.ops.size_facts import NOT_LOGGED
 from irtool.ops.tensor import run_overload
 
@@ -42,6 +42,12 @@ class Library:
     def is_differentiable(self, name: str) -> bool:
         """Has an overload a gradient formula? Raises UnsupportedError if its formula is missing."""
         return recipes.recipe_of(name) is not None
+
+    def lacks(self, name: str) -> str:
+        """The refusal for who asks for the gradient of an operator that has none by declaration; "" for others. As in torch, it runs where
+        nobody asks."""
+        reason = why_unsupported(name)
+        return "" if reason is None or overload(name).schema.is_mutable else f"the gradient of {name} is not supported: {reason}"
 
     def forward(self, name: str, args: list[Any], apply: Apply) -> tuple[Any, Any]:
         """The results, and other values that the gradient needs."""

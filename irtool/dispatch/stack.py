@@ -137,6 +137,11 @@ class OperatorFacts:
         return {place: arguments[place].name for place, type in enumerate(types) if type.key in ("Scalar", "float", "complex")}
 
     @cached_property
+    def lacks(self) -> str:
+        """The refusal for who asks for the gradient of an operator that has none by declaration; "" for others."""
+        return str(self.rules.lacks(self.name)) if self.rules.is_library else ""
+
+    @cached_property
     def is_pointwise(self) -> bool:
         """Has it the common batching rule of pointwise operators? Asked for batches only: the first question imports all rules."""
         return self.rules.is_library and not self.is_view and self.rules.is_pointwise(self.name)

@@ -218,7 +218,7 @@ class NodeCalls:
 
 def saved_by(entry: Entry, node: Node, values: Sequence[Any]) -> Iterator[tuple[str, Any]]:
     """What the gradient of an entry of an operator reads of operands and results, by the names of the node that ran it."""
-    recipe = recipe_of(entry.name)
+    recipe = None if isinstance(entry, Refusal) else recipe_of(entry.name)
     if recipe is None or recipe.is_whole:
         return
     needed = tuple([entry.tape.reaches(each) for each in entry.args])      # type: ignore[attr-defined]
