@@ -17,8 +17,10 @@ def reshaped(grads: list[Tensor], shapes: list[list[int]]) -> list[Tensor]:
 
 @table.derivative("cat concat concatenate")
 def cat_gradient(grad, dim, tensors_size):
-    along = dim if grad.dim() > 1 else 0      # those of shape [0] are joined along any dimension
-    parts = pieces(grad, [size[along] if len(size) == grad.dim() else 0 for size in tensors_size], along)
+    if (dim > 0 or dim < -1) and grad.dim() == 1:       # those of shape [0] are joined along any dimension
+        parts = [grad for _ in tensors_size]
+    else:
+        parts = pieces(grad, [size[dim] if len(size) == grad.dim() else 0 for size in tensors_size], dim)
     return reshaped(parts, tensors_size)
 
 
