@@ -156,7 +156,7 @@ class Walk:
             for each in (name, package := function.__globals__.get("__package__"), f"{package}.{name}"):
                 if each in sys.modules:
                     self.entry(sys.modules, sys.modules, each, each)
-        builtins: dict[str, Any] = function.__builtins__        # type: ignore[attr-defined]
+        builtins: dict[str, Any] = function.__builtins__        # type: ignore[attr-defined, unused-ignore]
         for name in reads.names:
             self.entry(function.__globals__, function.__globals__, name, name)
             if name not in function.__globals__ and name not in builtins:
