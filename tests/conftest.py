@@ -44,11 +44,18 @@ def cache_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
         yield
 
 
+def variables() -> dict[str, str]:
+    """The environment, without what pytest writes there."""
+    return {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+
+
 @pytest.fixture(autouse=True)
 def process_as_it_was(request: pytest.FixtureRequest) -> Iterator[None]:
-    """A test that leaves objects frozen, or nothing collected, makes all later ones slow; `make test` imports no torch."""
-    had_torch = "torch" in sys.modules
+    """A test that leaves objects frozen, or nothing collected, makes all later ones slow; one that leaves a variable of the environment
+    changes what later commands say; `make test` imports no torch."""
+    had_torch, environment = "torch" in sys.modules, variables()
     yield
+    assert variables() == environment
     assert gc.isenabled() and not gc.get_freeze_count()
     assert had_torch or "torch" not in sys.modules or request.config.option.markexpr != "not oracle"
 

@@ -78,7 +78,7 @@ TABLE: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "a ChainMap": ("a = {'k': 1.}; m = collections.ChainMap({}, a)", "x * m['k']", ("a['k'] = 5.", "m.maps.insert(0, {'k': 9.})")),
     "a UserDict": ("u = collections.UserDict(k=1.)", "x * u['k']", ("u['k'] = 5.",)),
     "a mapping proxy": ("d = {'k': 1.}; u = types.MappingProxyType(d)", "x * u['k']", ("d['k'] = 5.",)),
-    "os.environ": ("os.environ['IRTOOL_K'] = '1'", "x * float(os.environ['IRTOOL_K'])", ("os.environ['IRTOOL_K'] = '2'",)),
+    "os.environ": ("os.environ['JIT_K'] = '1'", "x * float(os.environ['JIT_K'])", ("os.environ['JIT_K'] = '2'",)),
     "the length of a long list": ("big = list(range(2000))", "x * len(big)", ("big.append(1)",)),
     # tensors
     "sizes of a tensor": ("w = irtool.Tensor(np.ones((2, 3)))", "x * w.shape[0]", ("w.t_()", "w.unsqueeze_(0)")),
@@ -106,7 +106,8 @@ def made(setup: str, body: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("case", TABLE)
-def test_a_change_outside_gives_what_eager_gives(case: str) -> None:
+def test_a_change_outside_gives_what_eager_gives(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JIT_K", "0")        # a row sets it: afterwards it is gone again
     setup, body, changes = TABLE[case]
     names = made(setup, body)
     eager, fast = names["f"], irtool.jit(names["f"])
