@@ -45,8 +45,8 @@ def cache_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
 
 
 def variables() -> dict[str, str]:
-    """The environment, without what pytest writes there."""
-    return {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+    """The environment, without what pytest and torch write there."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "TORCHINDUCTOR_", "TRITON_"))}
 
 
 @pytest.fixture(autouse=True)
