@@ -38,7 +38,10 @@ def refuse_none(graph: Graph, inputs: Sequence[Any]) -> None:
     """Raises RunError for None in place of a tensor among the inputs of a call, also in lists, tuples and dicts.
 
     In a run None is the undefined tensor, which gradient graphs take: a df, and graphs that add gradients, or ask whether they are defined.
+    Attributes of instances, which `irtool.execute.objects` puts in place of inputs, are not looked at.
     """
+    if inputs.__class__ not in (list, tuple):
+        return
     for value, declared in zip(inputs, graph.inputs, strict=False):
         if (value is None or value.__class__ in (list, tuple, dict)) and _has_none_for_tensor(value, declared.type) \
                 and not _may_be_undefined(declared, graph):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from irtool.accepted_values import arrays_in, overlapping
 from irtool.analysis.liveness import remove_dead_nodes
-from irtool.archives.freezing import PLAIN, freeze
+from irtool.archives.freezing import WITH_LITERALS, freeze
 from irtool.archives.lowering import Lowered, Place, UnknownInstance
 from irtool.archives.method_source import Method, Path
 from irtool.archives.module_writer import Held, write_methods
@@ -112,7 +112,7 @@ def flat(module: ScriptModule, names: Sequence[str], stays: dict[Place, Path]) -
         graph.name = name
         defaults = {value.name: run.parameters.defaults[each]
                     for value, each in zip(graph.inputs, run.parameters.names, strict=False) if each in run.parameters.defaults}
-        if literals := {each: value for each, value in defaults.items() if isinstance(value, (*PLAIN, tuple, list))}:
+        if literals := {each: value for each, value in defaults.items() if isinstance(value, WITH_LITERALS)}:
             graph.metadata[DEFAULTS] = spelled(literals)
         methods.append(Method(name, graph, method_paths, writes, defaults))
     return FlatModule(str(module._instance.type).rpartition(".")[2], methods, attributes, module._program.library)

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from irtool.archives.script_module import ScriptModule
 
 PLAIN = bool, int, float, complex, str, type(None)
+WITH_LITERALS = (*PLAIN, tuple, list)
+"""Classes of default values that texts may have."""
 
 
 @overload
@@ -156,7 +158,7 @@ def standalone(module: ScriptModule, method: str = "forward") -> Graph:
     frozen = with_constants(lowered)
     frozen.name = run.function.name
     defaults = {value.name: run.parameters.defaults[name] for value, name in zip(frozen.inputs, run.parameters.names, strict=True)
-                if isinstance(run.parameters.defaults.get(name, ...), (*PLAIN, tuple, list))}
+                if isinstance(run.parameters.defaults.get(name, ...), WITH_LITERALS)}
     if defaults:
         frozen.metadata[DEFAULTS] = spelled(defaults)
     return frozen

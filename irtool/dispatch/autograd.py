@@ -161,7 +161,7 @@ class Autograd(Layer):
     def __init__(self, inner: Layer, name: str = "", create_graph: bool = False, write: Print | None = None,
                  is_for_tangents: bool = False) -> None:
         self.is_for_tangents = is_for_tangents
-        self.is_of_tangents = is_for_tangents or inner.is_for_tangents      # one of the two tapes of `jvp`
+        self.is_of_tangents = is_for_tangents or inner.is_for_tangents
         self.begins_with_gradients = not self.is_of_tangents
         super().__init__(inner, name)
         self.create_graph = create_graph
@@ -410,11 +410,6 @@ def zeros_of(tensor: Any) -> Any:
     return tensor.layer.below.apply("aten::zeros_like", [tensor.value, None, None, None, None, None])
 
 
-def is_of_tangents(layer: Layer) -> bool:
-    """Is a layer one of the two tapes by which tangents are computed?"""
-    return layer.is_for_tangents or layer.inner is not None and layer.inner.is_for_tangents
-
-
 def layers_of(tensor: Any) -> Iterator[Layer]:
     """The layers in whose boxes a tensor is, from the top."""
     while isinstance(tensor, Boxed):
@@ -432,8 +427,8 @@ def register_hook(tensor: Any, hook: Hook) -> None:
     if not isinstance(tensor, Boxed) or not isinstance(tensor.layer, Autograd):
         raise DispatchError("a hook needs a tensor whose gradient can be asked for")
     check_function("register_hook", hook)
-    if is_of_tangents(tensor.layer):
-        if any(layer.is_tape and not is_of_tangents(layer) for layer in layers_of(tensor)):
+    if tensor.layer.is_of_tangents:
+        if any(layer.is_tape and not layer.is_of_tangents for layer in layers_of(tensor)):
             raise DispatchError("cannot register a hook on a tensor that doesn't require gradient: its tangents are computed here")
         return
     tensor.known.hooks = [*tensor.known.hooks, hook]

@@ -14,7 +14,6 @@ from irtool.autodiff.inlined_forks import without_forks
 from irtool.autodiff.refusals import refuse_omitted
 from irtool.autodiff.unread_writes import without_writes
 from irtool.autodiff.versions import in_versions
-from irtool.dispatch.autograd import Autograd
 from irtool.dispatch.gradients_off import mode_kept
 from irtool.dispatch.recipes import interpreted
 from irtool.dispatch.stack import Boxed, current, is_floating, layers_from
@@ -65,7 +64,6 @@ def graph_of(where: str, function: Any) -> Graph | None:
 def loses_gradient(tensor: Tensor) -> str:
     """For messages: the name of the layer under which the tensor would lose the gradients that nodes define themselves; else empty."""
     from irtool.dispatch.autograd import Autograd
-    from irtool.dispatch.tracer import Tracer
 
     while isinstance(tensor, Boxed):
         if isinstance(tensor.layer, Autograd) or type(tensor.layer) is Tracer:       # a function of jit is not differentiated as a graph
@@ -128,7 +126,7 @@ def is_switched(graph: Graph, is_settled: bool) -> bool:
     Raises UnsupportedError where neither will do: a trace has no switches.
     """
     layers = list(layers_from(current()))
-    first = next((place for place, layer in enumerate(layers) if isinstance(layer, Autograd) and not layer.is_of_tangents), len(layers))
+    first = next((place for place, layer in enumerate(layers) if layer.is_tape and not layer.is_of_tangents), len(layers))
     is_traced = any(type(layer) is Tracer for layer in layers[:first])
     if is_settled:
         return any(layer.is_for_tangents for layer in layers) and not is_traced

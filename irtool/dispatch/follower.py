@@ -301,7 +301,7 @@ class Follower(Tracer):
     def check_write(self, kind: str, schema: Any, args: Sequence[Any]) -> None:
         """Note which arguments are written into. Raises UnsupportedError for a write that no run of the graph could repeat."""
         target = args[0]
-        places = [place for place, argument in enumerate(schema.arguments) if argument.alias is not None and argument.alias.is_write]
+        places = schema.written_places
         if places != [0]:
             names = " and ".join([schema.arguments[place].name for place in places])
             what = " with out=" if names == "out" else f", which writes into {names},"

@@ -18,10 +18,9 @@ from irtool.dispatch.transforms import (
     tensors,
     vjp,
     vmap,
-    with_article,
 )
 from irtool.dispatch.trees import flatten, unflatten
-from irtool.ir.arguments import check_choice
+from irtool.ir.arguments import check_choice, with_article
 from irtool.ir.errors import RunError
 from irtool.ops.array_library import np
 from irtool.ops.arrays import dtype_of

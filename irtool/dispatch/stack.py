@@ -157,6 +157,8 @@ class Layer:
     """Does it record operations for their gradients (`irtool.dispatch.autograd`)?"""
     is_for_tangents = False
     """Is it a tape that `jvp` uses, below a second one?"""
+    is_of_tangents = False
+    """Is it one of the two tapes that `jvp` uses?"""
     hides_elements = False
     """Are the elements of its tensors hidden, so that Python cannot decide by them?"""
     follows = False

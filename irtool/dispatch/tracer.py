@@ -92,11 +92,11 @@ class Tracer(Layer):
         for _, each in written_statistics(name, args):
             take_in(self, each)
 
-    def note_mode(self) -> None:
-        """Turn gradients on or off in the graph, before an operation for which they are, or were, off."""
-        if self.noted != self.mode:
-            self.noted = self.mode
-            self.build.node("aten::set_grad_enabled", (self.operand(self.mode),), output_types=[])
+    def note_mode(self, is_on: bool) -> None:
+        """Turn gradients on or off in the graph, if the nodes so far leave them otherwise."""
+        if self.noted != is_on:
+            self.noted = is_on
+            self.build.node("aten::set_grad_enabled", (self.operand(is_on),), output_types=[])
 
     def renewed(self, before: Boxed, after: Tensor, inside: Tensor) -> Boxed:
         """A value of the graph with the elements of the new one and, as a write that tapes know nothing of leaves it, the gradient that it
@@ -104,14 +104,11 @@ class Tracer(Layer):
         value = self.operand(after)
         if value is before.known or not is_floating(before):
             return Boxed(self, inside, value)
-        mode, self.mode = self.mode, True
-        self.note_mode()
+        self.note_mode(True)
         kept = self.build.call("aten::clone", before.known, None, type=type_of(before))
-        self.mode = False
-        self.note_mode()
+        self.note_mode(False)
         self.build.call("aten::copy_", kept, value, False, type=type_of(before))
-        self.mode = mode
-        self.note_mode()
+        self.note_mode(self.mode)
         return Boxed(self, inside, kept)
 
     def adopted(self, tensor: Any) -> Boxed:
@@ -121,7 +118,7 @@ class Tracer(Layer):
     def custom_vjp(self, forward: Callable[..., Any], backward: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, Any]:
         """Record a node with both functions (`irtool.ir.custom`), so that the graph's gradient is that of `backward`."""
         if any(self.owns(each) for each in flatten(list(args))[0]):
-            self.note_mode()
+            self.note_mode(self.mode)
             return record_custom(self, forward, backward, args)
         with pushed(self):
             output, saved = forward(*args)
@@ -159,9 +156,7 @@ class Tracer(Layer):
         carried = [Boxed(self, value, block.add_input(self.graph.fresh_id(), type)) for type, value in inputs]
         with pushed(self):
             results = function(*carried, *args)
-            if self.noted != mode:
-                self.noted = mode
-                self.build.node("aten::set_grad_enabled", (self.operand(mode),), output_types=[])
+            self.note_mode(mode)
         first = [self.decided(results[0])] if is_loop else []
         block.set_outputs([*first, *[self.operand(each) for each in tensors_in(results[len(first):])]])
         self.build, self.constants, self.numbers = outer, constants, numbers
@@ -254,7 +249,7 @@ class Tracer(Layer):
 
     def record(self, name: str, args: list[Any], result: Any) -> Any:
         """Record a node; returns its results in boxes."""
-        self.note_mode()
+        self.note_mode(self.mode)
         schema = overload(name).schema
         operands = [self.operand(arg, argument) for arg, argument in zip(args, schema.arguments, strict=True)]
         if is_write(name):      # others write into statistics or noise, beside their results

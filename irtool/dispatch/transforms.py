@@ -22,7 +22,7 @@ from irtool.dispatch.layer_writes import Lent
 from irtool.dispatch.stack import current, is_floating, pushed
 from irtool.dispatch.traced_numbers import Number
 from irtool.dispatch.trees import aligned, flatten, spread, unflatten
-from irtool.ir.arguments import called, check_choice, check_flag, check_function, is_whole
+from irtool.ir.arguments import called, check_choice, check_flag, check_function, is_whole, with_article
 from irtool.ir.errors import RunError
 from irtool.ops.array_library import np
 from irtool.ops.arrays import dtype_of, generator
@@ -57,11 +57,6 @@ def tensors(tree: Any, convert: Callable[[Any], Any] = as_tensor) -> Any:
 def do(kind: str, *args: Any, **named: Any) -> Any:
     """Run an operation on the layer on top."""
     return current().call(kind, args, named)
-
-
-def with_article(name: str) -> str:
-    """`an int`, `a str`."""
-    return f"{'an' if name[:1] in 'aeiou' else 'a'} {name}"
 
 
 def refuse_whole(where: str, place: int, leaves: Sequence[Any]) -> None:

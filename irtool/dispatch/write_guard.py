@@ -87,7 +87,7 @@ def written(name: str, args: Sequence[Any]) -> Iterator[Tensor]:
 def places_written(name: str) -> tuple[int, ...]:
     """The positions of the arguments that an operator writes into."""
     schema = schema_named(name) or overload(name).schema
-    return tuple([place for place, argument in enumerate(schema.arguments) if argument.alias is not None and argument.alias.is_write])
+    return tuple(schema.written_places)
 
 
 @forgets_kinds

@@ -268,8 +268,7 @@ class Executor(Displayed):
         if len(inputs) != len(declared):
             raise RunError(f"expected {len(declared)} inputs, but got {'only ' if len(inputs) < len(declared) else ''}{len(inputs)}; "
                            f"the graph takes ({signature(self.graph)})", code="E0402")
-        if inputs.__class__ in (list, tuple):       # not for attributes of instances (`irtool.execute.objects`)
-            refuse_none(self.original, inputs)
+        refuse_none(self.original, inputs)
         return [accept(value, one) for value, one in zip(inputs, declared, strict=True)]
 
     def wanted(self, where: str, wrt: Any, values: Sequence[Any]) -> tuple[int, ...]:

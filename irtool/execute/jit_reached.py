@@ -24,6 +24,7 @@ from weakref import ref
 
 from irtool.execute.jit_arguments import Same, array_of, by_value
 from irtool.execute.jit_reads import reads_of
+from irtool.ir.arguments import with_article
 from irtool.ops.array_library import np
 from irtool.ops.tensor import Tensor
 
@@ -354,8 +355,8 @@ def container_of(value: Any) -> Any:
     return next((each for each in CONTAINERS if isinstance(value, each)), None)
 
 
-def are_same(some: list[Any], others: list[Any]) -> bool:
-    """Are two lists of the same objects?"""
+def are_same(some: Any, others: Any) -> bool:
+    """Have two containers the same objects as items?"""
     return len(some) == len(others) and all(map(operator.is_, some, others))
 
 
@@ -370,11 +371,6 @@ def is_output(value: Any) -> bool:
 def name_of(kind: type) -> str:
     """The name of a class with its module: `thread.local`, `list_iterator`."""
     return f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.").replace("_thread._", "threading.").lstrip("_")
-
-
-def with_article(word: str) -> str:
-    """`a generator`, `an iterator`."""
-    return f"{'an' if word[:1].lower() in 'aeiou' else 'a'} {word}"
 
 
 def is_of_library(value: Any) -> bool:

@@ -7,11 +7,10 @@ arrays that are operands, are not compared: the graph reads those itself.
 """
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
-from irtool.execute.jit_reached import MISSING, Known, Walk, content, facts_of, walked
+from irtool.execute.jit_reached import MISSING, Known, Walk, are_same, content, facts_of, walked
 
 Test = Callable[[Walk], bool]
 
@@ -118,11 +117,10 @@ def have_classes_changed(walk: Walk) -> bool:
 def have_contents_changed(walk: Walk) -> bool:
     """Has a container other items, or a tensor other sizes?"""
     for container, items in walk.containers:
-        if len(container) != len(items) or not all(map(operator.is_, container, items)):
+        if not are_same(container, items):
             return True
     for container, keys, items in walk.dicts:
-        if len(container) != len(keys) or not all(map(operator.is_, container, keys)) \
-                or not all(map(operator.is_, container.values(), items)):
+        if not are_same(container, keys) or not are_same(container.values(), items):
             return True
     for array, facts in walk.arrays:
         if facts_of(array) != facts:

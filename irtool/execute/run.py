@@ -171,8 +171,7 @@ def run(graph: Graph | Module, inputs: Sequence[Any], *, seed: int | None = 0, o
             if results is not None:
                 return results
         inputs = completed(graph, inputs)
-        if inputs.__class__ in (list, tuple):
-            refuse_none(graph, inputs)
+        refuse_none(graph, inputs)
     if interpret or observer is not None or not is_call(graph, inputs):
         if isinstance(graph, Graph):
             warn_of_rounded(graph)
@@ -233,8 +232,7 @@ def vjp(graph: Graph | Module, inputs: Sequence[Any], cotangents: Sequence[Any],
                 return gradients
         warn_of_rounded(graph)
         inputs = completed(graph, inputs)
-        if inputs.__class__ in (list, tuple):
-            refuse_none(graph, inputs)
+        refuse_none(graph, inputs)
     from irtool.execute import graph_gradients
 
     if interpret or not is_call(graph, inputs):

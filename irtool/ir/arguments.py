@@ -24,6 +24,11 @@ def shown(value: object) -> str:
     return repr(value)[:40] if shape is None else f"{type(value).__name__} of shape {tuple(shape)}"
 
 
+def with_article(word: str) -> str:
+    """`an int`, `a generator`."""
+    return f"{'an' if word[:1].lower() in 'aeiou' else 'a'} {word}"
+
+
 def check_function(where: str, function: object) -> None:
     """Raises RunError if the argument cannot be called."""
     if not callable(function):

@@ -15,7 +15,7 @@ from irtool.ir.source import Diagnostic
 from irtool.ir.structure_kinds import FORK_KINDS, UNDEFINED_KINDS
 from irtool.ir.types import TENSOR, OptionalType, Type
 from irtool.ir.verify import diagnostic_at
-from irtool.ir.verify_types import NUMBERS, STRICT_DIALECTS, flows, is_called
+from irtool.ir.verify_types import STRICT_DIALECTS, flows, is_called, is_number_beside_tensor
 
 
 def doubtful(module: Module) -> list[Diagnostic]:
@@ -59,7 +59,7 @@ def _passed_on(node: Node) -> Iterator[tuple[Sequence[Value], Sequence[Value]]]:
 
 def _is_another(actual: Type, wanted: Type) -> bool:
     """Does a value of type `actual` not fit where a `wanted` is declared, or is one of them a number and the other a tensor?"""
-    return not flows(actual, wanted) or is_tensor_like(actual) and wanted.key in NUMBERS or is_tensor_like(wanted) and actual.key in NUMBERS
+    return not flows(actual, wanted) or is_number_beside_tensor(actual, wanted)
 
 
 def problem_of(node: Node) -> str:

@@ -95,6 +95,11 @@ class Schema:
         self.positions = {argument.name: i for i, argument in enumerate(arguments)}
 
     @property
+    def written_places(self) -> list[int]:
+        """The positions of the arguments that the operator writes into."""
+        return [place for place, each in enumerate(self.arguments) if each.alias is not None and each.alias.is_write]
+
+    @property
     def is_mutable(self) -> bool:
         """Does the operator write into an argument?"""
         return any(a.alias is not None and a.alias.is_write for a in self.arguments)

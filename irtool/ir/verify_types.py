@@ -29,7 +29,7 @@ def flows(actual: Type, wanted: Type, is_inside: bool = False) -> bool:
     """
     if types.is_subtype(actual, wanted) or is_tensor_like(actual) and is_tensor_like(wanted):
         return True
-    if not is_inside and (is_tensor_like(actual) and wanted.key in NUMBERS or is_tensor_like(wanted) and actual.key in NUMBERS):
+    if not is_inside and is_number_beside_tensor(actual, wanted):
         return True
     if isinstance(wanted, OptionalType):
         return actual.key == "None" or flows(actual.element if isinstance(actual, OptionalType) else actual, wanted.element, is_inside)
@@ -40,6 +40,11 @@ def flows(actual: Type, wanted: Type, is_inside: bool = False) -> bool:
     if type(actual) is type(wanted) and actual.elements and len(actual.elements) == len(wanted.elements):
         return all(flows(x, y, is_inside=True) for x, y in zip(actual.elements, wanted.elements, strict=True))
     return False
+
+
+def is_number_beside_tensor(one: Type, other: Type) -> bool:
+    """Is one of two types a number, and the other a tensor?"""
+    return is_tensor_like(one) and other.key in NUMBERS or is_tensor_like(other) and one.key in NUMBERS
 
 
 # ---------------------------------------------------------------- graphs of nodes

@@ -18,10 +18,10 @@ from irtool.dispatch.control_flow import as_condition, is_undecided, truth
 from irtool.dispatch.stack import Boxed, Layer, current
 from irtool.dispatch.traced_numbers import Number
 from irtool.dispatch.tracer import Tracer
-from irtool.dispatch.transforms import tensors, with_article
+from irtool.dispatch.transforms import tensors
 from irtool.dispatch.trees import aligned, flatten, unflatten
 from irtool.dispatch.write_guard import without_writes
-from irtool.ir.arguments import called, check_flag
+from irtool.ir.arguments import called, check_flag, with_article
 from irtool.ir.errors import RunError
 from irtool.ops.array_library import np
 from irtool.ops.nested_tensors import map_tensors
