@@ -27,6 +27,7 @@ from irtool.ir.effects import (
     category_of,
     facts_of,
     node_may_write,
+    result_alias,
     updates_statistics,
 )
 from irtool.ir.handlers import Handlers
@@ -400,9 +401,7 @@ class Aliases:
         if schema.is_varret:
             return self._analyze_extraction(node)
         for i, value in enumerate(node.outputs):
-            # until mid-2018 one result `Tensor(a)[]` was written as several
-            declared = schema.returns[i] if i < len(schema.returns) else schema.returns[-1] if schema.returns else None
-            alias = declared.alias if declared is not None else None
+            alias = result_alias(node.kind, schema, i)
             if alias is None:
                 continue
             if "*" in alias.sets:

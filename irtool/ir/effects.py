@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from irtool.ir.constants import known_argument
 from irtool.ir.graph import Graph
-from irtool.ir.schema import Schema, forgets_kinds, qualified, schema_of, schemas
+from irtool.ir.schema import AliasInfo, Schema, forgets_kinds, qualified, schema_of, schemas
+from irtool.ir.structure_kinds import GIVE_CHANGED_LIST
 from irtool.ir.types import TensorType
 
 if TYPE_CHECKING:
@@ -263,3 +264,12 @@ def may_write(node: Node) -> bool:
 def is_known_prim(kind: str) -> bool:
     """Is the kind a `prim::` one that the tables here or torch's declarations name?"""
     return kind in TABLED or bool(schemas(kind))
+
+
+def result_alias(kind: str, schema: Schema, place: int) -> AliasInfo | None:
+    """What is known about the memory that a result shares with operands: what the schema says, which for `+=` of lists says nothing."""
+    if not schema.returns:
+        return None
+    # until mid-2018 one result `Tensor(a)[]` was written as several
+    alias = schema.returns[min(place, len(schema.returns) - 1)].alias
+    return schema.arguments[0].alias if alias is None and not place and kind in GIVE_CHANGED_LIST else alias
