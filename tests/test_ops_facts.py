@@ -9,6 +9,7 @@ import pytest
 from op_facts import FACTS
 from side_by_side import complaint, encode, numbers, ours, recorded, theirs
 
+import irtool
 from irtool import UnsupportedError
 from irtool.ir.schema import parse_schema, schemas
 from irtool.ops.arrays import seeded
@@ -145,3 +146,11 @@ def test_what_is_not_there_says_unsupported():
                               ("chalf", [np.zeros(1)], {})):
         with pytest.raises(UnsupportedError):
             call_op(f"aten::{name}", args, **named)
+
+
+@pytest.mark.parametrize("call", ["tril_indices(%n, %n, %n, %none", "triu_indices(%n, %n, %n, %none", "randperm(%n, %none"])
+def test_indices_are_int64_also_where_none_is_written_for_their_dtype(call):
+    """Their schemas have the default 4 (int64), which a None that is written replaces."""
+    graph = irtool.parse(f"graph(%n : int):\n  %none : NoneType = prim::Constant()\n"
+                         f"  %r : Tensor = aten::{call}, %none, %none, %none)\n  return (%r)\n")
+    assert irtool.run(graph, [3])[0].dtype == np.int64

@@ -32,6 +32,11 @@ def options(dtype, layout, device, default=None):
     return dtype_of(dtype) if dtype is not None else default_dtype if default is None else default
 
 
+def whole(dtype, layout, device):
+    """As `options`, for indices: int64 when no dtype is named, also where None is written and the schema's default is int64."""
+    return options(dtype, layout, device, number_dtype(0))
+
+
 def number_of(number, dtype):
     """A number as a 0-d array of a dtype. Raises as torch does for one out of range; -1 as uint8 is 255 though."""
     return as_array(fit(number, dtype), dtype)
@@ -382,7 +387,7 @@ def _triangle(name, function):
         if row < 0 or col < 0:
             raise RunError(f"{'row' if row < 0 else 'col'} must be non-negative, got {row if row < 0 else col}")
         check_size((row, col), 8)
-        return xp.stack(xp.nonzero(getattr(xp, function)(xp.ones((row, col), bool), offset))).astype(options(dtype, layout, device))
+        return xp.stack(xp.nonzero(getattr(xp, function)(xp.ones((row, col), bool), offset))).astype(whole(dtype, layout, device))
     table.define(f"aten::{name}(int row, int col, int offset=0, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, "
                  "bool? pin_memory=None) -> Tensor", kernel, doc="Row and column indices of a triangle, 2 x n.")
 

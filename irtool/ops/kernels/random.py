@@ -7,7 +7,7 @@ import math
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import astype, default_dtype, fresh_generator, generator, is_array, on_host, title, to_number
 from irtool.ops.checks import only
-from irtool.ops.kernels.factory import OPTIONS, check_size, options
+from irtool.ops.kernels.factory import OPTIONS, check_size, options, whole
 from irtool.ops.op import OpTable
 from irtool.ops.promotion import float_of
 
@@ -112,10 +112,10 @@ def _randperm(xp, n, dtype, draw=None):
 
 
 table.define(f"aten::randperm(SymInt n, {LONG}) -> Tensor",
-             lambda xp, n, dtype, layout, device, pin_memory: _randperm(xp, n, options(dtype, layout, device)),
+             lambda xp, n, dtype, layout, device, pin_memory: _randperm(xp, n, whole(dtype, layout, device)),
              doc="0 ... n - 1 in random order.")
 table.define(f"aten::randperm.generator(SymInt n, {LONG_GENERATOR}) -> Tensor",
-             lambda xp, n, generator, dtype, layout, device, pin_memory: _randperm(xp, n, options(dtype, layout, device), generator),
+             lambda xp, n, generator, dtype, layout, device, pin_memory: _randperm(xp, n, whole(dtype, layout, device), generator),
              doc="0 ... n - 1 in random order.")
 
 
