@@ -60,3 +60,13 @@ def test_torch_changes_the_same_elements(write: str, view: str) -> None:
     for n in (-1, 0, 1, 2):
         for got, want in zip(function(torch.tensor(X), n), expected(write, view, n), strict=True):
             np.testing.assert_array_equal(got.numpy(), want)
+
+
+@pytest.mark.parametrize("name", ["functionalize", "remove-mutation"])
+@pytest.mark.parametrize("number", ["2", "2.5"])
+def test_a_copied_number_becomes_an_operator_that_torch_has(number: str, name: str) -> None:
+    """torch's `copy_` takes a number, its `copy` takes none."""
+    module = irtool.from_script(f"def f(x):\n    y = x.neg()\n    y.copy_({number})\n    return y\n")
+    graph = irtool.PassManager(name).run(module).graph()
+    assert [node.kind for node in graph.nodes if "opy" in node.kind or "fill" in node.kind] == ["aten::fill"]
+    assert irtool.run(graph, [np.arange(2)])[0].tolist() == [int(float(number))] * 2

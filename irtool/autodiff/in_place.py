@@ -116,7 +116,8 @@ def kind_without_write(kind: str) -> str:
 def stop_writing(node: Node) -> bool:
     """Turn `relu_(x)` into `relu(x)`. Returns whether the new node fits a schema."""
     before = schema_of(node)
-    node.kind = kind_without_write(node.kind)
+    is_number = node.kind == "aten::copy_" and not isinstance(node.inputs[-1].type, TensorType) and len(node.inputs) == 2
+    node.kind = "aten::fill" if is_number else kind_without_write(node.kind)     # torch's `copy` takes no number
     after = schema_of(node)
     if before is not None and after is not None and len(before.arguments) == len(node.inputs) == len(after.arguments):
         names = {argument.name: value for argument, value in zip(before.arguments, node.inputs, strict=True)}
