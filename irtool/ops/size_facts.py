@@ -44,6 +44,8 @@ CONJUGATES = aten("conj _conj mH adjoint matrix_H")
 """Kinds that return a conjugated view of a complex tensor."""
 BY_MEMORY = aten("resolve_conj")
 """Kinds whose result depends on whether an operand is a conjugated view."""
+BY_STORAGE = aten("as_strided as_strided_ storage_offset sym_storage_offset _reshape_alias")
+"""Kinds that look at the memory around a tensor, of which the tensor may be a part."""
 HIDDEN_VIEWS = aten("unsafe_chunk unsafe_split unsafe_split_with_sizes _unsafe_view")
 """Kinds whose results share memory with the operand, which gradients ignore: a write into one changes no other's gradient."""
 SEPARATE_PARTS = HIDDEN_VIEWS | aten("chunk split split_with_sizes unbind tensor_split hsplit vsplit dsplit")

@@ -2,12 +2,12 @@
 
 An operator whose schema promises new memory copies its operand where the operand would be the result (`x.sum_to_size(x.size())`). If the
 graph writes nothing in place, only a caller can see the difference between such a copy and its original: when both leave the plan, or
-when the original is an array of the caller. All other copies are left out. A copy that a call writes into is left out if nobody reads
-the original any more.
+when the original is an array of the caller; and a node that looks at the memory around a tensor. All other copies are left out. A copy
+that a call writes into is left out if nobody reads the original any more.
 """
 from __future__ import annotations
 
-from irtool.execute.plan.memory import Lives, every, overwrites
+from irtool.execute.plan.memory import Lives, asks_for_storages, every, overwrites
 from irtool.execute.plan.program import Call, Program, Variable, Visit
 from irtool.ir.graph import Node
 from irtool.ops.array_library import np
@@ -20,7 +20,7 @@ COPIES = (np.ndarray.copy, np.conjugate)
 
 def needless_copies(program: Program) -> Copies:
     """The copies to leave out when the program is lowered again: by node and number of the call among its node's."""
-    if overwrites(program):
+    if overwrites(program) or asks_for_storages(program):
         return NONE
     instructions = list(every(program.body))
     copies = [each for each in instructions if isinstance(each, Call) and is_copy(each)]

@@ -9,7 +9,7 @@ from typing import Any
 
 from irtool.execute.plan.batch_slices import Uses
 from irtool.execute.plan.large_results import room
-from irtool.execute.plan.memory import every, overwrites
+from irtool.execute.plan.memory import asks_for_storages, every, overwrites
 from irtool.execute.plan.program import Call, Lowered, Program, Repeat, Variable, Visit, roots_of
 from irtool.execute.plan.round_products import look_into, new
 from irtool.ops.array_library import np
@@ -17,8 +17,9 @@ from irtool.ops.symbols.array_layout import fresh_meta
 
 
 def stack_lists(program: Program) -> None:
-    """Rewrite such lists of a program; not in graphs that write in place, where a write into a tensor changes items of lists."""
-    if overwrites(program):
+    """Rewrite such lists of a program; not in graphs that write in place, where a write into a tensor changes items of lists, nor where a
+    node looks at the storage of a tensor, which for a row is the whole array."""
+    if overwrites(program) or asks_for_storages(program):
         return
     uses = Uses(program)
     leaving = frozenset().union(*map(roots_of, program.body.results))       # a result that is an item would keep all rows alive

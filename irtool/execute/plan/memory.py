@@ -19,6 +19,7 @@ from irtool.ir.effects import changes_list
 from irtool.ir.graph import Graph
 from irtool.ir.types import TensorType, contiguous_strides
 from irtool.ops.array_library import np
+from irtool.ops.size_facts import BY_STORAGE
 from irtool.ops.symbols.array_layout import Meta, dummy, fresh_meta
 
 WRITES_OUT = frozenset(("ufunc", "out"))
@@ -194,6 +195,8 @@ class MemoryPlan:
         lives = self.lives
         if isinstance(instruction, Visit):
             self.unknown += unknown_results(instruction)
+            if instruction.node.kind in BY_STORAGE:
+                self.give_own_memory(instruction)
             for out, meta in zip(instruction.outs, instruction.facts, strict=True):
                 if meta is not None and instruction.fills:
                     self.results += 1
@@ -230,6 +233,13 @@ class MemoryPlan:
         self.place[out] = Buffer(len(self.buffers), meta, lives.at[id(instruction)], lives.last[out], out in lives.escaping,
                                  id(instruction) in self.always)
         self.buffers.append(self.place[out])
+
+    def give_own_memory(self, visit: Visit) -> None:
+        """Let each operand of a node that looks at storages have one of its own, as in the interpreter: its place is not in an arena."""
+        for root in frozenset().union(*map(roots_of, visit.args)):
+            buffer = self.place.get(root)
+            if buffer is not None and buffer.number != BY_OPERATOR:
+                buffer.is_loose = buffer.leaves = True
 
     def work_in(self, instruction: Call | Visit, apart: bool) -> None:
         """Scratch memory for a fused group; a task allocates its scratch memory itself. apart: no result is written over an operand."""
@@ -369,6 +379,11 @@ def written_inputs(graph: Graph) -> list[bool]:
     if all(map(changes_list, writers)):
         return [each and not isinstance(value.type, TensorType) for each, value in zip(touched, graph.inputs, strict=True)]
     return touched
+
+
+def asks_for_storages(program: Program) -> bool:
+    """Does a node look at the memory around a tensor? Then no tensor may become a part of another one."""
+    return any(isinstance(each, Visit) and each.node.kind in BY_STORAGE for each in every(program.body))
 
 
 def overwrites(program: Program) -> bool:
