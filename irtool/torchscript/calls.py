@@ -10,7 +10,7 @@ from irtool.ir.constants import CONSTANT_KINDS, constant, is_constant
 from irtool.ir.edits import clone_node
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.numbering import attribute_keys
-from irtool.ir.schema import MISSING, Argument, Schema
+from irtool.ir.schema import MISSING, Argument, Schema, schemas
 from irtool.ir.types import ClassType, DictType, ListType, NamedTupleType, OptionalType, TupleType, Type, UnionType
 from irtool.torchscript.annotations import annotation, dotted, signature, type_name, union
 from irtool.torchscript.archive_code import unchecked_cast, uninitialized
@@ -122,8 +122,12 @@ def call_meaning(e: Emitter, node: ast.AST, callee: Callee, positional: list[Val
         return structure(e, node, callee, positional, named)
     if isinstance(callee, Overloads):
         functions = [each for each in callee.functions if isinstance(each, Function)]
-        candidates = [schema_of_function(each, e.compilation.graph_of(each).outputs[0].type) for each in functions]
-        match, _ = e.resolver.choose(candidates, positional, named)
+        declared = [signature(each).result if callee.are_known else None for each in functions]
+        candidates = [schema_of_function(each, result or e.compilation.graph_of(each).outputs[0].type)
+                      for each, result in zip(functions, declared, strict=True)]
+        match, reasons = e.resolver.choose(candidates, positional, named)
+        if match is None and not schemas(f"aten::{callee.name}"):
+            e.refuse_call(node, callee.name, candidates, reasons)
         if match is None:       # arguments in the operator's form, as in formulas and in the code of archives
             return e.operator(node, f"aten::{callee.name}", positional, named)
         return call_function(e, node, functions[[each is match.schema for each in candidates].index(True)], positional, named)

@@ -203,12 +203,14 @@ class Dispatch(Sugared):
 class Overloads(Sugared):
     """Functions of one name that differ by the types of their arguments; the first that accepts the arguments is called."""
 
-    __slots__ = ("name", "functions")
+    __slots__ = ("name", "functions", "are_known")
     what = "function"
 
-    def __init__(self, name: str, functions: Sequence[object]) -> None:
+    def __init__(self, name: str, functions: Sequence[object], are_known: bool = False) -> None:
         self.name = name
         self.functions = tuple(functions)
+        self.are_known = are_known
+        """Are they irtool's own, with declared results, so that only the one that is called need be compiled?"""
 
 
 class Range(Sugared):

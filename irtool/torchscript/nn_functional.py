@@ -5,7 +5,10 @@ here too: an argument (`return_indices`) or its type (`dims` of tensordot) choos
 """
 from __future__ import annotations
 
+import ast
+from copy import copy
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 from irtool.torchscript.meanings import Builtin, Called, Choice, Overloads, Sugared
@@ -16,10 +19,12 @@ OPERATORS = {"logsigmoid": "aten::log_sigmoid"}
 MODULES = ("functional", "functional_nets", "several_forms")
 """The modules of `irtool.ops.composed` that define functions of torch."""
 HELPERS = ("legacy_", "reduction_number", "tensordot_", "norm_", "unique_", "consecutive_", "stft", "cdist_", "sizes_of", "size_of_scales",
-           "power_of", "pooled_power", "unpooled_size", "dropped", "mask_of_numbers", "check_")
+           "power_of", "pooled_power", "unpooled_size", "dropped", "mask_of_numbers", "check_",
+           "fractional_sizes")
 """Prefixes of names that torch.nn.functional does not have."""
 INDICES = {**{f"max_pool{n}d": (6, f"max_pool{n}d_with_indices") for n in (1, 2, 3)},
-           **{f"adaptive_max_pool{n}d": (2, f"adaptive_max_pool{n}d_with_indices") for n in (1, 2, 3)}}
+           **{f"adaptive_max_pool{n}d": (2, f"adaptive_max_pool{n}d_with_indices") for n in (1, 2, 3)},
+           **{f"fractional_max_pool{n}d": (4, f"fractional_max_pool{n}d_with_indices") for n in (2, 3)}}
 """Functions with `return_indices` -> its position, and the function for True."""
 OVERLOADS = {
     "tensordot": ("tensordot_of_int", "tensordot_of_tuple", "tensordot_of_lists", "tensordot_of_tensor"),
@@ -27,6 +32,13 @@ OVERLOADS = {
     "norm": ("norm_of_word", "norm_over_one_by_name", "norm_of_word_over_one", "norm_over_one", "norm_of_number"),
 }
 """Functions of torch that differ by the types of their arguments."""
+SIZES, SCALES = ("Optional[int]", "Optional[List[int]]"), ("Optional[float]", "Optional[List[float]]")
+TYPED: dict[str, dict[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("interpolate", "upsample_bilinear"), {"size": SIZES, "scale_factor": SCALES}),
+    **dict.fromkeys(("upsample", "upsample_nearest"), {"size": SIZES, "scale_factor": SCALES[:1]}),
+}
+"""Functions that torch declares for several types of a parameter -> the parameters and their types. A tuple becomes the list that a
+declaration wants, which no union of these types would say."""
 WRITTEN_IN_PYTHON = frozenset((*OVERLOADS, "unique", "unique_consecutive"))
 """Names of torch whose meaning is not the operator of the same name."""
 FLAGS = {"unique": ("unique", 2), "unique_consecutive": ("consecutive", 1)}
@@ -43,13 +55,15 @@ def function(name: str) -> Sugared | None:
     if definition is not None and name in INDICES:
         position, with_them = INDICES[name]
         return Choice(position, "return_indices", Called(form(with_them)), Called(definition))
+    if name in TYPED:
+        return Overloads(name, declarations(name), are_known=True)
     return None if definition is None else Called(definition)
 
 
 def torch_function(name: str) -> Sugared | None:
     """The meaning of `torch.name`, if a function in Python wraps the operators."""
     if name in OVERLOADS:
-        return Overloads(name, [form(each) for each in OVERLOADS[name]])
+        return Overloads(name, [form(each) for each in OVERLOADS[name]], are_known=True)
     if name not in FLAGS:
         return None
     start, position = FLAGS[name]
@@ -61,6 +75,24 @@ def torch_function(name: str) -> Sugared | None:
 def form(name: str) -> Function:
     """One form of a function with several forms."""
     return functions_of("several_forms")[name]
+
+
+@cache
+def declarations(name: str) -> list[Function]:
+    """A function of `TYPED` under each choice of types for its parameters."""
+    general = defined(name)
+    assert general is not None
+    declared = []
+    for chosen in product(*TYPED[name].values()):
+        types = dict(zip(TYPED[name], chosen, strict=True))
+        definition = copy(general.definition)
+        definition.args = copy(definition.args)
+        definition.args.args = [copy(each) for each in definition.args.args]
+        for each in definition.args.args:
+            if each.arg in types:
+                each.annotation = ast.copy_location(ast.parse(types[each.arg], mode="eval").body, each)
+        declared.append(Function(ast.fix_missing_locations(definition), general.place, general.unit))
+    return declared
 
 
 def defined(name: str) -> Function | None:

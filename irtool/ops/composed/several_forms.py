@@ -68,6 +68,56 @@ def adaptive_max_pool3d(input: Tensor, output_size: BroadcastingList3[int], retu
     return torch.ops.aten.adaptive_max_pool3d(input, output_size)[0]
 
 
+def fractional_sizes(input: Tensor, ratios: BroadcastingList1[float], count: int, name: str) -> List[int]:
+    """The sizes of the result of a fractional pool; in Python, a single number stands for all ratios."""
+    every = [ratios] * count if isinstance(ratios, float) else ratios
+    if len(every) > count:
+        raise ValueError("{} requires output_ratio to either be a single Int or tuple of Ints.".format(name))
+    return [int(input.size(i - count) * every[i]) for i in range(count)]
+
+
+def fractional_max_pool2d_with_indices(input: Tensor, kernel_size: BroadcastingList2[int],
+                                       output_size: Optional[BroadcastingList2[int]] = None,
+                                       output_ratio: Optional[BroadcastingList2[float]] = None, return_indices: bool = False,
+                                       _random_samples: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
+    if output_size is None and output_ratio is None:
+        raise ValueError("fractional_max_pool2d requires specifying either an output_size or an output_ratio")
+    if output_size is None and output_ratio is not None:
+        output_size = fractional_sizes(input, output_ratio, 2, "fractional_max_pool2d")
+    if _random_samples is None:
+        rows = 1 if input.dim() == 3 else input.size(0)
+        _random_samples = torch.rand(rows, input.size(-3), 2, dtype=input.dtype, device=input.device)
+    assert output_size is not None
+    return torch.ops.aten.fractional_max_pool2d(input, kernel_size, output_size, _random_samples)
+
+
+def fractional_max_pool2d(input: Tensor, kernel_size: BroadcastingList2[int], output_size: Optional[BroadcastingList2[int]] = None,
+                          output_ratio: Optional[BroadcastingList2[float]] = None, return_indices: bool = False,
+                          _random_samples: Optional[Tensor] = None) -> Tensor:
+    return fractional_max_pool2d_with_indices(input, kernel_size, output_size, output_ratio, return_indices, _random_samples)[0]
+
+
+def fractional_max_pool3d_with_indices(input: Tensor, kernel_size: BroadcastingList3[int],
+                                       output_size: Optional[BroadcastingList3[int]] = None,
+                                       output_ratio: Optional[BroadcastingList3[float]] = None, return_indices: bool = False,
+                                       _random_samples: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
+    if output_size is None and output_ratio is None:
+        raise ValueError("fractional_max_pool3d requires specifying either an output_size or an output_ratio")
+    if output_size is None and output_ratio is not None:
+        output_size = fractional_sizes(input, output_ratio, 3, "fractional_max_pool3d")
+    if _random_samples is None:
+        rows = 1 if input.dim() == 4 else input.size(0)
+        _random_samples = torch.rand(rows, input.size(-4), 3, dtype=input.dtype, device=input.device)
+    assert output_size is not None
+    return torch.ops.aten.fractional_max_pool3d(input, kernel_size, output_size, _random_samples)
+
+
+def fractional_max_pool3d(input: Tensor, kernel_size: BroadcastingList3[int], output_size: Optional[BroadcastingList3[int]] = None,
+                          output_ratio: Optional[BroadcastingList3[float]] = None, return_indices: bool = False,
+                          _random_samples: Optional[Tensor] = None) -> Tensor:
+    return fractional_max_pool3d_with_indices(input, kernel_size, output_size, output_ratio, return_indices, _random_samples)[0]
+
+
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     return torch.alpha_dropout_(input, p, training) if inplace else torch.alpha_dropout(input, p, training)
 
