@@ -1,4 +1,4 @@
-"""torch.nn.functional: its functions as irtool's own TorchScript (`irtool.ops.composed`), inlined in calls, and operators.
+"""torch.nn.functional and torch.nn.init: their functions as irtool's own TorchScript (`irtool.ops.composed`), inlined in calls, and operators.
 
 A name that is in no table is looked up among the operators (`F.conv2d` is `aten::conv2d`). Functions of torch that have several forms are
 here too: an argument (`return_indices`) or its type (`dims` of tensordot) chooses the form.
@@ -58,6 +58,12 @@ def function(name: str) -> Sugared | None:
     if name in TYPED:
         return Overloads(name, declarations(name), are_known=True)
     return None if definition is None else Called(definition)
+
+
+def initializer(name: str) -> Sugared | None:
+    """The meaning of `torch.nn.init.name`."""
+    known = functions_of("initializers").get(name)
+    return None if known is None else Called(known)
 
 
 def torch_function(name: str) -> Sugared | None:

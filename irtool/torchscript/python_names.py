@@ -27,8 +27,10 @@ MODULES = frozenset((
     "torch", "torch.nn", "torch.nn.functional", "torch.jit", "torch.linalg", "torch.special", "torch.fft", "torch._C", "torch._C._nn",
     "torch.ops", "torch.ops.aten", "torch.ops.prim", "torch._jit_internal", "torch.functional", "torch._VF", "math", "cmath", "typing",
     "torch.autograd", "torch.overrides", "torch.autograd.profiler", "torch.profiler", "warnings", "collections",
-    "torch.amp", "torch.cpu.amp", "torch.cuda.amp",
+    "torch.amp", "torch.cpu.amp", "torch.cuda.amp", "torch.nn.init", "torch.nn.utils", "torch.nn.utils.rnn", "torch.compiler",
 ))
+WITHOUT_OPERATORS = frozenset(("torch.nn.init", "torch.nn.utils", "torch.nn.utils.rnn", "torch.compiler"))
+"""Modules of which each name is one of irtool's own functions, or in a table."""
 PYTHON_MODULES = frozenset(("calendar", "datetime", "errno", "logging", "os", "os.path", "string", "sys", "time"))
 """Modules of Python whose numbers and strings functions may read: `sys.maxsize`."""
 NUMPY = {"pi": math.pi, "e": math.e, "inf": math.inf, "nan": math.nan, "euler_gamma": 0.5772156649015329}
@@ -49,7 +51,7 @@ JIT_SPECIALS = {
     "torch.jit.is_scripting": "is_scripting", "torch.jit.is_tracing": "is_tracing", "torch.overrides.has_torch_function": "never",
     "torch.overrides.has_torch_function_unary": "never", "torch.overrides.has_torch_function_variadic": "never",
     "torch.jit.fork": "fork", "torch.jit._fork": "fork", "torch.jit.wait": "wait", "torch.jit._wait": "wait", "torch._check": "check",
-    "torch._assert": "asserted",
+    "torch._assert": "asserted", "torch.compiler.is_compiling": "never", "torch.compiler.is_dynamo_compiling": "never",
     "torch.jit._awaitable": "awaitable", "torch.jit._awaitable_wait": "awaitable_wait",
     "torch.jit._awaitable_nowait": "awaitable_nowait", "collections.OrderedDict": "OrderedDict",
     "torch.jit.unused": "decorator", "torch.jit.script": "decorator",
@@ -78,6 +80,7 @@ MATH_CONSTANTS = {"pi": math.pi, "e": math.e, "tau": math.tau, "inf": math.inf, 
 RENAMED: dict[str, Meaning] = {
     "cmath.infj": Known(complex(0, math.inf)), "cmath.nanj": Known(complex(0, math.nan)), "cmath.phase": Builtin("aten::angle"),
     "cmath.rect": Builtin("aten::polar"), "math.remainder": Builtin("aten::mathremainder"), "warnings.warn": Builtin("aten::warn"),
+    "torch.nn.utils.rnn.pad_sequence": Builtin("aten::pad_sequence"),
     "torch.ops.prim.shape": Builtin("aten::size"),      # in archives before torch 1.6
 }
 """Names that mean an operator or a constant with another name."""
@@ -108,10 +111,10 @@ def member(module: str, name: str, is_archive: bool = False) -> Meaning | None:
     path = f"{module}.{name}"
     if path in MODULES:
         return Namespace(path)
-    if module in ("torch", "torch.nn.functional") and not is_archive:
-        from irtool.torchscript.nn_functional import function, torch_function
+    if module in ("torch", "torch.functional", "torch.nn.functional", "torch.nn.init") and not is_archive:
+        from irtool.torchscript.nn_functional import function, initializer, torch_function
 
-        meaning = torch_function(name) if module == "torch" else function(name)
+        meaning = {"torch.nn.functional": function, "torch.nn.init": initializer}.get(module, torch_function)(name)
         if meaning is not None:
             return meaning
     return _member(module, name, path)
@@ -168,6 +171,8 @@ def _member(module: str, name: str, path: str) -> Meaning | None:
         return Builtin(kind) if schemas(kind) or module not in ("torch.ops.aten", "torch.ops.prim") else None
     if module == "typing":
         return Python("type")
+    if module in WITHOUT_OPERATORS:
+        return None
     kind = f"aten::{PREFIXES.get(module, '')}{name}"
     return Builtin(kind) if schemas(kind) else Python("type") if name in ("Tensor", "Generator", "Size", "dtype") else None
 
