@@ -158,6 +158,11 @@ def test_types_are_values() -> None:
     (" 0 -1 [ CPULongTensor{2} ]", "int[]", [0, -1]), ("None", "int?", None), ("1", "float?", 1.0), ("(1, 2)", "(float, int)", (1.0, 2)),
     ('{"a": 1}', "Dict(str, float)", {"a": 1.0}), ("10000000000000000", "float", 1e16), ("1", "complex", 1 + 0j),
     ("[1, 0]", "bool[]", [True, False]), ("__torch__.Color.RED", "Enum<__torch__.Color>", Opaque("__torch__.Color.RED")),
+    ("(__torch__.C.A,)", "(Enum<__torch__.C>)", (Opaque("__torch__.C.A"),)),
+    ("[(__torch__.C.A,)]", "(Enum<__torch__.C>)[]", [(Opaque("__torch__.C.A"),)]),
+    ("((__torch__.C.A, __torch__.C.B), 1)", "((Enum<__torch__.C>, Enum<__torch__.C>), int)",
+     ((Opaque("__torch__.C.A"), Opaque("__torch__.C.B")), 1)),
+    ('(torch.device("cuda:1"), (torch.device("cpu"),))', "(Device, (Device))", ("cuda:1", ("cpu",))),
 ])
 def test_the_type_decides_what_the_text_leaves_open(text: str, type: str, value: object) -> None:
     found = Attribute(text).as_type(parse_type(type))

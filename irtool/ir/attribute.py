@@ -141,6 +141,8 @@ def _convert(value: object, type: Type, text: str = "") -> object:
             value = value.numbers()
         return [_convert(v, type.element) for v in value] if isinstance(value, (list, tuple)) else value
     if isinstance(type, TupleType):
+        if isinstance(value, TupleType):        # `(Color.RED,)` by itself is the name of a type
+            value = tuple(value.elements)
         if isinstance(value, (tuple, list)) and len(value) == len(type.elements):
             return tuple(_convert(v, t) for v, t in zip(value, type.elements, strict=True))
         return value
@@ -203,8 +205,11 @@ def _to_device(value: object, text: str) -> object:
         kind = {0: "cpu", 1: "cuda"}.get(value[0])
         if kind is not None:
             return kind if value[1] < 0 else f"{kind}:{value[1]}"
-    return value if isinstance(value, str) else (text or value)
+    word = value if isinstance(value, str) else text or (value.text if isinstance(value, Opaque) else value)
+    return word[len(IN_TUPLE):-2] if isinstance(word, str) and word.startswith(IN_TUPLE) and word.endswith('")') else word
 
 
+IN_TUPLE = 'torch.device("'
+"""How a device is printed that is part of a constant tuple."""
 _SIMPLE = {"int": _to_int, "float": _to_float, "bool": _to_bool, "complex": _to_complex, "Scalar": _to_number, "str": _to_str,
            "Device": _to_device}

@@ -1,4 +1,4 @@
-"""torch.nn.functional and torch.nn.init: their functions as irtool's own TorchScript (`irtool.ops.composed`), inlined in calls, and operators.
+"""torch.nn.functional and torch.nn.init: their functions as irtool's own TorchScript (`irtool.ops.composed`), and operators.
 
 A name that is in no table is looked up among the operators (`F.conv2d` is `aten::conv2d`). Functions of torch that have several forms are
 here too: an argument (`return_indices`) or its type (`dims` of tensordot) chooses the form.
