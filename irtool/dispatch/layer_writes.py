@@ -361,7 +361,7 @@ def do_write(layer: Layer, name: str, plain: str | None, args: list[Any]) -> Any
     plain: the operator that returns a new tensor instead. Raises UnsupportedError if there is none.
     """
     target = args[0]
-    if name == "aten::copy_" and args[1] is target:
+    if name == "aten::requires_grad_" or name == "aten::copy_" and args[1] is target:
         return target       # also of an expanded tensor, which refuses other writes
     if plain is not None and turns_into_view(name):
         return reshaped(layer, plain, target, args[1:])

@@ -495,7 +495,8 @@ def _is_in_fork(node: Node) -> bool:
 
 
 def _grad(node: Node, values: list[Any]) -> Sequence[Any]:
-    raise UnsupportedError(f"{node.kind} is not supported yet: arrays carry no gradient")
+    """None, an undefined tensor: arrays carry no gradient."""
+    return (None,) * len(node.outputs)
 
 
 # -- products

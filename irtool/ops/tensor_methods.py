@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from irtool.ir.errors import RunError, UnsupportedError
+from irtool.ir.errors import UnsupportedError
 from irtool.ops.arrays import CODES
+from irtool.ops.kernels.cast import check_diagonal
 from irtool.ops.tensor import Tensor, call
 from irtool.ops.tensor_facts import BY_NAME, DTYPES, Size
 from irtool.ops.tensor_parts import has_tensors, made_of, of_parts
@@ -32,10 +33,7 @@ def new_tensor(self: Tensor, data: Any, dtype: int | None = None, device: str | 
 def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Any:
     """Write a number on the diagonal, also of more than two equal dimensions. wrap: continue the diagonal below, if there are more rows
     than columns."""
-    if self.ndim < 2:
-        raise RunError("dimensions must larger than 1")
-    if self.ndim > 2 and len(set(self.shape)) > 1:
-        raise RunError("all dimensions of input must be of equal length")
+    check_diagonal(self.shape)
     rows, columns = self.shape[:2]
     if self.ndim == 2 and not (wrap and rows > columns + 1):
         call("aten::fill_", (call("aten::diagonal", (self,), {}), fill_value), {})

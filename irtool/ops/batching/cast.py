@@ -7,7 +7,7 @@ from irtool.ops.array_library import np
 from irtool.ops.batch import Batch
 from irtool.ops.batching.batch_dim import untouched
 from irtool.ops.batching.prim import fact
-from irtool.ops.kernels.cast import table
+from irtool.ops.kernels.cast import check_diagonal, table
 from irtool.ops.tensor import Tensor
 
 
@@ -42,3 +42,19 @@ table.batch("is_conj is_neg is_inference is_distributed is_coalesced is_pinned e
 table.batch("alias as_tensor detach lift lift_fresh to_dense pin_memory _pin_memory cpu alias_copy to.dtype_layout to.prim_Device "
             "to.prim_dtype to.prim_other _autocast_to_full_precision _autocast_to_reduced_precision data")(untouched)
 table.not_batched("only for strided memory", "resize_ resize_as_")
+
+
+@table.batch("requires_grad_")
+def itself(batch: Batch, self: Any, *rest: Any) -> Any:
+    """The tensor itself."""
+    return self
+
+
+@table.batch("fill_diagonal_")
+def filled_diagonal(batch: Batch, self: Any, value: Any, wrap: bool = False) -> Any:
+    """The number where the diagonal of each example is, written into self."""
+    check_diagonal(self.shape)
+    mask = np.zeros(self.shape, np.bool_)
+    np.fill_diagonal(mask, True, wrap)
+    whole = batch.again("aten::masked_fill", self, Tensor(mask), value)
+    return batch.layer.write_into(self, batch.box(batch.layer.whole(whole)), batch.name)

@@ -1,6 +1,8 @@
 """Gradients of conversions and copies: the gradient, converted back."""
+from __future__ import annotations
+
 from irtool.ops.kernels.cast import table
-from irtool.ops.tensor import torch
+from irtool.ops.tensor import Tensor, number, torch
 
 
 @table.derivative("to.dtype to.prim_dtype to.device to.prim_Device to.dtype_layout _to_copy _cast_Half _cast_Float _cast_Double "
@@ -27,3 +29,21 @@ table.no_gradient("a number has no gradient", "copy_.int copy_.float")
 
 table.derivative("copy_.Tensor",
                  lambda grad, other_size, other_dtype: (torch.zeros_like(grad), grad.sum_to_size(other_size).to(other_dtype)))
+
+
+@table.gradient("requires_grad_")
+def requires_grad_gradient(self: Tensor, requires_grad: bool):
+    def backward(grad: Tensor):
+        return grad, None
+
+    return self.clone(), backward
+
+
+@table.gradient("fill_diagonal_")
+def fill_diagonal_gradient(self: Tensor, fill_value: number, wrap: bool):
+    diagonal = torch.zeros_like(self, dtype=11).fill_diagonal_(1, wrap)
+
+    def backward(grad: Tensor):
+        return grad.masked_fill(diagonal, 0), None, None
+
+    return self.masked_fill(diagonal, fill_value), backward

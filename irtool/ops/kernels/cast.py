@@ -1,6 +1,7 @@
 """Conversions and copies: `to` and its relatives, clone, copy_, fill_, detach. `to` returns its argument itself if nothing changes."""
 import math
 import warnings
+from collections.abc import Sequence
 
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import as_array, astype, broadcast_view, code_of, convert, copied, current_namespace, is_array
@@ -164,6 +165,14 @@ table.define([f"aten::{name}(Tensor(a) self) -> Tensor(a)" for name in ("alias",
 table.define("aten::data(Tensor self) -> Tensor", _alias, doc="Another tensor on the same memory.")
 
 
+@table.op("aten::requires_grad_(Tensor(a!) self, bool requires_grad=True) -> Tensor(a!)")
+def requires_grad_into(xp, self, requires_grad):
+    """The tensor itself: which gradients there are is said by those who ask for them, not by a flag of the tensor."""
+    if requires_grad and self.dtype.kind not in "fc":
+        raise RunError("Only Tensors of floating point and complex dtype can require gradients")
+    return self
+
+
 @table.op("aten::lift_fresh(Tensor(a) self) -> Tensor(a)", "aten::lift(Tensor self) -> Tensor")
 def lift_fresh(xp, self):
     """The tensor itself."""
@@ -230,6 +239,22 @@ def fill_into(xp, self, value):
 def fill(xp, self, value):
     """A tensor like self with one number everywhere."""
     return xp.full(self.shape, _fill_value(value, self.dtype), self.dtype)
+
+
+def check_diagonal(shape: Sequence[int]) -> None:
+    """Raises RunError if a tensor of this shape has no one diagonal."""
+    if len(shape) < 2:
+        raise RunError("dimensions must larger than 1")
+    if len(shape) > 2 and len(set(shape)) > 1:
+        raise RunError("all dimensions of input must be of equal length")
+
+
+@table.op("aten::fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)")
+def fill_diagonal_into(xp, self, fill_value, wrap):
+    """One number written on the diagonal. wrap: it goes on in the next block of a matrix of more rows than columns."""
+    check_diagonal(self.shape)
+    xp.fill_diagonal(self, _fill_value(fill_value, self.dtype), bool(wrap))
+    return self
 
 
 @table.op("aten::zero_(Tensor(a!) self) -> Tensor(a!)")

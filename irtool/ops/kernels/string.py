@@ -77,7 +77,7 @@ def text_hash(data: bytes) -> int:
 
 @table.op("aten::hash.generic(t value) -> int")
 def hash_of(xp, value):
-    """torch's hash of a number, a string, None or a tuple of such. Raises UnsupportedError for other values."""
+    """torch's hash of a number, a string, None or a tuple of such. Raises UnsupportedError for a tensor, RunError for other values."""
     return value_hash(value)
 
 
@@ -94,7 +94,9 @@ def value_hash(value: object) -> int:
         for each in value:      # c10::hash_combine
             state ^= value_hash(each) + 0x9E3779B9 + (state << 6) + (state >> 2) & mask
         return int(np.uint64(state).astype(np.int64))
-    raise UnsupportedError(f"hash of {tag(value)} is not supported: torch's is an address")
+    if is_array(value):
+        raise UnsupportedError("hash of a tensor is not supported: torch's is an address")
+    raise RunError(f"unhashable type: '{getattr(value, 'type', tag(value))}'")
 
 
 table.define("aten::str(t elem) -> str", lambda xp, elem: value_text(elem), doc="str(elem), numbers as C++ prints them.")
