@@ -124,7 +124,7 @@ def projected_back(grad: Tensor, x: Tensor, place: int, weight: Tensor) -> tuple
 
 
 def head_weights(query: Tensor, key: Tensor, mask: Tensor | None, mask_type: int | None) -> Tensor:
-    """Attention weights per head; a mask of bools is True where scores do not count, `mask_type` determines its dimensions."""
+    """Attention weights per head; scores do not count where the mask is not 0, `mask_type` determines its dimensions."""
     scores = torch.matmul(query * (float(query.size(-1)) ** -0.5), key.transpose(-2, -1))
     if mask is not None:
         away = mask
@@ -133,7 +133,7 @@ def head_weights(query: Tensor, key: Tensor, mask: Tensor | None, mask_type: int
                 away = mask.unsqueeze(0).unsqueeze(0)
             elif mask_type == 1:
                 away = mask.unsqueeze(1).unsqueeze(1)
-        scores = masked(scores, away.logical_not() if away.dtype == torch.bool else away)
+        scores = masked(scores, away == 0)
     return torch._safe_softmax(scores, -1)
 
 

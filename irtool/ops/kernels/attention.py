@@ -6,13 +6,13 @@ from irtool.ops.checks import c_name, row_major, same_dtype, widen
 from irtool.ops.kernels.matmul import matmul_any
 from irtool.ops.kernels.normalization import layer_normalized
 from irtool.ops.kernels.random import check_share, kept_by_dropout
+from irtool.ops.kernels.softmax import masked_softmax
 from irtool.ops.op import OpTable
 
 table = OpTable("attention")
 
 SCORES = 1 << 15
 """The number of scores that are computed at once, unless more are needed."""
-SRC_MASK, KEY_PADDING_MASK, MERGED_MASK = 0, 1, 2
 
 
 def _affine(xp, x, weight, bias):
@@ -136,21 +136,9 @@ def _heads(x, heads):
     return x.reshape(x.shape[0], x.shape[1], heads, -1).swapaxes(1, 2)
 
 
-def _mask_for(xp, mask, mask_type, scores_shape):
-    """A mask that is True where scores count, from torch's masks, which are True where they do not."""
-    if mask is None:
-        return None
-    if mask_type == SRC_MASK and mask.ndim == 2:
-        mask = mask[None, None]
-    elif mask_type == KEY_PADDING_MASK:
-        mask = mask[:, None, None, :]
-    if mask.dtype.kind != "b":
-        return mask
-    return ~mask
-
-
 def multi_head(xp, query, key, value, embed_dim, heads, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, mask_type):
-    """(projected result, weights per head) of self or cross attention in one packed projection."""
+    """(projected result, weights per head) of self or cross attention in one packed projection. Scores do not count where the mask is
+    not 0, also if it is one of numbers."""
     if query.ndim != 3:
         raise RunError(f"expected 3-D `query`, got {query.ndim}-D tensor")
     if embed_dim % heads:
@@ -159,7 +147,13 @@ def multi_head(xp, query, key, value, embed_dim, heads, qkv_weight, qkv_bias, pr
     for place, x in enumerate((query, key, value)):
         rows = slice(place * embed_dim, (place + 1) * embed_dim)
         parts.append(_heads(_affine(xp, x, qkv_weight[rows], qkv_bias[rows]), heads))
-    result, weights = attention(xp, *parts, _mask_for(xp, mask, mask_type, None), 0.0, False, None, False)
+    if mask is None:
+        result, weights = attention(xp, *parts, None, 0.0, False, None, False)
+    else:
+        q, k, v = (widen(xp, part) for part in parts)
+        scores = xp.matmul(q * q.dtype.type(1 / math.sqrt(max(q.shape[-1], 1))), k.swapaxes(-1, -2))
+        wide_weights = masked_softmax.kernel(xp, scores, mask != 0, -1, mask_type)
+        result, weights = (x.astype(query.dtype, copy=False) for x in (xp.matmul(wide_weights, v), wide_weights))
     joined = result.swapaxes(1, 2).reshape(query.shape[0], query.shape[1], embed_dim)
     return _affine(xp, joined, proj_weight, proj_bias), weights
 

@@ -76,17 +76,28 @@ def safe_softmax(xp, self, dim, dtype):
     return xp.where(empty, x.dtype.type(0), softmax_along(xp, x, dim))
 
 
+def spread_mask(xp, mask, mask_type, shape):
+    """A mask of scores in their shape (batch, heads, length, length), of which its type says two dimensions. Raises RunError as torch."""
+    if mask.ndim != 2 or len(shape) != 4:
+        mask_type = 2
+    if mask_type not in (0, 1, 2):
+        raise RunError("Mask Type should be defined" if mask_type is None else
+                       "Mask Type should be 0 (src_mask), 1 (src_key_padding_mask), or 2 (default_mask)")
+    wanted = shape if mask_type == 2 else (shape[0] if mask_type else shape[2], shape[2])
+    if mask.shape != wanted:
+        word = ("be (L, L)", "be (B, L)", "match input shape")[mask_type]
+        raise RunError(f"For mask_type == {mask_type} mask shape should {word}", code="E0407")
+    return xp.broadcast_to(mask[:, None, None, :] if mask_type == 1 else mask, shape)
+
+
 @table.op("aten::_masked_softmax(Tensor self, Tensor mask, int? dim=None, int? mask_type=None) -> Tensor")
 def masked_softmax(xp, self, mask, dim, mask_type):
-    """softmax over the places where the mask is false; zeros elsewhere and in rows that are all masked."""
+    """softmax over the places where the mask is false, and zeros elsewhere; nan in rows that are all masked."""
     if mask.dtype.kind != "b":
         raise RunError("Mask should be a boolean tensor")
-    if mask_type in (0, 1) and mask.ndim == 2 and self.ndim == 4:
-        mask = xp.broadcast_to(mask[:, None, None, :] if mask_type == 1 else mask, self.shape)
-    elif mask.shape != self.shape:
-        raise RunError("For mask_type == 2 mask shape should match input shape", code="E0407")
-    masked = xp.where(mask, self.dtype.type(-math.inf), self)
-    return xp.where(mask, self.dtype.type(0), softmax_along(xp, masked, -1 if dim is None else dim))
+    mask, axis = spread_mask(xp, mask, mask_type, self.shape), -1 if dim is None else dim
+    result = softmax_along(xp, xp.where(mask, self.dtype.type(-math.inf), self), axis)
+    return xp.where(mask & ~mask.all(axis, keepdims=True), self.dtype.type(0), result)
 
 
 @table.op("aten::_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor")
