@@ -106,3 +106,15 @@ def test_constants_of_graphs_are_pythons_numbers(value: Any, text: str) -> None:
     graph.block.set_outputs([build.constant(value)])
     assert text in str(graph)
     assert str(irtool.parse(str(graph))) == str(graph)
+
+
+def test_gradients_take_true_for_one() -> None:
+    """Formulas do arithmetic on numbers, and TorchScript has none on bools."""
+    x = np.array([0.5, 1.25, 2.0])
+    texts = """x ** {}; torch.float_power({}, x); torch.celu(x, {}); torch.dist(x, -x, p={}); torch.lerp(x, x * x, {}); x.norm(p={});
+        torch.gradient(x, spacing={})[0]; x.std(correction={}); torch.renorm(x[None], 2, 0, {}); torch.xlogy({}, x)"""
+    for text in texts.split(";"):
+        one, other = (np.asarray(irtool.grad(lambda x: eval(text.strip().format(number), {"torch": torch, "x": x}).sum())(x))   # noqa: B023
+                      for number in (True, 1))
+        assert np.array_equal(one, other), text
+    assert irtool.hessian(lambda x: (x ** True).sum())(x).tolist() == np.zeros((3, 3)).tolist()

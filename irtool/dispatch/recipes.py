@@ -40,6 +40,7 @@ Way = Callable[[Apply, list[Any]], Sequence[Any]]
 """What runs one node: a function of a layer's `apply` and the operands."""
 SWITCHES = frozenset(("prim::Enter", "prim::Exit", "aten::set_grad_enabled", "aten::is_grad_enabled"))
 """Kinds that switch gradients on and off (`torch.no_grad()`), or ask whether they are on."""
+SCALARS = frozenset(("Scalar", "Scalar?"))
 UNCHANGING = frozenset((int, float, bool, str, type(None)))
 
 
@@ -89,7 +90,7 @@ class Half:
 class Recipe:
     """The gradient formula of one overload, prepared for tapes."""
 
-    __slots__ = ("schema", "formula", "saving", "extra", "is_whole", "whole", "count", "is_later", "plans", "ways", "halves")
+    __slots__ = ("schema", "formula", "saving", "extra", "is_whole", "whole", "count", "is_later", "scalars", "plans", "ways", "halves")
 
     def __init__(self, schema: Schema, formula: Formula) -> None:
         self.schema = schema
@@ -107,11 +108,13 @@ class Recipe:
         """The graph that computes them; None: there are none."""
         self.is_later = self.saving is not None and all(node.kind in NO_ELEMENTS_ASKED for node in self.saving.walk())
         """Does `saving` compute only sizes and dtypes, which the backward half can compute when it needs them?"""
+        self.scalars = frozenset(place for place, each in enumerate(schema.arguments) if each.type.key in SCALARS)
+        """Positions of the operands that are numbers of any class."""
 
     def forward(self, args: list[Any], apply: Apply) -> tuple[Any, Any]:
         """The results, and other saved values."""
         if self.whole is not None:
-            *results, saved = self.run(self.whole, list(args), apply)[0]
+            *results, saved = self.run(self.whole, list(self.counted(args)), apply)[0]
             return (tuple(results) if len(results) > 1 else results[0]), saved
         result = apply(self.schema.name, args)
         if self.saving is None or self.is_later:
@@ -124,7 +127,13 @@ class Recipe:
 
     def saved(self, args: Sequence[Any], results: Sequence[Any], saved: Any, apply: Apply) -> Any:
         """The saved values besides operands and results, computed by `apply`; None if the backward half computes them."""
-        return saved if self.saving is None or self.is_later else self.run(self.saving, [*args, *results], apply)
+        return saved if self.saving is None or self.is_later else self.run(self.saving, [*self.counted(args), *results], apply)
+
+    def counted(self, args: Sequence[Any]) -> Sequence[Any]:
+        """The operands with 1 and 0 for True and False (`x ** True`): formulas do arithmetic, and TorchScript has none on bools."""
+        if not self.scalars:
+            return args
+        return [int(each) if isinstance(each, bool) and place in self.scalars else each for place, each in enumerate(args)]
 
     def backward(self, args: Sequence[Any], results: Sequence[Any], saved: Any, grads: Sequence[Any], apply: Apply,
                  needed: tuple[bool, ...], is_fitted: bool = True) -> Sequence[Any]:
@@ -136,7 +145,7 @@ class Recipe:
         if all(each is None for each in cotangents):
             return [None] * len(args)
         half = self.half(needed)
-        values = [*saved, *cotangents] if self.is_whole else [*args, *results, *(saved or ()), *cotangents]
+        values = [*saved, *cotangents] if self.is_whole else [*self.counted(args), *results, *(saved or ()), *cotangents]
         outputs = self.run(half.graph, [values[place] for place in half.read], apply)
         gradients = outputs[0] if half.places is None else [None if place is None else outputs[place] for place in half.places]
         gradients = gradients if turned else [conjugated(grad, apply) for grad in gradients]
