@@ -120,9 +120,19 @@ def test_subscripts_are_torch_s(start: int) -> None:
 
 @pytest.mark.parametrize(("key", "message"), [
     (3, "index 3 is out of bounds for dimension 0 with size 3"), ((0, 0, -3), "index -3 is out of bounds for dimension 0 with size 2"),
-    ((0, 0, 0, 0), "invalid index of a 0-dim tensor"), ((slice(None), 0, 0, 0), "too many indices for tensor of dimension 1"),
+    ((0, 0, 0, 0), "too many indices for tensor of dimension 3"),
+    ((slice(None), ..., 0, 0, 0), "too many indices for tensor of dimension 3"),
     (1.5, "only integers, slices"), ("a", "only integers, slices"), (Tensor(np.array(3)), "index 3 is out of bounds for dimension 0")])
 def test_places_that_are_missing_are_index_errors(key: Any, message: str) -> None:
     with pytest.raises(IndexError, match=message) as error:
         Tensor(np.zeros(SHAPE))[key]
     assert isinstance(error.value, irtool.RunError)
+
+
+def test_each_of_several_ellipses_stands_for_the_dimensions_without_keys() -> None:
+    x = np.arange(12.0).reshape(2, 2, 3)
+    place = np.array([0, 1, 0])
+    for key, wanted in [((..., place, place, ...), x[:, place, place]), ((0, ..., 1, 0, ..., None), x[0, 1, 0][None]),
+                        ((0, 0, ..., place, ...), x[0, 0, place]), ((None, ..., 0, 0, 0, ..., None), x[0, 0, 0][None, None])]:
+        found = np.asarray(Tensor(x)[key])
+        assert found.shape == wanted.shape and np.array_equal(found, wanted), key

@@ -40,8 +40,11 @@ def located(self: Tensor, key: Any) -> tuple[Tensor, list[Any]]:
     """The view that integers, slices and Nones make, and the tensors among the keys, each at its dimension of the view."""
     keys = [plain_key(each) for each in (key if isinstance(key, tuple) or is_like_tuple(key) else (key,))]
     dim = covered = 0      # covered: dimensions that `indices` covers
+    unnamed = self.ndim - sum(dims_of_key(each) for each in keys if each is not Ellipsis)
+    if unnamed < 0 and len(keys) > 1:
+        raise PlaceMissing(f"too many indices for tensor of dimension {self.ndim}")
     indices: list[Any] = []
-    for place, item in enumerate(keys):
+    for item in keys:
         if isinstance(item, bool):      # a new dimension, of size 1 or 0
             self, item = call("aten::unsqueeze", (self, dim), {}), Tensor(np.zeros(int(item), np.int64))
         elif isinstance(item, Tensor) and is_mask(item) and not item.ndim:      # the same for a tensor
@@ -55,7 +58,7 @@ def located(self: Tensor, key: Any) -> tuple[Tensor, list[Any]]:
             self = call("aten::unsqueeze", (self, dim), {})
             dim += 1
         elif item is Ellipsis:
-            dim = self.ndim - sum(map(dims_of_key, keys[place + 1:]))
+            dim += unnamed      # as in torch, each of several
         elif isinstance(item, Tensor) and is_place(item):
             self = selected(self, dim, item)
         elif isinstance(item, Tensor):
