@@ -191,6 +191,18 @@ def test_numbers_stand_for_fractions() -> None:
     assert F.pad(x, (1, 0), "constant", 0).tolist() == [[0, 1, 2, 3]] and F.dropout(x, 0).tolist() == [[1, 2, 3]]
 
 
+def test_an_int_is_a_float_rather_than_a_tensor() -> None:
+    x = irtool.Tensor(np.float32([3, 1, 2]))
+    assert [float(x.quantile(q)) for q in (0, 1, True)] == [1, 3, 3] and float(torch.nanquantile(x, 0, dim=0)) == 1
+    assert np.asarray(irtool.jit(lambda x, q: x.quantile(q))(x, 1)) == 3
+
+
+@pytest.mark.parametrize("text", ["randint(0, 3, [2], {})", "randperm(3, {})", "tril_indices(2, 2, {})", "triu_indices(2, 2, {})"])
+def test_no_dtype_is_the_default_of_a_factory(text: str) -> None:
+    for given in ("dtype=None", "dtype=None, device='cpu'", "requires_grad=False"):
+        assert eval(f"torch.{text.format(given)}").dtype is torch.int64
+
+
 def test_windows_say_where_the_largest_is() -> None:
     values, places = F.max_pool2d(torch.arange(16.0).reshape(1, 1, 4, 4), 2, return_indices=True)
     assert places.flatten().tolist() == [5, 7, 13, 15] == values.flatten().tolist()

@@ -98,8 +98,9 @@ slow_conv_dilated3d thnn_conv2d upsample_bicubic2d_backward upsample_bilinear2d_
 upsample_nearest1d_backward upsample_nearest2d_backward upsample_nearest3d_backward upsample_trilinear3d_backward
 """)
 """Kinds of whose lists of a declared length none may have one number in place of all."""
-FACTORIES = frozenset("arange empty empty_like eye full full_like linspace logspace ones ones_like rand rand_like randint randint_like "
-                      "randn randn_like randperm zeros zeros_like".split())
+FACTORIES = frozenset("arange bartlett_window blackman_window empty empty_like eye full full_like hamming_window hann_window kaiser_window "
+                      "linspace logspace ones ones_like rand rand_like randint randint_like randn randn_like randperm range scalar_tensor "
+                      "tril_indices triu_indices zeros zeros_like".split())
 """Functions that have torch's argument `requires_grad`."""
 SIZED_BY_OPERAND = frozenset(("aten::sum_to_size", "aten::_grad_sum_to_size", "aten::expand", "aten::reshape", "aten::view", "aten::zeros"))
 """Kinds whose result has the shape in an operand."""

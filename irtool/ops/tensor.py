@@ -22,6 +22,7 @@ from irtool.ir.displayed import Displayed
 from irtool.ir.effects import ITEMS_THEMSELVES, OPERAND_ITSELF, RESHAPES
 from irtool.ir.errors import NameMissing, RunError, UnsupportedError
 from irtool.ir.schema import forgets_kinds, parse_schema, schemas
+from irtool.ir.types import TENSOR
 from irtool.ops.array_library import np
 from irtool.ops.arrays import CODES, code_of, is_array
 from irtool.ops.tensor_facts import BY_NAME, CPU, DTYPES, Dtype, Place, Size
@@ -510,6 +511,7 @@ def choose(kind: str, args: Sequence[Any], named: Mapping[str, Any], plain: Call
     named = {name: _plain(each) for name, each in named.items()}
     candidates = list(schemas(kind)) or [parse_schema(text) for op in dict.fromkeys(OPS.of_kind(kind).values()) for text in op.schemas]
     for by_name, lenient in ((True, False), (True, True), (False, False), (False, True)):   # first as in Python: `*, dtype` by name
+        of_numbers = None       # an overload that takes a number for a tensor: the last choice, since `x.quantile(1)` means the float
         for schema in candidates:
             positional = _packed(schema, args, lenient)
             if by_name and len(positional) > sum(not argument.keyword_only for argument in schema.arguments):
@@ -520,7 +522,12 @@ def choose(kind: str, args: Sequence[Any], named: Mapping[str, Any], plain: Call
                 continue
             if all(fits(argument, plain(value), lenient) or bool(argument.fixed_size) and isinstance(value, int)
                    for argument, value in zip(schema.arguments, values, strict=False)):
-                return schema.name, _repeated(schema, values)
+                if not lenient or not any(argument.type is TENSOR and isinstance(value, int)
+                                          for argument, value in zip(schema.arguments, values, strict=False)):
+                    return schema.name, _repeated(schema, values)
+                of_numbers = of_numbers or (schema.name, _repeated(schema, values))
+        if of_numbers is not None:
+            return of_numbers
     described = ", ".join("Tensor" if isinstance(arg, Tensor) else type(arg).__name__ for arg in [*args, *named.values()])
     raise UnsupportedError(f"{kind} on ({described}) is not supported")
 

@@ -152,10 +152,15 @@ def typed(dtype: str) -> Callable[[Any], Any]:
 
 
 def without_gradient(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that makes tensors, with a further argument `requires_grad`, which must be False."""
+    """A function that makes tensors, with a further argument `requires_grad`, which must be False.
+
+    `dtype=None` means its default, int64 for `randint` and `tril_indices`; in a graph None means the default of floats.
+    """
     @wraps(function)
     def factory(*args: Any, requires_grad: bool = False, **named: Any) -> Any:
         refuse_gradient(requires_grad, name)
+        if named.get("dtype", name) is None:
+            del named["dtype"]
         return function(*args, **named)
     return factory
 
