@@ -32,6 +32,7 @@ SILENT = ("aten::detach", "aten::data")
 """Operators whose result shares the memory of a tensor, but not its gradient: a value written into the result is a constant."""
 WITHOUT_WRITE = {f"aten::__i{name}__": f"aten::__{name}__" for name in "and or xor lshift rshift".split()}
 """Kinds that write though their names do not end in `_` -> the kinds that compute the same without writing."""
+NUMBER_COPIES = ("aten::copy_.int", "aten::copy_.float")
 RETURNS_OPERANDS = OPERAND_ITSELF | ITEMS_THEMSELVES
 """Kinds that return an operand itself, or those in a list, if there is nothing to do."""
 FILLS = ("aten::zero_", "aten::fill_.Scalar")
@@ -124,8 +125,8 @@ def without_write(name: str) -> str | None:
         alike = [each for text, each in zip(written.op.schemas, written.op.names, strict=True)
                  if [argument.type.text for argument in parse_schema(text).arguments[:len(types)]] == types]
         return next((each for each in alike if each.partition(".")[0] == kind[:-1]), (*alike, written.op.names[0])[0])
-    if not is_write(name):
-        return None
+    if not is_write(name) or name in NUMBER_COPIES:
+        return "aten::copy" if name in NUMBER_COPIES else None
     plain = WITHOUT_WRITE.get(kind) or (kind[:-1] if kind.endswith("_") else "")        # it has a kernel of its own
     taken = sorted([text.replace("?", "") for text in types])
     return next((each for each in (plain + dot + rest, plain) if each in OPS and taken == sorted(
@@ -134,7 +135,11 @@ def without_write(name: str) -> str | None:
 
 
 def arguments_of_plain(name: str, plain: str, args: list[Any]) -> list[Any]:
-    """The arguments of the overload `plain`, from those of `name`, which writes; more have defaults (`copy_.Tensor`)."""
+    """The arguments of the overload `plain`, from those of `name`, which writes; more have defaults (`copy_.Tensor`).
+
+    A number to be copied becomes a tensor, since it is converted as one; a number to fill with must fit."""
+    if plain == "aten::copy" and not isinstance(args[1], Tensor):
+        args = [args[0], args[1].tensor() if hasattr(args[1], "tensor") else Tensor(np.asarray(args[1])), *args[2:]]
     rest = overload(plain).schema.arguments[len(args):]
     return [*[args[place] for place in plain_order(name, plain)], *[argument.default for argument in rest]]
 
