@@ -15,6 +15,7 @@ from irtool.dispatch.custom_functions import gradients_as_arguments
 from irtool.dispatch.layer_writes import another, do_write, is_inside, is_operand, remember, root_of, with_operands, write
 from irtool.dispatch.logger import Print, label, line
 from irtool.dispatch.loop_tapes import propagate_rounds, refuse_lists, run_rounds
+from irtool.dispatch.overwriting import is_overwriting, tangent_of
 from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, pushed
 from irtool.dispatch.trees import flatten, unflatten
 from irtool.ir.arguments import check_function
@@ -72,6 +73,11 @@ class Entry:
         if not is_again:
             args, results = inner, [tape.opened(each) for each in results]
         more = {"is_fitted": False} if tape.keeps_dtypes else {}
+        below: Any = tape.below
+        if below.is_for_tangents and apply == below.apply and below.owns(grads[0]) and is_overwriting(self.name, args):
+            gradients = tape.rules.backward(self.name, args, results, self.saved, [grads[0].value], below.below.apply, needed, **more)
+            entry = CustomEntry(below, self.name, [below.snapshot(grads[0])], [], tangent_of(self.name, args))
+            return below.note(entry, tuple(gradients))      # type: ignore[no-any-return]
         return tape.rules.backward(self.name, args, results, self.saved, grads, apply, needed, is_again, **more)    # type: ignore[no-any-return]
 
 
