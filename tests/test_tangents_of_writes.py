@@ -21,7 +21,8 @@ def assigned(x: Any, i: Any) -> Any:
 
 WRITES: dict[str, Callable[[Any, Any], Any]] = {
     "scatter": lambda x, i: x.scatter(0, i, x * 2), "put": lambda x, i: x.put(i, x * 2),
-    "index_copy": lambda x, i: x.index_copy(0, i, x * 2), "index_put": lambda x, i: x.index_put((i,), x * 2), "one value": lambda x, i: x.index_put((i,), x[2]), "assignment": assigned,
+    "index_copy": lambda x, i: x.index_copy(0, i, x * 2), "index_put": lambda x, i: x.index_put((i,), x * 2),
+    "one value": lambda x, i: x.index_put((i,), x[2]), "assignment": assigned,
     "index_fill": lambda x, i: x.index_fill(0, i, x[2]), "into zeros": lambda x, i: torch.zeros_like(x).scatter(0, i, x),
     "put_": lambda x, i: (x * 2).put_(i, x), "added": lambda x, i: x.index_put((i,), x, accumulate=True),
     "scatter_add": lambda x, i: x.scatter_add(0, i, x)}

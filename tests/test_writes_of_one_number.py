@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import irtool
+from irtool import torch
 
 WRITES = {"triu_": "v.triu_(n)", "tril_": "v.tril_(n)", "masked_fill_": "v.masked_fill_(v > n, 7.0)",
           "index_fill_": "v.index_fill_(-1, torch.tensor([-1]), 7.0)"}
@@ -70,3 +71,14 @@ def test_a_copied_number_becomes_an_operator_that_torch_has(number: str, name: s
     graph = irtool.PassManager(name).run(module).graph()
     assert [node.kind for node in graph.nodes if "opy" in node.kind or "fill" in node.kind] == ["aten::fill"]
     assert irtool.run(graph, [np.arange(2)])[0].tolist() == [int(float(number))] * 2
+
+
+def test_a_copied_number_is_converted_under_every_transformation() -> None:
+    """A number to fill with must fit; one to be copied is converted as a tensor is."""
+    x = np.array([1.0, 2.0])
+    for number, dtype, wanted in ((2.5, torch.float64, 2.5), (300, torch.uint8, 44), (2.7, torch.int64, 2), (1j, torch.float64, 0)):
+        def function(x: Any, number: Any = number, dtype: Any = dtype) -> Any:
+            return x.to(dtype).clone().copy_(number).to(torch.float64) * x
+        assert np.asarray(irtool.grad(lambda x: function(x).sum())(x)).tolist() == [wanted] * 2      # noqa: B023
+        assert np.asarray(irtool.vmap(function)(x)).tolist() == (wanted * x).tolist()
+        assert np.asarray(irtool.jvp(function, (x,), (x,))[1]).tolist() == (wanted * x).tolist()
