@@ -17,7 +17,7 @@ from irtool.ir.graph import RETURN, Block, Graph, Node, Value
 from irtool.ir.places import place_of
 from irtool.ir.schema import schema_of, schemas
 from irtool.ir.structure_kinds import CONTAINERS
-from irtool.ir.types import TENSOR, TensorType, spell
+from irtool.ir.types import FLOAT, INT, TENSOR, TensorType, spell
 from irtool.ops.facts import BOOL, facts_of_node
 from irtool.ops.result_dtypes import CASTS, FIRST_DTYPE, result_dtypes
 from irtool.partial.items import holds_tensor
@@ -88,7 +88,7 @@ def take_out(graph: Graph, tensor: Value, writers: Container[Node], uses: Iterab
         for slot in readers[user]:
             user.replace_input(slot, current)
         if user in writers:
-            stop_writing(user)
+            stop_writing(graph, user)
             current = in_its_dtype(graph, user, tensor)
 
 
@@ -100,7 +100,7 @@ def without_write(graph: Graph, node: Node, aliases: Aliases) -> Value | None:
     if not is_rewritable(node) or not is_alone(aliases, node.inputs[0], node) or may_overlap(node, aliases.may_alias):
         return None
     target = node.inputs[0]
-    stop_writing(node)
+    stop_writing(graph, node)
     result = in_its_dtype(graph, node, target)
     for user, slot in [*target.uses, *node.output.uses]:
         if user is not result.node and user is not node and is_later(user, node):
@@ -113,11 +113,14 @@ def kind_without_write(kind: str) -> str:
     return "aten::normal_functional" if kind == "aten::normal_" else kind[:-1]
 
 
-def stop_writing(node: Node) -> bool:
+def stop_writing(graph: Graph, node: Node) -> bool:
     """Turn `relu_(x)` into `relu(x)`. Returns whether the new node fits a schema."""
+    if node.kind == "aten::copy_" and len(node.inputs) == 2 and node.inputs[1].type in (INT, FLOAT):
+        # torch's `copy` takes no number, and its `fill` refuses one that does not fit
+        copied = Builder(graph).before(node).call("prim::NumToTensor", node.inputs[1], type=spell(TENSOR, graph.dialect))
+        node.replace_input(1, copied)
     before = schema_of(node)
-    is_number = node.kind == "aten::copy_" and not isinstance(node.inputs[-1].type, TensorType) and len(node.inputs) == 2
-    node.kind = "aten::fill" if is_number else kind_without_write(node.kind)     # torch's `copy` takes no number
+    node.kind = kind_without_write(node.kind)
     after = schema_of(node)
     if before is not None and after is not None and len(before.arguments) == len(node.inputs) == len(after.arguments):
         names = {argument.name: value for argument, value in zip(before.arguments, node.inputs, strict=True)}

@@ -87,7 +87,7 @@ class MutationRemover:
         """Make an in-place operator on a new tensor the operator that does not write. Returns whether it did."""
         if node not in self.writers or not self.is_owned(target):
             return False
-        stop_writing(node)
+        stop_writing(self.graph, node)
         readers = [use for use in [*target.uses, *node.output.uses] if use[0] is not node]
         result = in_its_dtype(self.graph, node, target)
         for user, slot in readers:

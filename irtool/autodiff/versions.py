@@ -279,7 +279,7 @@ class Versions:
         """Replace a write by the operator that does not write; its result is the new version of a name."""
         written = self.build.before(node).node(node.kind, node.inputs, node.attributes, [node.outputs[0].type])
         written.tail, written.line = node.tail, node.line
-        stop_writing(written)
+        stop_writing(self.graph, written)
         self.begin(name, in_its_dtype(self.graph, written, node.inputs[0]))
         node.destroy()
 
