@@ -437,3 +437,15 @@ def test_damaged_weights_are_errors_or_weights(name: str, changes: list[tuple[in
         data[place:place + len(new)] = new
     with contextlib.suppress(irtool.Error):
         assert isinstance(irtool.load(bytes(data)), dict)
+
+
+@pytest.mark.filterwarnings("ignore::irtool.archives.torch_saves.WeightsWarning")
+@pytest.mark.parametrize("command", ["opt", "plan", "fmt", "decompile", "stats"])
+def test_weights_are_no_program_to_any_command(command: str) -> None:
+    code, _, err = run_cli(command, WEIGHTS / "checkpoint.pt")
+    assert code == 1 and "arrays alone" in err, err
+
+
+def test_graphs_that_take_a_module_are_compared_on_inputs_from_a_file(net: Path) -> None:
+    code, _, err = run_cli("compare", net / "net.ir", net / "net.ir")
+    assert code == 1 and "name a file of inputs" in err, err

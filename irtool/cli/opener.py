@@ -81,6 +81,11 @@ def read_archive(file: str, method: str, data: bytes | None = None) -> ArchiveSo
     """A method of an archive; for "" `forward` with its hooks. data: the file, if it was read.
 
     Raises UsageError if the file cannot be read; Error."""
+    return method_of(program_in(file, data), file, method)
+
+
+def program_in(file: str, data: bytes | None = None) -> ScriptModule:
+    """An archive with a program. Raises UsageError if the file cannot be read; Error, also for a file of weights alone."""
     from irtool.archives import ScriptModule, load
 
     try:
@@ -89,7 +94,7 @@ def read_archive(file: str, method: str, data: bytes | None = None) -> ArchiveSo
         raise UsageError(f"{file}: {error.strerror or error}", code="E0707") from None
     if not isinstance(archive, ScriptModule):
         raise Error(f"{file}: arrays alone, {len(archive)} of them, which contain no program", code="E0711")
-    return method_of(archive, file, method)
+    return archive
 
 
 def method_of(archive: ScriptModule, file: str, method: str) -> ArchiveSource:

@@ -31,14 +31,17 @@ def compare(arguments: Arguments, console: Console) -> int:
     from irtool.cli.validating import bound, read_verified
     from irtool.ir.arguments import signature
     from irtool.ir.graph import counted
-    from irtool.ops.made_inputs import input_sets
+    from irtool.ops.made_inputs import NoInputs, input_sets
 
     (_, first), (_, second) = (read_verified(path, console) for path in (arguments.a, arguments.b))
     a, b = first.graph(), second.graph()
     if len(a.inputs) != len(b.inputs):
         raise Error(f"{arguments.a} takes {counted(len(a.inputs), 'input')} ({signature(a)}), "
                     f"{arguments.b} {len(b.inputs)} ({signature(b)})", code="E0402")
-    sets = [list(bound(arguments.inputs, console)(a))] if arguments.inputs else list(input_sets(a, arguments.seed))[:3]
+    try:
+        sets = [list(bound(arguments.inputs, console)(a))] if arguments.inputs else list(input_sets(a, arguments.seed))[:3]
+    except NoInputs as error:
+        raise Error(f"{arguments.a} takes {signature(a)}: {error}; name a file of inputs", code="E0402") from None
     compared = 0
     for inputs in sets:
         divergence, count = diverging(a, b, inputs, rtol=arguments.rtol, atol=arguments.atol, seed=arguments.seed)

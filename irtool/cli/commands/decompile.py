@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from irtool.cli.command import Arguments, command, option
 from irtool.cli.constants_file import take
-from irtool.cli.opener import archive_at
+from irtool.cli.opener import archive_at, program_in
 from irtool.cli.options import output_option, text_argument
 from irtool.ir.errors import Error
 
@@ -25,9 +25,7 @@ def decompile(arguments: Arguments, console: Console) -> int:
 
     place = archive_at(arguments.file)
     if place is not None:
-        from irtool.archives import load
-
-        console.save(arguments.output, load(place[0]).code(place[1] or None), "python")
+        console.save(arguments.output, program_in(place[0]).code(place[1] or None), "python")
         return 0
     source = console.read(arguments.file)
     module = parse_source(source)
