@@ -164,8 +164,7 @@ def _trapezoid(xp, y, x, dx, dim):
         return _halved(xp, add_up(xp, as_summed(areas, None, xp), (axis,)))
     total = add_up(xp, as_summed(y, None, xp), (axis,))
     ends = y[_along(axis, 0, 1)] + y[_along(axis, y.shape[axis] - 1, None)]
-    twice = xp.asarray(2 * total - xp.squeeze(ends, axis))
-    return _product(xp, _halved(xp, twice), float(dx))
+    return _product(xp, xp.asarray(astype(xp.asarray(total), float_of(y.dtype)) - _halved(xp, xp.squeeze(ends, axis))), float(dx))
 
 
 def _cumulative_trapezoid(xp, y, x, dx, dim):
@@ -197,34 +196,44 @@ def _gradient_along(xp, x, spacing, axis, edge_order):
     if size < edge_order + 1:
         raise RunError("torch.gradient expected each dimension size to be at least edge_order+1")
     dtype = float_of(result_type([x, spacing]) if hasattr(spacing, "dtype") else x.dtype)
-    wide = astype(x, dtype)
     steps = xp.diff(spacing) if hasattr(spacing, "dtype") and spacing.ndim else None
     shape = [-1 if place == axis else 1 for place in range(x.ndim)]
+    # at the ends coordinates are single numbers, which do not promote; differences of integers may wrap round, as in torch
+    ends = dtype if steps is None else float_of(result_type([x, xp.asarray(steps[0])]))
 
     def rows(begin, end=None):
-        return wide[_along(axis, begin, end)]
+        return x[_along(axis, begin, end)]
+
+    def times(number, part):
+        return astype(xp.asarray(number), ends) * astype(part, ends)
+
+    def divided(part, number):
+        inside = xp.dtype(xp.float32) if ends == xp.float16 else ends       # what divides float16 is not rounded to it
+        return astype(astype(part, inside) / astype(xp.asarray(number), inside), ends)
 
     if steps is None:
-        middle = (rows(2) - rows(None, -2)) / (2 * spacing)
+        middle = divided(rows(2) - rows(None, -2), 2 * spacing)
         first = last = spacing
     else:
         before_each, after_each = steps[:-1].reshape(shape), steps[1:].reshape(shape)
-        middle = (-after_each / (before_each * (before_each + after_each)) * rows(None, -2)
-                  + (after_each - before_each) / (before_each * after_each) * rows(1, -1)
-                  + before_each / (after_each * (before_each + after_each)) * rows(2))
+        wide = astype(x, dtype)
+        middle = (-after_each / (before_each * (before_each + after_each)) * wide[_along(axis, None, -2)]
+                  + (after_each - before_each) / (before_each * after_each) * wide[_along(axis, 1, -1)]
+                  + before_each / (after_each * (before_each + after_each)) * wide[_along(axis, 2, None)])
         first, last = steps[0], steps[-1]
     if edge_order == 1:
-        begin, end = (rows(1, 2) - rows(0, 1)) / first, (rows(-1) - rows(-2, -1)) / last
+        begin, end = divided(rows(1, 2) - rows(0, 1), first), divided(rows(-1) - rows(-2, -1), last)
     elif steps is None:
-        begin = (-1.5 * rows(0, 1) + 2 * rows(1, 2) - 0.5 * rows(2, 3)) / spacing
-        end = (0.5 * rows(-3, -2) - 2 * rows(-2, -1) + 1.5 * rows(-1)) / spacing
+        two = x.dtype.type(2)
+        begin = divided(times(-1.5, rows(0, 1)) + two * rows(1, 2) - times(0.5, rows(2, 3)), spacing)
+        end = divided(times(0.5, rows(-3, -2)) - two * rows(-2, -1) + times(1.5, rows(-1)), spacing)
     else:
         second, before = steps[1], steps[-2]
-        begin = (-(2 * first + second) / (first * (first + second)) * rows(0, 1) + (first + second) / (first * second) * rows(1, 2)
-                 - first / (second * (first + second)) * rows(2, 3))
-        end = (last / (before * (before + last)) * rows(-3, -2) - (before + last) / (before * last) * rows(-2, -1)
-               + (2 * last + before) / (last * (last + before)) * rows(-1))
-    return astype(xp.concatenate([begin, middle, end], axis), dtype)
+        begin = (times(-(2 * first + second) / (first * (first + second)), rows(0, 1))
+                 + times((first + second) / (first * second), rows(1, 2)) - times(first / (second * (first + second)), rows(2, 3)))
+        end = (times(last / (before * (before + last)), rows(-3, -2)) - times((before + last) / (before * last), rows(-2, -1))
+               + times((2 * last + before) / (last * (last + before)), rows(-1)))
+    return astype(xp.concatenate([astype(part, dtype) for part in (begin, middle, end)], axis), dtype)
 
 
 def _gradient(xp, self, spacings, dims, edge_order, is_list=False):
