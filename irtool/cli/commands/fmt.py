@@ -6,6 +6,7 @@ from irtool.cli.constants_file import keep, keep_constants, take, take_constants
 from irtool.cli.exit_errors import UsageError
 from irtool.cli.inputs import state_loaded
 from irtool.cli.many import each_file, is_asked, json_option, many_options
+from irtool.cli.opener import archive_at
 from irtool.cli.options import OUTPUT, files_argument, output_option, state_option, syntax_option, types_option
 
 TYPE_CHECKING = False
@@ -40,6 +41,8 @@ def fmt(arguments: Arguments, console: Console) -> int:
     path = arguments.files[0] if arguments.files else "-"
     if arguments.in_place and path == "-":
         raise UsageError("--in-place: standard input is not a file")
+    if arguments.in_place and archive_at(path) is not None:
+        raise UsageError(f"--in-place: {path} is an archive, which text would replace; --output names another file")
     source = console.read(path)
     text = formatted(source, path, arguments, console)
     if not arguments.check and not arguments.in_place:
