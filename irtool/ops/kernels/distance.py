@@ -52,7 +52,7 @@ def cosine_similarity(xp, x1, x2, dim, eps):
     dtype = result_type([a, b])     # now that both have all dimensions: float64 of a single number counts
 
     def unit(x):
-        size = xp.sqrt((xp.abs(x) ** 2).sum(axis, keepdims=True, dtype=real_of(x.dtype))) if shape else xp.abs(x)
+        size = vector_norm(xp, x, 2, [axis], True) if shape else xp.abs(x)
         return astype(x / xp.maximum(size, size.dtype.type(eps)), dtype)
     product = unit(a) * unit(b)
     return xp.asarray(product.sum(axis, dtype=dtype) if shape else product)
@@ -63,6 +63,8 @@ def cosine_similarity(xp, x1, x2, dim, eps):
 def _norm_of(xp, difference, p):
     """Norm along the last dimension for a p of at least 0."""
     sizes = xp.abs(difference)
+    if p > xp.finfo(sizes.dtype).max:       # in torch's kernels the order has the dtype of the distance
+        p = math.inf
     if p == 0:      # nan stays nan, as in torch's kernels
         return xp.minimum(xp.ceil(sizes), 1).sum(-1, dtype=sizes.dtype)
     if p == 1:
@@ -92,6 +94,7 @@ def between(xp, x1, x2, p, compute_mode):
     if by_product and x1.shape[-1]:
         return _euclidean(xp, x1, x2)
     result = xp.empty((*lead, rows, columns), dtype)
+    p = math.inf if p > xp.finfo(dtype).max else p
     step = max((1 << 24) // max(columns * x1.shape[-1] * math.prod(lead), 1), 1)
     for start in range(0, rows, step):
         part = x1[..., start:start + step, None, :] - x2[..., None, :, :]

@@ -77,7 +77,8 @@ def vector_norm(xp, x, order, dims, keepdim, dtype=None):
     sizes = xp.abs(x)
     if sizes.dtype == xp.float16:
         sizes = sizes.astype(xp.float32)
-    if abs(order) == math.inf:
+    if abs(order) == math.inf or order != 0 and all(x.shape[axis] == 1 for axis in axes):
+        # the norm of one number is its size, also where its power would not be a number any more
         result = (xp.max if order > 0 else xp.min)(sizes, axis=axes, keepdims=keepdim)
     elif order == 0:
         result = xp.sum(sizes != 0, axis=axes, keepdims=keepdim)
