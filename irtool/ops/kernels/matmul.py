@@ -234,14 +234,16 @@ def fused(xp, self, result, beta, alpha, shape=None):
     dtype = result.dtype
     if self.dtype != dtype:
         raise RunError(f"self and mat2 must have the same dtype, but got {title(self.dtype)} and {title(dtype)}", code="E0409")
-    if dtype.kind in "iu":
-        beta, alpha = int(beta), int(alpha)      # torch converts them to the tensors' dtype
     expanded = broadcast_view(self, result.shape)
-    if alpha != 1:
-        result = result * as_array(alpha, dtype)
-    if beta == 0:
-        return result
-    return result + (expanded if beta == 1 else expanded * as_array(beta, dtype))
+    result = scaled(result, alpha)
+    return result if beta == 0 or dtype.kind in "iu" and int(beta) == 0 else result + scaled(expanded, beta)
+
+
+def scaled(x, factor):
+    """factor * x in the dtype of x, to which torch converts the number."""
+    if x.dtype.kind in "iu":
+        factor = int(factor)
+    return x if factor == 1 else x * as_array(factor, x.dtype)
 
 
 _FACTORS = ", *, Scalar beta=1, Scalar alpha=1) -> Tensor"
@@ -292,16 +294,18 @@ def addr(xp, self, vec1, vec2, beta, alpha):
     if vec1.ndim != 1 or vec2.ndim != 1:
         raise RunError(f"addr: Expected 1-D argument vec{1 if vec1.ndim != 1 else 2}, but got {(vec1 if vec1.ndim != 1 else vec2).ndim}-D")
     dtype = result_type([self, vec1, vec2])
-    result = astype(vec1, dtype)[:, None] * astype(vec2, dtype)
     for name, number in (("beta", beta), ("alpha", alpha)):
         if isinstance(number, float) and dtype.kind in "iub":
             raise RunError(f"For integral input tensors, argument {name} must not be a floating point number.", code="E0409")
         if isinstance(number, bool) and dtype.kind != "b":
             raise RunError(f"Boolean {name} only supported for Boolean results.")
+    column, row = astype(vec1, dtype)[:, None], astype(vec2, dtype)
     if dtype.kind == "b":
+        result = column & row
         grown = xp.broadcast_to(self, result.shape)
         return (grown & bool(beta)) | (result & bool(alpha))
-    return fused(xp, astype(self, dtype), result, beta, alpha)
+    # alpha * vec1 first, as in torch: vec1 * vec2 may be infinite where the product of all three is not
+    return fused(xp, astype(self, dtype), scaled(column, alpha) * row, beta, 1)
 
 
 @table.op("aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2" + _FACTORS, fits="beta+ alpha+")
