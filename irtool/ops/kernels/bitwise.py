@@ -24,7 +24,10 @@ def _gcd(xp, self, other):
 
 
 def _lcm(xp, self, other):
-    return xp.abs(xp.lcm(self, other))
+    dtype = self.dtype
+    if dtype.itemsize < 4:      # C computes with int, and what does not fit wraps round after that
+        self, other = self.astype(xp.int32), other.astype(xp.int32)
+    return xp.abs(xp.lcm(self, other)).astype(dtype, copy=False)
 
 
 _whole_pair("aten::gcd" + TENSOR, "gcd_cpu", _gcd, "iu", "Greatest common divisor, not negative.")
