@@ -89,6 +89,8 @@ def _frequencies(xp, name, n, d, dtype):
     check_size([n], 8)
     if n == 0:
         return xp.zeros(0 if name == "fftfreq" else 1, dtype) * xp.asarray(math.nan, dtype)
+    if d == 0:
+        return xp.asarray(getattr(xp.fft, name)(n) * math.inf).astype(dtype)
     return getattr(xp.fft, name)(n, d).astype(dtype)
 
 
