@@ -9,6 +9,9 @@ from irtool.ops.promotion import PROMOTE
 
 table = OpTable("activation")
 
+SIXTH = 0.1666666716337204
+"""1 / 6 as a float: torch's slope of hardsigmoid, also where tensors are double."""
+
 
 def _float_only(name, kinds="f"):
     """Decorator: refuses other dtypes under the name of torch's kernel, computes float16 in float32, returns the input's dtype."""
@@ -180,7 +183,7 @@ def hardsigmoid(xp, self):
 @table.op("aten::hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor")
 def hardsigmoid_backward(xp, grad_output, self):
     """Gradient of hardsigmoid."""
-    return xp.where((self > -3) & (self < 3), grad_output / grad_output.dtype.type(6), grad_output.dtype.type(0))
+    return xp.where((self > -3) & (self < 3), grad_output * grad_output.dtype.type(SIXTH), grad_output.dtype.type(0))
 
 
 @_define("aten::hardswish(Tensor self) -> Tensor", "hardswish_cpu")
@@ -224,7 +227,7 @@ def celu(xp, self, alpha):
     if alpha == 0:
         raise RunError("ZeroDivisionError: alpha cannot be 0 for CELU")
     kind = self.dtype.type
-    return xp.where(self > 0, self, xp.expm1(self * kind(1 / alpha)) * kind(alpha))
+    return xp.where(self < 0, xp.expm1(self * kind(1 / alpha)) * kind(alpha), self)
 
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946

@@ -12,6 +12,8 @@ table = OpTable("loss")
 
 NONE, MEAN, SUM = 0, 1, 2
 """torch's numbers for reductions."""
+LEAST_SPREAD = 9.999999960041972e-13
+"""The least x * (1 - x) by which the gradient of binary_cross_entropy divides: 1e-12 as a float, also where tensors are double."""
 
 
 def check_reduction(reduction):
@@ -190,7 +192,7 @@ def binary_cross_entropy(xp, self, target, weight, reduction):
           "-> Tensor")
 def binary_cross_entropy_backward(xp, grad_output, self, target, weight, reduction):
     """Gradient of binary_cross_entropy."""
-    slope = (self - target) / xp.maximum((1 - self) * self, self.dtype.type(1e-12))
+    slope = (self - target) / xp.maximum((1 - self) * self, self.dtype.type(LEAST_SPREAD))
     result = _scale(xp, grad_output, self, reduction) * slope
     return (result if weight is None else result * weight).astype(self.dtype, copy=False)
 
