@@ -49,8 +49,18 @@ row("aten::triu_indices", 1, 2, 0, None, None, None, None, gives=np.int64([[0, 0
 row("aten::randperm", 1, None, None, None, None, gives=np.int64([0]))
 row("aten::randperm.generator", 1, None, None, None, None, None, gives=np.int64([0]))
 # constants that torch holds as floats
-row("aten::binary_cross_entropy_backward", np.array([1.0]), np.array([0.0]), np.array([0.5]), None, 0, gives=np.array([-0.5]) / np.float32(1e-12))
-row("aten::hardsigmoid_backward", np.array([3.0, 3.0]), np.array([0.0, 4.0]), gives=np.array([3 * float(np.float32(1 / 6)), 0]))
+TINY, SIXTH = (float(np.float32(number)) for number in (1e-12, 1 / 6))
+row("aten::binary_cross_entropy_backward", np.ones(1), np.zeros(1), np.array([0.5]), None, 0, gives=np.array([-0.5 / TINY]))
+row("aten::hardsigmoid_backward", np.array([3.0, 3.0]), np.array([0.0, 4.0]), gives=np.array([3 * SIXTH, 0]))
+
+# in a volume a point that is no number is outside, or at the last place; in an image it is nan, or at the first
+LINE = np.arange(3.0).reshape(1, 1, 1, 1, 3)
+for x in (NAN, INF, -INF):
+    POINT, LAST = np.array([x, 0, 0]).reshape(1, 1, 1, 1, 3), 0.0 if x == -INF else 2.0
+    for padding, value in enumerate((0.0, LAST, 2.0)):
+        row("aten::grid_sampler_3d", LINE, POINT, 0, padding, True, gives=np.full((1, 1, 1, 1, 1), value))
+        row("aten::grid_sampler_2d", LINE[0], POINT[0, :, :, :, :2], 0, padding, True,
+            gives=np.full((1, 1, 1, 1), (NAN, 2.0 if x == INF else 0.0, 0.0)[padding]))
 
 
 @pytest.mark.parametrize("call", CALLS)

@@ -116,8 +116,9 @@ def grid_sampler_back(grad: Tensor, input: Tensor, grid: Tensor, mode: int, padd
         for axis in range(rank):
             size = input.size(2 + axis)
             at = places[chosen[axis]]
-            inside = inside & (at >= 0) & (at <= size - 1)
-            index = index * size + at.clamp(0, size - 1).to(torch.int64)
+            is_within = (at >= 0) & (at <= size - 1)        # not if nan
+            inside = inside & is_within
+            index = index * size + at.masked_fill(~is_within, 0).to(torch.int64)
         index = index.unsqueeze(1).expand([count, channels, index.size(1)])
         shown = grads * inside.unsqueeze(1)
         along = (flat.gather(2, index) * shown).sum([1])
@@ -128,7 +129,10 @@ def grid_sampler_back(grad: Tensor, input: Tensor, grid: Tensor, mode: int, padd
             for other in range(rank):
                 if other != axis:
                     slope = slope * weights[chosen[other]]
+            if rank == 3 or mode == 2:      # elsewhere torch multiplies nan by the 0 outside, too
+                slope = slope.masked_fill(~inside, 0)
             for_axes[axis] = for_axes[axis] + along * slope
+        weight = weight.masked_fill(~inside, 0)
         for_flat = for_flat.scatter_add(2, index, shown * weight.unsqueeze(1))
     for_axes.reverse()
     return for_flat.reshape(input.size()), torch.stack(for_axes, -1).reshape(grid.size())

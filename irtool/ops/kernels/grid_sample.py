@@ -30,13 +30,15 @@ def _reflected(xp, x, low2, high2):
     return xp.where(flips % 2 == 0, extra + low, span - extra + low).astype(x.dtype)
 
 
-def _inside(xp, x, extent, padding_mode, align_corners):
-    """A position moved into the image according to the padding mode; unchanged for zeros."""
+def _inside(xp, x, extent, padding_mode, align_corners, is_volume=False):
+    """A position moved into the image or volume according to the padding mode; unchanged for zeros."""
     if padding_mode == ZEROS:
         return x
     if padding_mode == REFLECTION:
         x = _reflected(xp, x, 0, 2 * (extent - 1)) if align_corners else _reflected(xp, x, -1, 2 * extent - 1)
-    # nan and inf end at the first place, as torch's clip does
+    # nan, which inf becomes when it is mirrored, ends at the first place of an image and at the last of a volume, as torch's clips do
+    if is_volume:
+        return xp.maximum(xp.fmin(x, x.dtype.type(extent - 1)), x.dtype.type(0))
     return xp.minimum(xp.fmax(x, x.dtype.type(0)), x.dtype.type(extent - 1))
 
 
@@ -59,7 +61,7 @@ def _points(xp, grid, extents, padding_mode, align_corners, moved=True):
     result = []
     for axis, extent in enumerate(extents):
         x = _unnormalized(xp, grid[..., len(extents) - 1 - axis], extent, align_corners)
-        result.append(_inside(xp, x, extent, padding_mode, align_corners) if moved else x)
+        result.append(_inside(xp, x, extent, padding_mode, align_corners, len(extents) == 3) if moved else x)
     return result
 
 
@@ -70,6 +72,8 @@ def _linear_corners(xp, points):
         weight = 1
         for p, low, high in zip(points, lows, corner, strict=True):
             weight = weight * (p - low if high else low + 1 - p)
+        if len(points) == 3:        # in a volume, corners outside count for nothing; in an image nan times zero remains nan
+            weight = xp.where(xp.isnan(weight), weight.dtype.type(0), weight)
         yield [_integer(xp, low + high) for low, high in zip(lows, corner, strict=True)], weight
 
 
