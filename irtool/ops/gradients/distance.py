@@ -53,17 +53,22 @@ def dist_gradient(grad, self, other, p, result):
     return slope.sum_to_size(self.size()), (-slope).sum_to_size(other.size())
 
 
+def at_least(norm: Tensor, eps: float) -> Tensor:
+    """eps where the norm is less. It moves with the norm there, too: torch raises norms where gradients are off."""
+    return torch.where(norm >= eps, norm, norm - norm.detach() + eps)
+
+
 @table.derivative("cosine_similarity")
 def cosine_similarity_gradient(grad, x1, x2, dim, eps):
     wide = torch.broadcast_tensors([x1, x2])
     left, right = wide[0], wide[1]
-    one = (left * left).sum([dim], True).sqrt()
-    two = (right * right).sum([dim], True).sqrt()
-    first, second = one.clamp_min(eps), two.clamp_min(eps)
+    one = torch.linalg_vector_norm(left, 2, [dim], True)
+    two = torch.linalg_vector_norm(right, 2, [dim], True)
+    first, second = at_least(one, eps), at_least(two, eps)
     cosine = (left * right).sum([dim], True) / (first * second)
     slope = grad.unsqueeze(dim)
-    for_one = slope * (right / (first * second) - ((cosine / (first * one)) * (one >= eps)).masked_fill(one == 0, 0) * left)
-    for_two = slope * (left / (first * second) - ((cosine / (second * two)) * (two >= eps)).masked_fill(two == 0, 0) * right)
+    for_one = slope * (right / (first * second) - cosine / first * (left / one.masked_fill(one == 0, float("inf"))))
+    for_two = slope * (left / (first * second) - cosine / second * (right / two.masked_fill(two == 0, float("inf"))))
     return for_one.sum_to_size(x1.size()), for_two.sum_to_size(x2.size())
 
 
