@@ -53,7 +53,7 @@ def elu_backward_gradient(grad, grad_output, alpha, scale, input_scale, is_resul
         bend = grad * grad_output * input_scale
     else:
         bend = grad * grad_output * (self_or_result * input_scale).exp() * (alpha * scale * input_scale * input_scale)
-    bend = torch.where(self_or_result >= 0, torch.zeros_like(bend), bend)
+    bend = torch.where(self_or_result < 0, bend, torch.zeros_like(bend))
     return once, bend
 
 
@@ -100,7 +100,7 @@ def mish_backward_gradient(grad, grad_output, self):
 def softplus_backward_gradient(grad, grad_output, self, beta, threshold):
     level = (self * beta).sigmoid()
     bend = grad * grad_output * (level * (1 - level) * beta)
-    bend = torch.where(self * beta > threshold, torch.zeros_like(bend), bend)
+    bend = torch.where(self * beta >= threshold, torch.zeros_like(bend), bend)
     return torch.softplus_backward(grad, self, beta, threshold), bend
 
 

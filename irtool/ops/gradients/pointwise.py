@@ -39,7 +39,9 @@ table.derivative("logit special_logit", lambda grad, self, eps: torch.logit_back
 def sinc_gradient(grad, self):
     scaled = self * 3.141592653589793
     area = scaled * self
-    return grad * ((scaled * scaled.cos() - scaled.sin()) / area.masked_fill(area == 0, float("inf")))
+    slope = (scaled * scaled.cos() - scaled.sin()) / area.masked_fill(area == 0, float("inf"))
+    # at 0, where the quotient says nothing, the first term of the series: it has the slope of the slope
+    return grad * torch.where(self == 0, self * -3.289868133696453, slope)
 
 
 table.derivative("deg2rad", lambda grad: grad.deg2rad())
