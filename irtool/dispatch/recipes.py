@@ -40,7 +40,7 @@ Way = Callable[[Apply, list[Any]], Sequence[Any]]
 """What runs one node: a function of a layer's `apply` and the operands."""
 SWITCHES = frozenset(("prim::Enter", "prim::Exit", "aten::set_grad_enabled", "aten::is_grad_enabled"))
 """Kinds that switch gradients on and off (`torch.no_grad()`), or ask whether they are on."""
-SCALARS = frozenset(("Scalar", "Scalar?"))
+SCALARS = frozenset(("Scalar", "Scalar?", "Scalar[]"))
 UNCHANGING = frozenset((int, float, bool, str, type(None)))
 
 
@@ -109,7 +109,7 @@ class Recipe:
         self.is_later = self.saving is not None and all(node.kind in NO_ELEMENTS_ASKED for node in self.saving.walk())
         """Does `saving` compute only sizes and dtypes, which the backward half can compute when it needs them?"""
         self.scalars = frozenset(place for place, each in enumerate(schema.arguments) if each.type.key in SCALARS)
-        """Positions of the operands that are numbers of any class."""
+        """Positions of the operands that are numbers of any class, or lists of them."""
 
     def forward(self, args: list[Any], apply: Apply) -> tuple[Any, Any]:
         """The results, and other saved values."""
@@ -133,7 +133,7 @@ class Recipe:
         """The operands with 1 and 0 for True and False (`x ** True`): formulas do arithmetic, and TorchScript has none on bools."""
         if not self.scalars:
             return args
-        return [int(each) if isinstance(each, bool) and place in self.scalars else each for place, each in enumerate(args)]
+        return [as_number(each) if place in self.scalars else each for place, each in enumerate(args)]
 
     def backward(self, args: Sequence[Any], results: Sequence[Any], saved: Any, grads: Sequence[Any], apply: Apply,
                  needed: tuple[bool, ...], is_fitted: bool = True) -> Sequence[Any]:
@@ -157,6 +157,13 @@ class Recipe:
         if half is None:
             half = self.halves[needed] = Half(self, needed)
         return half
+
+
+def as_number(value: Any) -> Any:
+    """A number, or a list of them, with 1 and 0 for True and False."""
+    if isinstance(value, list):
+        return [as_number(each) for each in value]
+    return int(value) if isinstance(value, bool) else value
 
 
 def fitted(grad: Any, arg: Any, apply: Apply, is_converted: bool = True) -> Any:
