@@ -10,6 +10,7 @@ from irtool.ir.edits import Mapping, clone_node
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, facts_of, node_may_write
 from irtool.ir.errors import PassError
 from irtool.ir.graph import Block, Graph, Node, Value
+from irtool.ir.numbering import attribute_keys
 from irtool.ir.source import Diagnostic
 from irtool.ir.structure_kinds import CONSTRUCTS
 from irtool.ir.type_model import contiguous_strides
@@ -24,6 +25,7 @@ class Blocks:
         self.length = length
         self.randomness = randomness
         self.batched: set[Value] = set()
+        self.traces: dict[object, Graph] = {}       # of nodes that are alike but for their operands
 
     def run(self, dims: Sequence[int | None]) -> None:
         """Batch the graph in place. Raises PassError, and leaves the graph half done, if a node cannot be batched by itself."""
@@ -88,7 +90,10 @@ class Blocks:
         copy = clone_node(node, mapping, alone.block, alone)
         alone.block.set_outputs(copy.outputs)
         dims = [0 if value in self.batched else None for value in outer]
-        traced = trace_vmap(alone, dims, sample_inputs(alone, dims, self.length), 0, self.randomness, True)
+        key = tuple(dims), key_of(alone)
+        traced = self.traces.get(key)
+        if traced is None:
+            traced = self.traces[key] = trace_vmap(alone, dims, sample_inputs(alone, dims, self.length), 0, self.randomness, True)
         back: Mapping = dict(zip(traced.inputs, outer, strict=True))
         for each in traced.block:
             clone_node(each, back, None, self.graph).insert_before(node)
@@ -208,3 +213,11 @@ def item_of(node: Node) -> Value | None:
         return None
     items, index = node.inputs[0].node.inputs, constant(node.inputs[1])
     return items[index] if isinstance(index, int) and -len(items) <= index < len(items) else None
+
+
+def key_of(graph: Graph) -> object:
+    """A key of a graph without blocks: those of equal keys compute the same."""
+    places = {value: place for place, value in enumerate((*graph.inputs, *(value for node in graph.block for value in node.outputs)))}
+    return tuple([value.type for value in graph.inputs]), tuple([
+        (node.kind, tuple([places[value] for value in node.inputs]), attribute_keys(node), tuple([value.type for value in node.outputs]))
+        for node in graph.block])
