@@ -8,6 +8,7 @@ import pytest
 
 import irtool
 from irtool.ir.errors import UnsupportedError
+from irtool.ops.call import call_op
 
 CALLS = ("torch.linspace(1.0, 2.0, 5, out={})", "torch.add(x, 1.0, out={})", "torch.cat([x, x], out={})", "torch.sum(x, 0, out={})",
          "torch.logspace(0.0, 1.0, 3, out={})", "torch.mm(x, x.t(), out={})", "torch.arange(4, out={})")
@@ -102,3 +103,17 @@ def test_torch_refuses_them(call: str) -> None:
     function = torch.jit.CompilationUnit(f"def f(x: Tensor, y: Tensor):\n    x = x * 2\n    return {call}\n").f
     with pytest.raises(RuntimeError, match=WRONG_OUTS[call]):
         function(torch.arange(6, dtype=torch.float32).reshape(2, 3), torch.zeros(2, 3, dtype=torch.float64))
+
+
+@pytest.mark.parametrize(("name", "args"), [
+    ("mean.out", [[1], False, None]), ("mean.dtype_out", [None]), ("nansum.out", [[1], False, None]), ("nanmean.out", [[1], False, None]),
+    ("std.out", [[1], True, False]), ("var.correction_out", [[1], 1, False]), ("var.out", [[1], True, False])])
+def test_reductions_compute_in_the_wider_dtype_of_the_tensor_that_they_write(name, args):
+    """float16 into float32 gave inf, or ten bits; a given dtype stays the one that counts."""
+    x = np.float16([[1.5, 2.25, -3.3], [1e4, 6e4, 6e4]])
+    for dtype in (np.float32, np.float64):
+        result = call_op(f"aten::{name}", [x, *args, np.zeros(0, dtype)])
+        np.testing.assert_array_equal(result, call_op(f"aten::{name}", [x.astype(dtype), *args, np.zeros(0, dtype)]))
+        assert np.isfinite(result).all()
+    if args[-1] is None:
+        assert call_op(f"aten::{name}", [x, *args[:-1], 5, np.zeros(0, np.float16)]).dtype == np.float16

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from irtool.ir.errors import RunError
-from irtool.ops.arrays import title
+from irtool.ir.schema import Schema
+from irtool.ops.arrays import astype, is_array, title
 from irtool.ops.checks import c_name, refuse_overlap
 from irtool.ops.promotion import can_cast
 
@@ -35,6 +36,20 @@ STAYS_REAL = frozenset(f"aten::{name}" for name in
 """Kinds whose real results are not converted to complex numbers."""
 ADDED_IN_OUT = frozenset(("aten::sum.IntList_out", "aten::prod.int_out", "aten::cumsum.out", "aten::cumprod.out"))
 """Overloads that compute in the dtype of the tensor they write, if none is given."""
+WIDENED_IN_OUT = frozenset(f"aten::{name}" for name in """
+mean.out mean.names_out mean.dtype_out nansum.out nanmean.out std.out std.names_out std.correction_out std.correction_names_out var.out
+var.names_out var.correction_out var.correction_names_out logsumexp.out logsumexp.names_out
+""".split())
+"""Overloads that do so without a given dtype if that of the tensor they write has more digits than that of the first operand."""
+
+
+def widened(schema: Schema, operands: list[Any], out: Any) -> list[Any]:
+    """The operands of one of these overloads."""
+    x = operands[0]
+    is_given = operands[-1] is not None and schema.arguments[len(operands) - 1].name == "dtype"
+    if is_given or not is_array(x) or not is_array(out) or x.dtype.kind != out.dtype.kind or out.dtype.itemsize <= x.dtype.itemsize:
+        return operands
+    return [astype(x, out.dtype), *operands[1:]] if x.dtype.kind in "fc" else operands
 
 
 def converts(name: str, has_rule: bool) -> bool:

@@ -46,7 +46,7 @@ from irtool.ops.conjugates import spread
 from irtool.ops.facts import facts_of_overload
 from irtool.ops.kinds_of_values import tag
 from irtool.ops.op import Kernel, Op
-from irtool.ops.out_dtypes import ADDED_IN_OUT, check_out, converts
+from irtool.ops.out_dtypes import ADDED_IN_OUT, WIDENED_IN_OUT, check_out, converts, widened
 from irtool.ops.out_overlaps import refuse_shared_out
 from irtool.ops.promotion import Rule, can_cast, compute_dtype, result_type
 from irtool.ops.quantized import HELD
@@ -75,7 +75,7 @@ class Overload:
     """A kernel as one schema calls it: plain, derived in-place, or derived out=."""
 
     __slots__ = ("schema", "op", "kernel", "promote", "promoted", "mode", "outs", "converters", "fitting", "takes", "result", "fresh",
-                 "is_factory", "written", "of_quantized", "is_converted", "is_pointwise", "lengths", "ordering")
+                 "is_factory", "is_widened", "written", "of_quantized", "is_converted", "is_pointwise", "lengths", "ordering")
 
     def __init__(self, schema: Schema, op: Op, mode: str = "plain", outs: int = 0) -> None:
         self.schema = schema
@@ -85,6 +85,7 @@ class Overload:
         self.mode = mode                # "plain"; "inplace": writes into argument 0; "out": writes into the last `outs` arguments
         self.outs = outs
         self.is_factory = mode == "out" and op.schemas[0].count("ScalarType? dtype") > schema.text.count("ScalarType? dtype")
+        self.is_widened = mode == "out" and schema.name in WIDENED_IN_OUT
         self.is_converted = mode == "out" and converts(schema.name, op.promote is not None)
         arguments = schema.arguments[:len(schema.arguments) - outs]
         self.promoted = [place for place, argument in enumerate(arguments) if _takes_part(argument)] if op.promote else []
@@ -126,6 +127,8 @@ class Overload:
             operands = [*operands, code_of(outs[0].dtype), None, None, None]
         elif self.schema.name in ADDED_IN_OUT and operands[-1] is None:
             operands = [*operands[:-1], code_of(outs[0].dtype)]
+        elif self.is_widened:
+            operands = widened(self.schema, operands, outs[0])
         target = args[0] if self.mode == "inplace" else None
         if target is not None:
             if self.schema.kind in UNWRITTEN and is_array(target) and target.dtype.kind in UNWRITTEN[self.schema.kind]:
