@@ -61,6 +61,8 @@ def _under_simple(a: Type, name: str) -> bool:
         return isinstance(a, TupleType)
     if name == "AnyEnumType":
         return isinstance(a, EnumType)
+    if name == "AnyClassType":
+        return isinstance(a, ClassType)
     return False
 
 

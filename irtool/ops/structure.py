@@ -128,6 +128,15 @@ class Object:
         self.type = type
         self.attributes = Attributes()
 
+    def __repr__(self) -> str:
+        """As torch prints it."""
+        return f"<{self.type} object at {id(self):#x}>"
+
+
+def _id(node: Node, values: list[Any]) -> Sequence[Any]:
+    """A number that no other instance has meanwhile; 0 for None."""
+    return (0 if values[0] is None else id(values[0]),)
+
 
 # -- constants
 def _constant(node: Node, values: list[Any]) -> Sequence[Any]:
@@ -611,7 +620,7 @@ STRUCTURE: dict[str, Handler] = {
     "prim::TypeCheck": _type_check, "prim::RequiresGradCheck": _checked, "prim::TensorExprDynamicGuard": _last,
     "prim::ConstantChunk": _chunk, "prim::FusedChunk": _chunk, "prim::FusedConcat": _fused_concat, "prim::SumToSize": _sum_to_size,
     "prim::CreateObject": _create, "prim::GetAttr": _get_attr, "prim::SetAttr": _set_attr, "prim::Enter": _context, "prim::Exit": _context,
-    "prim::CallFunction": _call_function, "prim::CallMethod": _call_method, "prim::grad": _grad,
+    "prim::CallFunction": _call_function, "prim::CallMethod": _call_method, "prim::grad": _grad, "prim::id": _id,
     "prim::profile": _same, "prim::profile_ivalue": _same, "prim::BailOut": _bail_out, "prim::unchecked_cast": _same,
     "aten::wait": _waited, "prim::awaitable_wait": _waited, "prim::awaitable_nowait": _waited,
     "prim::rpc_async": _future, "prim::rpc_sync": _future, "prim::rpc_remote": _future,

@@ -12,7 +12,7 @@ from irtool.torchscript.meanings import Builtin, Context, ExceptionClass, Known,
 
 SPECIALS = frozenset((
     "range", "enumerate", "zip", "len", "int", "float", "bool", "complex", "str", "abs", "round", "min", "max", "sum", "sorted", "any",
-    "all", "isinstance", "ord", "chr", "hex", "oct", "bin", "hash", "pow", "divmod", "list", "dict", "tuple", "getattr", "hasattr",
+    "all", "isinstance", "ord", "chr", "hex", "oct", "bin", "hash", "id", "pow", "divmod", "list", "dict", "tuple", "getattr", "hasattr",
     "print", "annotate", "unchecked_cast", "uninitialized", "reversed", "type", "super", "iter", "super", "next", "slice",
 ))
 """Python's functions, and functions of torch that are no operators."""
