@@ -87,16 +87,13 @@ def check(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Not
 
 
 def converted_type(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
-    """`x.type(torch.float64)`: the tensor in another dtype."""
+    """`x.type(torch.float64)` is `x.to`, whatever the arguments."""
     from irtool.torchscript.calls import arguments
 
     assert callee.receiver is not None
     positional, named = arguments(e, node)
-    if len(positional) + len(named) != 1 or set(named) - {"dtype"}:
-        e.fail(node, "type expected exactly 1 argument, the dtype")
-    code = positional[0] if positional else named["dtype"]
     e.at(node)
-    return e.operator(node, "aten::to", [callee.receiver, code, e.constant(False), e.constant(False), e.none()])
+    return e.operator(node, "aten::to", [callee.receiver, *positional], named)
 
 
 def slice_(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Meaning:
