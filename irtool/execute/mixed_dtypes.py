@@ -8,7 +8,7 @@ from irtool.ir.graph import Graph, Node
 from irtool.ir.schema import schema_of
 from irtool.ops.array_library import np
 from irtool.ops.arrays import is_array
-from irtool.ops.result_dtypes import CASTS, CASTS_BY_ARGUMENT
+from irtool.ops.result_dtypes import CASTS, CASTS_BY_ARGUMENT, INTO_DTYPE
 
 
 def may_mix(graph: Graph, inputs: Sequence[Any]) -> bool:
@@ -28,9 +28,10 @@ def items(value: Any) -> Iterator[Any]:
 
 
 def may_cast(node: Node) -> bool:
-    """May the result of a node have a floating dtype that its operands do not have? (Operands are not complex.)"""
+    """May the result of a node have a floating dtype that its operands do not have (operands are not complex), or whole numbers that
+    were floating?"""
     if node.kind not in CASTS_BY_ARGUMENT:
-        return node.kind in CASTS
+        return node.kind in CASTS or node.kind in INTO_DTYPE
     schema = schema_of(node)
     return schema is None or bool(node.attributes) or any(
         argument.type_text.startswith("ScalarType") and value.type.key != "None"

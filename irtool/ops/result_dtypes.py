@@ -21,6 +21,8 @@ CASTS = MAKES_COMPLEX | frozenset(f"aten::{name}" for name in """
 to type_as _to_copy float double half bfloat16 _autocast_to_reduced_precision _autocast_to_full_precision
 """.split())
 """Kinds that may make tensors of another floating-point dtype than that of their operands."""
+INTO_DTYPE = frozenset(f"aten::{name}" for name in "copy copy_ fill fill_ as_tensor".split())
+"""Kinds that convert an operand to the dtype of another, or to that of an argument: numbers of a dtype without gradients, perhaps."""
 CASTS_BY_ARGUMENT = frozenset(f"aten::{name}" for name in "softmax log_softmax sum mean prod cumsum cumprod norm logsumexp nansum".split())
 """The same, if they have an argument that is a dtype."""
 FIRST_DTYPE = frozenset(f"aten::{name}" for name in """
