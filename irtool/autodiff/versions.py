@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from irtool.analysis.list_changes import ancestor
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.analysis.overlaps import may_overlap
 from irtool.autodiff.hidden_writes import is_writer
@@ -135,6 +136,8 @@ class Versions:
         """View -> the name that it is a view of."""
         self.writers: dict[Node, Value] = {}
         """Node that writes -> the base that it writes into."""
+        self.writers_of: dict[Value, list[Node]] = {}
+        """Base -> the nodes that write into it."""
         self.written_in: dict[Node, dict[Value, None]] = {}
         """Node with blocks -> the outer bases that its blocks write into."""
         self.read_in: dict[Node, dict[Value, None]] = {}
@@ -157,6 +160,7 @@ class Versions:
             if base not in self.base_of:
                 self._note_names(base)
             self.writers[writer] = base
+            self.writers_of.setdefault(base, []).append(writer)
             note_around(self.written_in, base, writer)
 
     def _note_names(self, base: Value) -> None:
@@ -195,10 +199,12 @@ class Versions:
             return user.owner_block.owning_node is None
         if user.kind in LOOP_KINDS:
             return False
-        if user.kind not in CONTAINERS or user.kind in MUTATORS or not user.outputs:
+        if user.kind in CONTAINERS and (user.kind in MUTATORS or not user.outputs):
+            return not self.may_be_written_after(user, base)
+        if user.kind not in CONTAINERS:
             return True
         for reader, _ in user.outputs[0].uses:
-            if reader.owner is not user.owner or reader.kind in MUTATORS:
+            if reader.owner is not user.owner or reader.kind in MUTATORS or reader.kind in CONTAINERS and not reader.outputs:
                 return False
             if any(not isinstance(value.type, TensorType) and holds_tensor(value.type) for value in reader.outputs):
                 return False        # its result may contain the tensor
@@ -208,6 +214,21 @@ class Versions:
                     return False
                 node = node.next
         return True
+
+    def may_be_written_after(self, user: Node, base: Value) -> bool:
+        """May a tensor be written after a node has put it into a list or dict, which then contains the new version?"""
+        node, writers = user, self.writers_of[base]
+        while True:
+            inside = [(writer, ancestor(writer, node.owner_block)) for writer in writers]
+            if any(at is not None and at is not node and node.before_in_block(at) for _, at in inside):
+                return True
+            writers = [writer for writer, at in inside if at is None]
+            owner = node.owner_block.owning_node
+            if owner is None or node.owner is base.node.owner:
+                return False
+            node = owner
+            if node.kind in LOOP_KINDS and base in self.written_in.get(node, ()):       # in the next round
+                return True
 
     def sweep(self, block: Block) -> None:
         """Rewrite the nodes of a block in order."""

@@ -26,9 +26,9 @@ GIVE_CHANGED_LIST = kinds("aten::append aten::_set_item aten::add_")
 """Kinds that change a list and return it."""
 CONTAINERS = kinds("""
 prim::ListConstruct prim::TupleConstruct prim::DictConstruct prim::SetAttr aten::append aten::_set_item aten::insert aten::update
-aten::setdefault
+aten::setdefault aten::extend
 """)
-"""Kinds that put an operand into a container."""
+"""Kinds that put an operand, or what it contains, into a container."""
 SHARING_KINDS = kinds("""
 aten::__getitem__ aten::pop prim::TupleUnpack prim::TupleIndex prim::ListUnpack prim::GetAttr aten::get prim::unchecked_cast
 prim::unchecked_unwrap_optional aten::_unwrap_optional prim::CallFunction prim::CallMethod
