@@ -315,3 +315,10 @@ def test_results_are_made_anew_in_each_call(name: str) -> None:
 def test_results_that_no_variant_could_make_anew_are_refused(make: Any) -> None:
     with pytest.raises(irtool.RunError, match="the function must give tensors, numbers, texts, None"):
         irtool.jit(make)(np.ones(2))
+
+
+def test_an_empty_tensor_has_no_rows() -> None:
+    fast = irtool.jit(lambda x: ([row * 2 for row in x], x.tolist(), any(row > 0 for row in x)))
+    for rows in ([], [1.0], [], [2.0, 3.0]):
+        found = fast(np.array(rows))
+        assert [float(each) for each in found[0]] == [2 * each for each in rows] and found[1:] == (rows, bool(rows))

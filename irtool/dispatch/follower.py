@@ -238,8 +238,8 @@ class Follower(Tracer):
         result = self.below.apply(name, plain(self.opened(args)))
         if not is_own and any(True for _ in tensors_in(args)):
             return remember(self, name, args, result) if is_view(name) else result
-        if not any(True for _ in tensors_in([result])):
-            return self.asked(kind, args, result) if is_own and not schema.is_mutable else self.recorded(name, kind, args, result, sizing)
+        if not any(True for _ in tensors_in([result])) and is_own and not schema.is_mutable and result != []:    # []: no rows
+            return self.asked(kind, args, result)
         return self.recorded(name, kind, args, result, sizing)
 
     def recorded(self, name: str, kind: str, args: list[Any], result: Any, sizing: list[Number]) -> Any:
