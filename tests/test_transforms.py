@@ -404,3 +404,10 @@ def test_tangents_where_a_formula_asks_about_zeros():
         close(found, slope(lambda p, f=f: f(irtool.Tensor(p)), point, moved), 1e-8)
     second = irtool.hessian(lambda x: torch.cumprod(x, 0).sum())
     close(vmap(second)(np.stack([x, x]))[1], second(x))
+
+
+def test_a_pullback_takes_torchs_options() -> None:
+    x = np.array([1.0, 2.0])
+    _, back = irtool.torch.func.vjp(lambda x: x * x, x)
+    for options in ({}, {"retain_graph": False}, {"retain_graph": True, "create_graph": True}):
+        assert np.asarray(back(x, **options)[0]).tolist() == [2, 8]

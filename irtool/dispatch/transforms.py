@@ -237,7 +237,8 @@ def pulled_back(func: Function, primals: Sequence[Any], has_aux: bool = False, u
         if not isinstance(leaf, Tensor):
             raise RunError(f"{where}: the function must give tensors, it gave {type(leaf).__name__}")
 
-    def back(cotangents: Any) -> Any:
+    def back(cotangents: Any, *, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
+        """torch's options have no effect: a tape is kept as long as this function, and a gradient can always be differentiated."""
         aligned_cotangents = aligned(tensors(cotangents), shape)
         if aligned_cotangents is None:
             count = len(flatten(cotangents)[0])
