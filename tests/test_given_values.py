@@ -30,7 +30,8 @@ VALUES: tuple[Any, ...] = (
 UNLIKE = (      # torch takes these by what pybind11 makes of them: a string is a list of its letters, a dict one of its keys
     ("List[str]", "a"), ("List[str]", {"a": 1}), ("List[str]", {"a": "b"}), ("Dict[str, int]", []), ("List[Optional[int]]", {1: 2}),
     ("List[Optional[int]]", {"a": 1}), ("List[Optional[int]]", "a"), ("Union[float, List[int]]", []),
-    ("Tensor", 1), ("Tensor", 1.5), ("Tensor", True), ("Tensor", 1j), ("Tensor", 2 ** 70))
+    ("Tensor", 1), ("Tensor", 1.5), ("Tensor", True), ("Tensor", 1j), ("Tensor", 2 ** 70),
+    ("Tensor", None))       # an undefined tensor there, of which most operators raise
 
 
 def given(text: str, value: Any) -> Any:

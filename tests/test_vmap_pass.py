@@ -2,12 +2,14 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import numpy as np
 import pytest
 
 import irtool
 from irtool.cli.main import main
+from irtool.dispatch.graph_functions import trace_vmap
 
 ROWS = 3
 GRAPHS = {
@@ -99,3 +101,30 @@ def test_a_loop_that_cannot_stay_is_unrolled_up_to_a_limit(rounds: int, code: in
     result, out, err = opt("vmap", text)
     assert result == code
     assert out.count("aten::neg") == 3 if code == 0 else "more than 10 rounds" in err
+
+
+def test_nodes_that_are_alike_are_traced_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tracing takes most of the time of the pass; results keep their names, and a long list of them is not copied for each."""
+    count = 0
+
+    def counted(*args: Any, **named: Any) -> Any:
+        nonlocal count
+        count += 1
+        return trace_vmap(*args, **named)
+
+    monkeypatch.setattr("irtool.dispatch.graph_functions.trace_vmap", counted)
+    half = "".join(f"  %k{i} : Double(3) = aten::mul(%x, %c{i % 2})\n" for i in range(8))
+    items = ", ".join(f"%k{i}" for i in range(8))
+    text = f"""graph(%x : Double(3), %n : int):
+  %c0 : float = prim::Constant[value=0.5]()
+  %c1 : float = prim::Constant[value=2.5]()
+{half}  %l : Tensor[] = prim::ListConstruct({items})
+  %d : int = prim::Constant[value=0]()
+  %z : Double(24) = aten::cat(%l, %d)
+  return (%z)
+"""
+    graph = irtool.PassManager("vmap{in-dims=0,None length=2}").run(irtool.parse(text)).graph()
+    assert count == 3       # by 0.5, by 2.5, and cat
+    x = np.arange(6.0).reshape(2, 3)
+    assert irtool.run(graph, [x, 1])[0].tolist() == [np.concatenate([row * [0.5, 2.5][i % 2] for i in range(8)]).tolist() for row in x]
+    assert "%k7" in str(graph)

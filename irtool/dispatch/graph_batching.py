@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from irtool.ir.builder import Builder
 from irtool.ir.constants import constant, is_constant
-from irtool.ir.edits import Mapping, clone_node
+from irtool.ir.edits import Mapping, adopt_output, clone_node
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, facts_of, node_may_write
 from irtool.ir.errors import PassError
 from irtool.ir.graph import Block, Graph, Node, Value
@@ -84,10 +84,11 @@ class Blocks:
             self.refuse(node, f"{node.kind} of a batched tensor gives {node.outputs[0].type}")
         alone = Graph(name="node")
         mapping: Mapping = {}
-        outer: list[Value] = []
-        for value in node.inputs:
-            self.bring(node, value, alone, mapping, outer)
-        copy = clone_node(node, mapping, alone.block, alone)
+        outer, made = self.operands(node)
+        inputs = alone.block.param_node.add_outputs([(alone.fresh_id(), self.alone(value)) for value in outer])
+        mapping.update(zip(outer, inputs, strict=True))
+        for each in (*made, node):
+            copy = clone_node(each, mapping, alone.block, alone)
         alone.block.set_outputs(copy.outputs)
         dims = [0 if value in self.batched else None for value in outer]
         key = tuple(dims), key_of(alone)
@@ -99,25 +100,38 @@ class Blocks:
             clone_node(each, back, None, self.graph).insert_before(node)
         for old, result in zip(node.outputs, traced.outputs, strict=True):
             fresh = back[result]
-            old.replace_all_uses_with(fresh)
+            if result.node is not traced.block.param_node and traced.outputs.count(result) == 1:
+                adopt_output(fresh.node, fresh.node.outputs.index(fresh), old)
+                fresh = old
+            else:
+                old.replace_all_uses_with(fresh)
             self.batched.add(fresh)
         node.destroy()
 
-    def bring(self, node: Node, value: Value, alone: Graph, mapping: Mapping, outer: list[Value]) -> None:
-        """Add an operand to the graph of one node: tensors become inputs without the batch dimension, constants and lists are copied."""
-        if value in mapping:
-            return
-        if isinstance(value.type, TensorType) and not is_constant(value):
-            shape = self.shape_of(value)
-            placeholder = alone.block.add_input(alone.fresh_id(), self.typed(value, shape[1:] if value in self.batched else shape))
-            mapping[value] = placeholder
-            outer.append(value)
-        elif is_constant(value) or value.node.kind in CONSTRUCTS:
-            for each in value.node.inputs:
-                self.bring(node, each, alone, mapping, outer)
-            clone_node(value.node, mapping, alone.block, alone)
-        else:
-            self.refuse(node, f"{node.kind} of a batched tensor reads %{value.name} : {value.type}, which is not constant")
+    def operands(self, node: Node) -> tuple[list[Value], list[Node]]:
+        """What the graph of one node reads: the tensors from outside, and the constants and lists that are copied, in order."""
+        outer: dict[Value, None] = {}
+        made: dict[Node, None] = {}
+
+        def read(value: Value) -> None:
+            if isinstance(value.type, TensorType) and not is_constant(value):
+                outer[value] = None
+            elif is_constant(value) or value.node.kind in CONSTRUCTS:
+                if value.node not in made:
+                    for each in value.node.inputs:
+                        read(each)
+                    made[value.node] = None
+            else:
+                self.refuse(node, f"{node.kind} of a batched tensor reads %{value.name} : {value.type}, which is not constant")
+
+        for value in node.inputs:
+            read(value)
+        return list(outer), list(made)
+
+    def alone(self, value: Value) -> TensorType:
+        """The type of a tensor without the batch dimension."""
+        shape = self.shape_of(value)
+        return self.typed(value, shape[1:] if value in self.batched else shape)
 
     # -- branches and loops
     def branch(self, node: Node) -> None:

@@ -62,8 +62,12 @@ class Tracer(Layer):
 
     def input(self, value: Tensor, name: str = "") -> Boxed:
         """Add an input to the graph; returns the tensor in a box."""
-        inner = self.graph.block.add_input(name or self.graph.fresh_id(), type_of(value))
-        return Boxed(self, value, inner)
+        return self.added_inputs([value], [name])[0]
+
+    def added_inputs(self, values: Sequence[Tensor], names: Sequence[str]) -> list[Boxed]:
+        """The same of several inputs, in linear time. names: '' for one that the graph chooses."""
+        wanted = [(name or self.graph.fresh_id(), type_of(value)) for value, name in zip(values, names, strict=True)]
+        return [Boxed(self, *each) for each in zip(values, self.graph.block.param_node.add_outputs(wanted), strict=True)]
 
     def apply(self, name: str, args: list[Any]) -> Any:
         """Run the operation, and record it if an operand is a tensor of the trace, or it makes a tensor from nothing."""
@@ -421,11 +425,13 @@ def record(function: Callable[..., Any], leaves: Sequence[Any], shape: Any, name
     """
     layer = Tracer(current())
     layer.has_stand_ins = stand_ins
-    operands = []
-    for place, leaf in enumerate(leaves):
-        if type(leaf) is Tensor:        # the function may write into the tensor
-            leaf = Tensor(leaf.array.copy("K"))
-        operands.append(layer.input(leaf, names[place] if place < len(names) else "") if isinstance(leaf, Tensor) else leaf)
+    # the function may write into a tensor
+    copies = [Tensor(leaf.array.copy("K")) if type(leaf) is Tensor else leaf for leaf in leaves]
+    places = [place for place, leaf in enumerate(copies) if isinstance(leaf, Tensor)]
+    operands = list(copies)
+    boxes = layer.added_inputs([copies[place] for place in places], [names[place] if place < len(names) else "" for place in places])
+    for place, box in zip(places, boxes, strict=True):
+        operands[place] = box
     with pushed(layer):
         result = called(where, function, unflatten(shape, operands))
     results, result_shape = flatten(result)

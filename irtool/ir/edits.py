@@ -25,6 +25,19 @@ def clone_graph(graph: Graph) -> Graph:
     return copy
 
 
+def adopt_output(node: Node, place: int, value: Value) -> None:
+    """Make a result of another node the result of `node` at `place`, with the type and the readers of the present one; the other loses it.
+
+    Readers of the value need no change, which would take quadratic time for the items of a long list.
+    """
+    present = node.outputs[place]
+    value.type = present.type
+    present.replace_all_uses_with(value)
+    value.node.outputs = tuple([each for each in value.node.outputs if each is not value])
+    value.node = node
+    node.outputs = (*node.outputs[:place], value, *node.outputs[place + 1:])
+
+
 def clone_block(block: Block, into: Block, mapping: Mapping, fresh_names: Graph | None = None) -> None:
     """Copy a block's nodes to the end of `into`, and its results to the results of `into`. Inputs must be in `mapping`."""
     for node in block:

@@ -167,9 +167,11 @@ table.define("aten::data(Tensor self) -> Tensor", _alias, doc="Another tensor on
 
 @table.op("aten::requires_grad_(Tensor(a!) self, bool requires_grad=True) -> Tensor(a!)")
 def requires_grad_into(xp, self, requires_grad):
-    """The tensor itself: which gradients there are is said by those who ask for them, not by a flag of the tensor."""
+    """The tensor itself, with requires_grad=False. Tensors of graphs have no such flag, and `x.requires_grad` would say False."""
     if requires_grad and self.dtype.kind not in "fc":
         raise RunError("Only Tensors of floating point and complex dtype can require gradients")
+    if requires_grad:
+        raise UnsupportedError("requires_grad_(True) is not supported: gradients are asked for by irtool.grad, irtool.vjp or irtool.record")
     return self
 
 
