@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from irtool.analysis.list_changes import ancestor
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.analysis.overlaps import may_overlap
 from irtool.autodiff.hidden_writes import is_writer
@@ -136,8 +135,8 @@ class Versions:
         """View -> the name that it is a view of."""
         self.writers: dict[Node, Value] = {}
         """Node that writes -> the base that it writes into."""
-        self.writers_of: dict[Value, list[Node]] = {}
-        """Base -> the nodes that write into it."""
+        self.last_writers: dict[Value, dict[Block, Node]] = {}
+        """Base -> block -> its last node that writes into the base, itself or in its blocks."""
         self.written_in: dict[Node, dict[Value, None]] = {}
         """Node with blocks -> the outer bases that its blocks write into."""
         self.read_in: dict[Node, dict[Value, None]] = {}
@@ -160,7 +159,7 @@ class Versions:
             if base not in self.base_of:
                 self._note_names(base)
             self.writers[writer] = base
-            self.writers_of.setdefault(base, []).append(writer)
+            self.note_last(writer, base)
             note_around(self.written_in, base, writer)
 
     def _note_names(self, base: Value) -> None:
@@ -173,6 +172,14 @@ class Versions:
                     view = user.outputs[0]
                     self.whole[view], self.base_of[view], self.depth[view] = value, base, self.depth[value] + 1
                     names.append(view)
+
+    def note_last(self, writer: Node, base: Value) -> None:
+        """Note a writer, which comes after all noted ones, in the blocks around it up to that of the base."""
+        node: Node | None = writer
+        while node is not None:
+            block = node.owner_block
+            self.last_writers.setdefault(base, {})[block] = node
+            node = None if block is base.node.owner_block else block.owning_node
 
     def is_closed(self) -> bool:
         """Are all readers and writers of the bases known, and can every write become a version?"""
@@ -217,12 +224,11 @@ class Versions:
 
     def may_be_written_after(self, user: Node, base: Value) -> bool:
         """May a tensor be written after a node has put it into a list or dict, which then contains the new version?"""
-        node, writers = user, self.writers_of[base]
+        node = user
         while True:
-            inside = [(writer, ancestor(writer, node.owner_block)) for writer in writers]
-            if any(at is not None and at is not node and node.before_in_block(at) for _, at in inside):
+            last = self.last_writers[base].get(node.owner_block)
+            if last is not None and last is not node and node.before_in_block(last):
                 return True
-            writers = [writer for writer, at in inside if at is None]
             owner = node.owner_block.owning_node
             if owner is None or node.owner is base.node.owner:
                 return False
