@@ -20,6 +20,7 @@ table.derivative("fill.Tensor fill_.Tensor", lambda grad, value_dtype: (torch.ze
 
 
 table.unsupported("pinned memory is not supported", "pin_memory _pin_memory")
+table.unsupported("requires_grad_(False) ends the gradients of the tensor for all that reads it later, which is not supported", "requires_grad_")
 table.no_gradient("it is asked for without one", "detach detach_copy data")
 table.no_gradient("whole numbers", "_cast_Byte _cast_Char _cast_Short _cast_Int _cast_Long")
 table.no_gradient("it initialises or resizes memory", "resize_ resize_as_ _no_grad_fill_ _no_grad_zero_")
@@ -29,14 +30,6 @@ table.no_gradient("a number has no gradient", "copy_.int copy_.float")
 
 table.derivative("copy_.Tensor",
                  lambda grad, other_size, other_dtype: (torch.zeros_like(grad), grad.sum_to_size(other_size).to(other_dtype)))
-
-
-@table.gradient("requires_grad_")
-def requires_grad_gradient(self: Tensor, requires_grad: bool):
-    def backward(grad: Tensor):
-        return grad, None
-
-    return self.clone(), backward
 
 
 @table.gradient("fill_diagonal_")
