@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from irtool.ir.effects import CHOICE_KINDS, LOOP_KINDS, MUTATORS
 from irtool.ir.graph import PARAM, RETURN, Block, Graph, Node, Value
-from irtool.ir.structure_kinds import CONTAINERS, GIVE_CHANGED_LIST, SHARING_KINDS
+from irtool.ir.structure_kinds import ADD_ITEMS, CONTAINERS, GIVE_CHANGED_LIST, SHARING_KINDS
 from irtool.ir.types import ListType
 
 
@@ -103,7 +103,7 @@ class Changes:
             return owner.kind not in CHOICE_KINDS or used_after(value, owner)
         if user.kind in LOOP_KINDS:
             return used_after(value, user) or any(ancestor(each, user.owner_block) is user and each is not user for each, _ in value.uses)
-        if user.kind in CONTAINERS and (slot > 0 or not user.kind.startswith("aten::")):
+        if user.kind in CONTAINERS and user.kind not in ADD_ITEMS and (slot > 0 or not user.kind.startswith("aten::")):
             return self.changes_after(value, user)
         return user.kind in SHARING_KINDS and user.kind not in ("aten::__getitem__", "aten::pop", "prim::ListUnpack")
 

@@ -29,6 +29,8 @@ prim::ListConstruct prim::TupleConstruct prim::DictConstruct prim::SetAttr aten:
 aten::setdefault aten::extend
 """)
 """Kinds that put an operand, or what it contains, into a container."""
+ADD_ITEMS = kinds("aten::extend")
+"""Those that put what it contains there, not itself."""
 SHARING_KINDS = kinds("""
 aten::__getitem__ aten::pop prim::TupleUnpack prim::TupleIndex prim::ListUnpack prim::GetAttr aten::get prim::unchecked_cast
 prim::unchecked_unwrap_optional aten::_unwrap_optional prim::CallFunction prim::CallMethod

@@ -20,7 +20,7 @@ table.derivative("fill.Tensor fill_.Tensor", lambda grad, value_dtype: (torch.ze
 
 
 table.unsupported("pinned memory is not supported", "pin_memory _pin_memory")
-table.unsupported("requires_grad_(False) ends the gradients of the tensor for all that reads it later, which is not supported", "requires_grad_")
+table.unsupported("with False it ends the gradients of the tensor for all that reads it later", "requires_grad_")
 table.no_gradient("it is asked for without one", "detach detach_copy data")
 table.no_gradient("whole numbers", "_cast_Byte _cast_Char _cast_Short _cast_Int _cast_Long")
 table.no_gradient("it initialises or resizes memory", "resize_ resize_as_ _no_grad_fill_ _no_grad_zero_")

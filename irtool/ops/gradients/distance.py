@@ -60,7 +60,7 @@ def at_least(norm: Tensor, eps: float) -> Tensor:
 
 @table.derivative("cosine_similarity")
 def cosine_similarity_gradient(grad, x1, x2, dim, eps):
-    wide = torch.broadcast_tensors([x1, x2])
+    wide = torch.broadcast_tensors([x1.type_as(grad), x2.type_as(grad)])        # one may be of whole numbers
     left, right = wide[0], wide[1]
     one = torch.linalg_vector_norm(left, 2, [dim], True)
     two = torch.linalg_vector_norm(right, 2, [dim], True)

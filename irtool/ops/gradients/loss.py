@@ -52,15 +52,10 @@ def smooth_l1_loss_backward_gradient(grad, grad_output, self, target, reduction,
     return scaled * smooth_slope(difference, beta), second, -second
 
 
-def bounded(difference: Tensor, delta: float) -> Tensor:
-    """The difference, at most `delta` in size. Where it is `delta` it does not move, as in torch; `clamp` still would."""
-    return torch.where(difference.abs() >= delta, difference.sign() * delta, difference)
-
-
 @table.pointwise("huber_loss")
 def huber_loss_gradient(grad, self, target, reduction, delta):
     difference = self - target
-    slope = each(grad, difference.numel(), reduction) * bounded(difference, delta)
+    slope = each(grad, difference.numel(), reduction) * difference.clamp(-delta, delta)
     return slope, -slope
 
 
@@ -69,7 +64,7 @@ def huber_loss_backward_gradient(grad, grad_output, self, target, reduction, del
     difference = self - target
     scaled = each(grad, self.numel(), reduction)
     second = scaled * grad_output * (difference.abs() < delta)
-    return scaled * bounded(difference, delta), second, -second
+    return scaled * difference.clamp(-delta, delta), second, -second
 
 
 @table.pointwise("soft_margin_loss")
