@@ -22,6 +22,7 @@ settings.register_profile("ci", deadline=None, derandomize=True)        # nor is
 settings.load_profile("ci" if os.environ.get("CI") else "irtool")
 
 
+gc.set_threshold(700, 10, 100)      # the tests themselves are many objects, through which Python looked hundreds of times
 raise_faults()      # what is run another way than it was to be is an error, unless a reason for it is declared
 
 
