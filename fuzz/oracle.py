@@ -92,8 +92,12 @@ def apart(function: Any) -> Any:
 
 
 def without_unread(source: str) -> str:
-    """The source without assignments to names that nothing reads: Python runs what TorchScript drops, and may raise in it."""
+    """The source without assignments to names that nothing reads: Python runs what TorchScript drops, and may raise in it.
+
+    Calls of functions that write stay. TorchScript drops such a call too, if a loop without rounds hides what it writes into.
+    """
     tree = ast.parse(source)
+    writers = {each.name for each in tree.body if isinstance(each, ast.FunctionDef) and may_write(each)}
     while True:
         read = {each.id for each in ast.walk(tree) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)}
         read |= {each.target.id for each in ast.walk(tree) if isinstance(each, ast.AugAssign) and isinstance(each.target, ast.Name)}
@@ -103,11 +107,19 @@ def without_unread(source: str) -> str:
             for body in [each for each in blocks if isinstance(each, list)]:
                 for each in list(body):
                     if isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name) and each.targets[0].id not in read \
-                            and len(body) > 1 and not WRITES.search(ast.unparse(each.value)):
+                            and len(body) > 1 and not WRITES.search(ast.unparse(each.value)) \
+                            and not any(isinstance(part, ast.Name) and part.id in writers for part in ast.walk(each.value)):
                         body.remove(each)
                         dropped = True
         if not dropped:
             return ast.unparse(tree)
+
+
+def may_write(function: ast.FunctionDef) -> bool:
+    """May a function write into its arguments?"""
+    return bool(WRITES.search(ast.unparse(function))) or any(
+        isinstance(each, ast.AugAssign) or isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Store)
+        for each in ast.walk(function))
 
 
 def is_script(function: Any) -> bool:
