@@ -12,7 +12,8 @@ from fuzz.judge import Outcome
 
 WRITES = re.compile(r"\w_\(|append|extend|insert|pop|clear|out=")
 """What an expression says that changes something."""
-FAULTS = re.compile(r"INTERNAL ASSERT|isFloatingType\(grad|MKL FFT|Could not run|PythonFallbackKernel|DefaultCPUAllocator|ComplexHalf")
+FAULTS = re.compile(r"INTERNAL ASSERT|isFloatingType\(grad|MKL FFT|Could not run|PythonFallbackKernel|DefaultCPUAllocator|ComplexHalf"
+                    "|larger than max_size")
 """Errors that say nothing of the operands: torch fell over, or has no kernel of what it declares."""
 GRADIENT_FAULTS = re.compile(FAULTS.pattern + r"|Tensor must have a stride divisible by 2")
 """The same of gradients: that of `view_as_real`, transposed, takes complex numbers of what torch's gradient has not laid out for it."""
@@ -67,7 +68,8 @@ def apart(function: Any) -> Any:
     """A function of torch, in which writes copy operands first that share memory with what they write into. Of a strided tensor and a part
     of it torch reads what it has just written, in an order of its own; where it sees that (in tensors without gaps), it refuses. Medians
     along a dimension read copies of expanded tensors too: of those torch reads memory behind their numbers. Kronecker products keep copies
-    for their gradients: torch keeps views that do not notice when the operand is written later, and takes its new numbers."""
+    for their gradients: torch keeps views that do not notice when the operand is written later, and takes its new numbers. Vectors are rows
+    of block_diag: the gradients of torch do not count the row of an empty one."""
     torch = library()
     from torch.overrides import TorchFunctionMode
 
@@ -80,6 +82,8 @@ def apart(function: Any) -> Any:
                                    and each is not args[0] else each for each in args[1:]]]
             elif name in ("median", "nanmedian", "kthvalue") and 0 in args[0].stride():
                 args = [args[0].contiguous(), *args[1:]]
+            elif name == "block_diag":
+                args = [each.unsqueeze(0) if each.dim() == 1 else each for each in args]
             elif name == "kron":
                 args = [each.clone() for each in args]
             return called(*args, **kwargs or {})

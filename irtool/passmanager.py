@@ -157,9 +157,10 @@ class PassManager:
             if step.entry.is_own:
                 raise self._located(raised_in(step.entry.function, error), "in", record) from error
             diagnostics = [] if self.verify else violations(module)
-            if not diagnostics:
+            why = VerifyError(diagnostics=diagnostics) if diagnostics else no_pass_takes(module)
+            if why is None:
                 raise       # a bug of the pass
-            raise self._located(VerifyError(diagnostics=diagnostics), "in", record) from error     # the graph was invalid before
+            raise self._located(why, "in", record) from error       # the graph was so before
         record.self_ns = perf_counter_ns() - start
         move_to_oldest_generation()
         if self.verify:
@@ -220,6 +221,13 @@ def through_text(module: Module) -> bool:
 def count_ops(module: Module) -> int:
     """The number of nodes of all graphs, nested ones included."""
     return sum(1 for graph in module.graphs for _ in graph.walk())
+
+
+def no_pass_takes(module: Module) -> Error | None:
+    """The reason why only the printer understands a module that verifies; None if passes do."""
+    from irtool.ir.verify import oldest_loop
+
+    return next(filter(None, map(oldest_loop, module.graphs)), None)
 
 
 def violations(module: Module) -> list[Diagnostic]:

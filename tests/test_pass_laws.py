@@ -2,6 +2,7 @@
 verifier finds nothing; a second run changes nothing; what types say afterwards is so."""
 from __future__ import annotations
 
+import contextlib
 import itertools
 import random
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from irtool.interpret import Observer
 from irtool.interpret import run as interpret
 from irtool.ir.pair import pairs
 from irtool.ir.types import TensorType, tensor_type
-from irtool.passes import PASSES
+from irtool.passes import BY_NAME, PASSES
 from irtool.passmanager import Observer as PassObserver
 from irtool.pipelines import PRESETS
 from tests.random_graphs import Writer, every_write_after_a_use
@@ -296,3 +297,26 @@ def test_expanded_operands_give_results_that_lie_alike(kind: str) -> None:
                 want = interpret(irtool.parse(text).graph(), [x, y])[0]
                 got = interpret(irtool.PassManager("propagate-shapes").run(irtool.parse(text)).graph(), [x, y])[0]
                 assert got.strides == want.strides and np.array_equal(got, want), (first, second, x.strides, y.strides)
+
+
+LOOP_OF_2018_02 = """graph(%x : Dynamic, %n : Dynamic, %c : Dynamic) {
+  %y : Dynamic = Loop(%n, %c, %x)
+    block0(%i : Dynamic, %d : Dynamic, %a : Dynamic) {
+      %b : Dynamic = tanh(%a)
+      %e : Dynamic = Loop(%n, %d, %b)
+        block0(%j : Dynamic, %f : Dynamic, %g : Dynamic) {
+          %h : Dynamic = neg(%g)
+          -> (%f, %h)
+        }
+      -> (%d, %e)
+    }
+  return (%y);
+}
+"""
+
+
+@pytest.mark.parametrize("name", sorted(BY_NAME))
+def test_loops_whose_blocks_take_their_condition_are_refused_or_kept(name: str) -> None:
+    """They verify and are printed; passes that look at what a loop carries know later loops alone."""
+    with contextlib.suppress(irtool.Error):
+        irtool.PassManager(name, verify=True).run(irtool.parse(LOOP_OF_2018_02))

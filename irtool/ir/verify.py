@@ -41,8 +41,11 @@ def verify(subject: Module | Graph) -> None:
 def explanation(graph: Graph) -> Error | None:
     """The reason why a graph cannot run: it is invalid, or has loops of 2018-02; None if it can."""
     diagnostics = violations(graph)
-    if diagnostics:
-        return VerifyError(diagnostics=diagnostics)
+    return VerifyError(diagnostics=diagnostics) if diagnostics else oldest_loop(graph)
+
+
+def oldest_loop(graph: Graph) -> Error | None:
+    """An error at a loop of 2018-02, which nothing but the printer understands; None if there is none."""
     for node in graph.walk():
         if node.kind == "Loop" and node.blocks and len(node.blocks[0].inputs) == len(node.inputs):
             message = "a Loop whose block takes its condition, as texts of 2018-02 have it, is not supported: it can be printed, not run"
