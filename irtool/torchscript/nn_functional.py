@@ -19,8 +19,7 @@ OPERATORS = {"logsigmoid": "aten::log_sigmoid"}
 MODULES = ("functional", "functional_nets", "several_forms")
 """The modules of `irtool.ops.composed` that define functions of torch."""
 HELPERS = ("legacy_", "reduction_number", "tensordot_", "norm_", "unique_", "consecutive_", "stft", "cdist_", "sizes_of", "size_of_scales",
-           "power_of", "pooled_power", "unpooled_size", "dropped", "mask_of_numbers", "check_",
-           "fractional_sizes")
+           "power_of", "pooled_power", "unpooled_size", "dropped", "mask_of_numbers", "check_", "fractional_s")
 """Prefixes of names that torch.nn.functional does not have."""
 INDICES = {**{f"max_pool{n}d": (6, f"max_pool{n}d_with_indices") for n in (1, 2, 3)},
            **{f"adaptive_max_pool{n}d": (2, f"adaptive_max_pool{n}d_with_indices") for n in (1, 2, 3)},

@@ -7,9 +7,9 @@ T = TypeVar("T")
 number: TypeAlias = int | float | complex
 BroadcastingList1: TypeAlias = T | list[T]
 """A list of one element, for which a number may stand."""
-Generator: TypeAlias = Any
 BroadcastingList2: TypeAlias = T | list[T]
 BroadcastingList3: TypeAlias = T | list[T]
+Generator: TypeAlias = Any
 
 
 def annotate(type: Any, value: Any) -> Any:

@@ -76,6 +76,12 @@ def fractional_sizes(input: Tensor, ratios: BroadcastingList1[float], count: int
     return [int(input.size(i - count) * every[i]) for i in range(count)]
 
 
+def fractional_samples(input: Tensor, count: int) -> Tensor:
+    """Where the windows of a fractional pool lie, drawn for each channel of each row of a batch."""
+    rows = 1 if input.dim() == count + 1 else input.size(0)
+    return torch.rand(rows, input.size(-count - 1), count, dtype=input.dtype, device=input.device)
+
+
 def fractional_max_pool2d_with_indices(input: Tensor, kernel_size: BroadcastingList2[int],
                                        output_size: Optional[BroadcastingList2[int]] = None,
                                        output_ratio: Optional[BroadcastingList2[float]] = None, return_indices: bool = False,
@@ -85,8 +91,7 @@ def fractional_max_pool2d_with_indices(input: Tensor, kernel_size: BroadcastingL
     if output_size is None and output_ratio is not None:
         output_size = fractional_sizes(input, output_ratio, 2, "fractional_max_pool2d")
     if _random_samples is None:
-        rows = 1 if input.dim() == 3 else input.size(0)
-        _random_samples = torch.rand(rows, input.size(-3), 2, dtype=input.dtype, device=input.device)
+        _random_samples = fractional_samples(input, 2)
     assert output_size is not None
     return torch.ops.aten.fractional_max_pool2d(input, kernel_size, output_size, _random_samples)
 
@@ -106,8 +111,7 @@ def fractional_max_pool3d_with_indices(input: Tensor, kernel_size: BroadcastingL
     if output_size is None and output_ratio is not None:
         output_size = fractional_sizes(input, output_ratio, 3, "fractional_max_pool3d")
     if _random_samples is None:
-        rows = 1 if input.dim() == 4 else input.size(0)
-        _random_samples = torch.rand(rows, input.size(-4), 3, dtype=input.dtype, device=input.device)
+        _random_samples = fractional_samples(input, 3)
     assert output_size is not None
     return torch.ops.aten.fractional_max_pool3d(input, kernel_size, output_size, _random_samples)
 
