@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from time import perf_counter_ns
 
-from irtool.ir.collector import Paused, collect_where_due, move_to_oldest_generation
+from irtool.ir.collector import MANY, Paused, collect_where_due, move_to_oldest_generation
 from irtool.ir.dialect import LATEST
 from irtool.ir.errors import Error, PassError, PipelineError, VerifyError
 from irtool.ir.extensions import Place, raised_in
@@ -143,7 +143,7 @@ class PassManager:
             subjects = list(zip(module.names(), module.graphs, strict=True))
         for graph in module.graphs:
             graph.forget_names()
-        collect_where_due()
+        collect_where_due(fewest=MANY if record.index > 1 else 0)
         start = perf_counter_ns()
         try:
             for name, subject in subjects:

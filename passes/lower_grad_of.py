@@ -3,8 +3,7 @@ from __future__ import annotations
 
 from irtool.ir import types
 from irtool.ir.builder import Builder
-from irtool.ir.edits import clone_block, replace_node
-from irtool.ir.graph import Graph
+from irtool.ir.graph import NO_ATTRIBUTES, Graph, Node, Value
 from irtool.ir.types import TensorType, spell
 from irtool.partial.items import holds_tensor
 
@@ -39,22 +38,27 @@ def lower_grad_of(graph: Graph) -> bool:
     tensor = spell(types.TENSOR, dialect)
     build = Builder(graph)
     changed = False
-    for node in [each for block in reversed(list(graph.walk_blocks())) for each in block]:       # inner ones first: blocks are copied
+    for node in [each for block in reversed(list(graph.walk_blocks())) for each in block]:       # inner ones first
         if node.kind != "prim::GradOf" or len(node.blocks) != 1:
             continue
         build.before(node)
         build.tail = node.tail
         condition = build.node(dialect.any_defined_kind, node.inputs, output_types=(flag,)).output
-        choice = build.node("prim::If", (condition,))
-        for value in node.outputs:
-            name = graph.fresh_id() if value.has_id_name else graph.fresh_name(value.name)
-            choice.add_output(name, value.type)
-        clone_block(node.blocks[0], choice.add_block(), {}, graph)
-        without = choice.add_block()
+        # the node itself becomes the `If`: a chain of thousands of regions is neither copied nor searched for readers
+        node.kind, node.attributes = "prim::If", NO_ATTRIBUTES
+        node.set_inputs((condition,))
+        (region,) = node.blocks
+        for value in (*node.outputs, *[result for inner in region.walk() for result in values_made(inner)]):
+            value.name = graph.fresh_id() if value.has_id_name else graph.fresh_name(value.name)
+        without = node.add_block()
         undefined = build.at_end(without).node(dialect.undefined_kind, output_types=(tensor,)).output
         without.set_outputs([undefined if isinstance(value.type, TensorType) else
                              build.node(dialect.undefined_kind, output_types=(value.type,)).output if holds_tensor(value.type) else
                              build.nothing(value.type) for value in node.outputs])
-        replace_node(node, choice.outputs)
         changed = True
     return changed
+
+
+def values_made(node: Node) -> list[Value]:
+    """The results of a node, and the inputs of its blocks, in the order of the text."""
+    return [*node.outputs, *[value for block in node.blocks for value in block.inputs]]

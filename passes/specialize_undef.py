@@ -190,14 +190,23 @@ class Specializer(Definedness):
         elif self.of(right) == UNDEFINED_STATE:
             replace_node(node, [left])
         elif self.of(left) == self.of(right) == DEFINED_STATE and not isinstance(left.type, ListType):
-            self.build.tail = node.tail
-            total = self.build.before(node).call("aten::add", left, right, alpha=1, type=contiguous(left.type, self.graph.dialect))
-            self.build.tail = ""
-            replace_node(node, [total])
+            self.add(node, left, right)
         else:
             self.set_all(node, UNKNOWN_STATE if node.owner is self.graph.block else self.sum(left, right))
             return
         self.changed = True
+
+    def add(self, node: Node, left: Value, right: Value) -> None:
+        """Turn an `AutogradAdd` of two gradients that are defined into the sum."""
+        type = contiguous(left.type, self.graph.dialect)
+        self.build.before(node).tail = node.tail
+        if self.graph.dialect.attribute_arguments:
+            replace_node(node, [self.build.call("aten::add", left, right, alpha=1, type=type)])
+        else:       # the node stays, so that its readers need not be looked for
+            node.kind = "aten::add"
+            node.add_input(self.build.constant(1))
+            node.output.name, node.output.type = self.graph.fresh_id(), spell(type, self.graph.dialect)
+        self.build.tail = ""
 
     def decide_choice(self, node: Node) -> Node:
         """An `If` that asks whether a gradient is defined (made by `lower-grad-of`, or in a region)."""

@@ -102,6 +102,24 @@ def writes(node: Node) -> bool:
     return node_may_write(node) or group_may_write(node)
 
 
+def roots_and_writers(graph: Graph) -> tuple[list[Node], list[Node]]:
+    """(The nodes with a side effect, those that may write into memory that existed before), nested ones included."""
+    plain: set[str] = set()     # kinds of which no node does either, unless it has an inner graph
+    roots: list[Node] = []
+    writers: list[Node] = []
+    for node in graph.walk():
+        if node.kind in plain and not node.attributes:
+            continue
+        facts = facts_of(node.kind)
+        if not (facts.side_effects or facts.may_write or facts.out_arities):
+            plain.add(node.kind)
+        if facts.side_effects or "Subgraph" in node.attributes and has_side_effects(node):
+            roots.append(node)
+        if writes(node):
+            writers.append(node)
+    return roots, writers
+
+
 class Liveness:
     """The live nodes and values of a graph, by marking from results, side effects and writes."""
 
@@ -116,40 +134,37 @@ class Liveness:
         self._found: list[Node] = []                                # of these, live ones, taken out
         self._order: dict[Node, int] = {}
         self._fillers: dict[Node, bool] = {}                        # nodes asked so far -> have they containers as results?
+        self._places: dict[Value, int] = {}                         # results of nodes with blocks, and inputs of blocks -> their places
         self.keeps_gradients_whole = graph.dialect.is_of_2018
         """In texts of 2018 a `GradOf` keeps unused results."""
-        everything = list(graph.walk())
-        if not allow_side_effects and any(map(writes, everything)):
-            self._aliases = Aliases(graph)
-            self._note_writers(graph, everything)
-        self._reach_all(graph.outputs, graph.block.return_node)
+        roots: list[Node] = []
+        writers: list[Node] = []
         if not allow_side_effects:
-            for node in everything:
-                self._mark_root(node)
+            roots, writers = roots_and_writers(graph)
+        if writers:
+            self._aliases = Aliases(graph)
+            self._note_writers(graph, writers)
+            roots += filter(self._aliases.writes_wild, writers)
+        self._reach_all(graph.outputs, graph.block.return_node)
+        for node in roots:
+            self._mark(node)
         self._run()
 
-    def _note_writers(self, graph: Graph, nodes: list[Node]) -> None:
+    def _note_writers(self, graph: Graph, writers: list[Node]) -> None:
         """Note the nodes that write into memory that nothing outside the graph sees."""
+        assert self._aliases is not None
         number_nodes(graph.block, self._order)
-        for node in nodes:
-            if self._aliases is not None and writes(node):
-                since = self._order[outermost_loop(node)]
-                for root in self._aliases.writes(node):
-                    self._writers.setdefault(root, []).append((since, node))
-        for writers in self._writers.values():
-            writers.sort(key=lambda each: -each[0])
+        for node in writers:
+            since = self._order[outermost_loop(node)]
+            for root in self._aliases.writes(node):
+                self._writers.setdefault(root, []).append((since, node))
+        for found in self._writers.values():
+            found.sort(key=lambda each: -each[0])
 
     def note_removal(self, node: Node) -> None:
         """Called before a dead node is removed."""
         if self._aliases is not None and not self.has_freed:
             self.has_freed = bool(node.blocks) or any(contained_classes(value.type) for value in (*node.inputs, *node.outputs))
-
-    def _mark_root(self, node: Node) -> None:
-        facts = facts_of(node.kind)
-        if facts.side_effects or "Subgraph" in node.attributes and has_side_effects(node):
-            self._mark(node)
-        elif self._aliases is not None and writes(node) and self._aliases.writes_wild(node):
-            self._mark(node)
 
     def _mark(self, node: Node) -> None:
         if node in self.nodes:
@@ -177,11 +192,15 @@ class Liveness:
         """The writes that may come before a live node reads a value are live: any, if the node puts the value into a container."""
         assert self._aliases is not None
         roots = self._aliases.roots(value)
+        if self._writers.keys().isdisjoint(roots):
+            return
         now = len(self._order) if len(roots) > MANY or self._fills_container(reader) else self._order[reader]
         for root in roots:
             writers = self._writers.get(root)
             while writers and writers[-1][0] < now:
                 self._found.append(writers.pop()[1])
+            if writers == []:
+                del self._writers[root]
 
     def _fills_container(self, node: Node) -> bool:
         """Is a result of a node a container? Asked once per node: a loop with many results reads many values."""
@@ -205,9 +224,15 @@ class Liveness:
                 if node.blocks:
                     self._reach_results(node, value)
 
+    def _place_of(self, value: Value) -> int:
+        """The place of a value among those of its node. A node with many results is searched once, not once per result."""
+        if value not in self._places:
+            self._places.update((each, place) for place, each in enumerate(value.node.outputs))
+        return self._places[value]
+
     def _reach_results(self, node: Node, value: Value) -> None:
         """Mark the results of a node's blocks for a live result of the node."""
-        i = value.index
+        i = self._place_of(value)
         if node.kind in LOOP_KINDS:
             body = node.blocks[0]
             self._reach_all(node.inputs[i + 2:i + 3], node)
@@ -220,7 +245,7 @@ class Liveness:
         """Mark, for a live carried value of a loop, its initial value and the body's result for the next round."""
         owner = block.owning_node
         if owner is not None and owner.kind in LOOP_KINDS:
-            i = value.index
+            i = self._place_of(value)
             if i > 0:
                 self._reach_all(owner.inputs[i + 1:i + 2], owner)
                 self._reach_all(block.outputs[i:i + 1], block.return_node)

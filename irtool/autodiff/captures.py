@@ -84,7 +84,8 @@ class Captures:
     # -- values of f in df
     def take(self, value: Value) -> Value:
         """The value of df that stands for a value of f, captured if it is not yet; a value of df is returned unchanged."""
-        if value.node.graph is self.df:
+        home = value.node.owner
+        if home is not None and home.graph is self.df:
             return value
         if is_constant(value):
             return self.lifted(value)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from irtool.autodiff.captures import ANY_DTYPE
-from irtool.autodiff.formula_graphs import Formula, formula_of
+from irtool.autodiff.formula_graphs import Formula
 from irtool.autodiff.gradients import Gradients
 from irtool.autodiff.list_zeros import filled
 from irtool.autodiff.reach import FLOATING, holds_tensors
@@ -30,7 +30,7 @@ def reverse_operator(grads: Gradients, node: Node) -> Sequence[Node]:
     Returns the nodes by which f replaces the operator, if its formula is composed of other operators: those are differentiated next.
     """
     schema, arguments = arguments_of(grads, node)
-    formula = formula_of(schema)
+    formula = grads.formula_of(schema)
     if formula is None:
         return ()
     refuse_arguments(grads, node, schema.name, arguments)
@@ -41,7 +41,7 @@ def reverse_operator(grads: Gradients, node: Node) -> Sequence[Node]:
     results = results_of(node, schema)
     if len(results) != len(formula.results):
         raise not_supported(node.kind, f"{node.kind} gives {counted(len(formula.results), 'result')}, found {len(results)}", "E0902")
-    context = context_of(grads, node, formula, arguments)
+    context = context_of(grads, node, formula, arguments, results)
     count = len(formula.backward.inputs) - 1
     incoming = [gradient_of_result(grads, item) for item in results[:count]]
     if all(item == NONE for item in incoming):      # declared as ints, or not to require gradients

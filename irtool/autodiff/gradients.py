@@ -17,6 +17,7 @@ from contextlib import contextmanager
 
 from irtool.analysis.list_changes import Changes
 from irtool.autodiff.captures import ANY_DTYPE, Captures
+from irtool.autodiff.formula_graphs import Formula, formula_of
 from irtool.autodiff.reach import FLOATING, has_no_undefined, is_list, requiring
 from irtool.ir import types
 from irtool.ir.attribute import Attribute
@@ -25,6 +26,7 @@ from irtool.ir.constants import is_constant
 from irtool.ir.edits import put_behind, replace_node
 from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.graph import Block, Graph, Node, Value
+from irtool.ir.schema import Schema
 from irtool.ir.types import DictType, ListType, TensorType, TupleType, Type, spell
 from irtool.partial.evaluate import Inliner
 from irtool.partial.items import NONE, Item, Items, elements
@@ -71,6 +73,8 @@ class Gradients:
         """Does f contain complex tensors? None: not computed yet."""
         self.names: dict[str, Mapping[str, Attribute]] = {}
         """Operator -> the attributes of its `GradOf` nodes."""
+        self.formulas: dict[Schema, Formula | None] = {}
+        """Overload -> its formula; see `irtool.autodiff.formula_graphs.formula_of`."""
         self.copies: dict[Value, Value] = {}
         """Copy, made by f, of a list that changes -> the list."""
         self.lengths: dict[Value, Value] = {}
@@ -78,6 +82,12 @@ class Gradients:
         self.codes: dict[Value, Value] = {}
         """Value of f -> its dtype, a value of f."""
         self._renamings: list[Node] = []
+
+    def formula_of(self, schema: Schema) -> Formula | None:
+        """The formula of an overload, as `irtool.autodiff.formula_graphs.formula_of` gives it and with its errors; asked for once."""
+        if schema not in self.formulas:
+            self.formulas[schema] = formula_of(schema)
+        return self.formulas[schema]
 
     # -- where nodes of df go
     @contextmanager
@@ -221,12 +231,19 @@ class Gradients:
 
     def take_temporaries(self, temporaries: Sequence[Value], first: int) -> None:
         """Give df inputs for the gradients of temporaries (outputs of f from `first` on): second derivatives reach f through these."""
+        totals: dict[Value, Node] = {}
         for index, value in enumerate(temporaries, first):
-            if self.in_df(value) is not None:
-                self._hand_in(value, self.take_output(value, index))
+            old = self.in_df(value)
+            if old in totals:       # two values share a gradient
+                put_behind([(node, each) for each, node in totals.items()], 1)
+                totals = {}
+            if old is not None:
+                self._hand_in(value, self.take_output(value, index), totals)
+        put_behind([(node, each) for each, node in totals.items()], 1)
 
-    def _hand_in(self, value: Value, incoming: Value) -> None:
-        """Add `incoming`, df's input for the gradient of a temporary, to the gradient of that value in df."""
+    def _hand_in(self, value: Value, incoming: Value, totals: dict[Value, Node]) -> None:
+        """Add `incoming`, df's input for the gradient of a temporary, to the gradient of that value in df: note in `totals`, for that
+        gradient, the node that adds them up, whose result the gradient's readers are to read."""
         captures = self.captures
         value = captures.exports.get(value, value)
         if value in captures.saved_lists:
@@ -238,14 +255,14 @@ class Gradients:
             item = self.build.another().at_end(body).node("aten::__getitem__", (incoming, round.index), output_types=(type,))
             body.add_output(item.output)
             round.last = region
-            self._hand_in(inner, region.output)
+            self._hand_in(inner, region.output, totals)
             return
         old = self.in_df(value)
         assert old is not None
         behind = incoming.node if old.is_block_input and incoming.node.owner is old.node.owner else old.node
         type = old.type if isinstance(old.type, ListType | TupleType) else self.tensor
         total = self.build.another().after(behind).node("prim::AutogradAdd", (incoming, incoming), output_types=(type,)).output
-        put_behind(total.node, 1, old)
+        totals[old] = total.node
 
     def in_df(self, value: Value) -> Value | None:
         """The gradient of a temporary in df, also if it was computed in a loop or branch; None if df does not compute or not read it."""

@@ -33,10 +33,12 @@ def take_apart(grads: Gradients, node: Node, formula: Formula, arguments: Sequen
     return nodes
 
 
-def context_of(grads: Gradients, node: Node, formula: Formula, arguments: Sequence[Item]) -> Item:
-    """The values that a formula saves, as items of f. f computes those that are neither arguments nor results after the node."""
+def context_of(grads: Gradients, node: Node, formula: Formula, arguments: Sequence[Item], outputs: Sequence[Item]) -> Item:
+    """The values that a formula saves, as items of f. f computes those that are neither arguments nor results after the node.
+
+    outputs: the node's results, one per result of its schema.
+    """
     env: dict[Value, Item] = dict(zip(formula.graph.inputs, arguments, strict=True))
-    outputs = results_of(node, schema_for(node))
     saved = formula.context.node.inputs
     replaces, wanted = formula.forward()
     into_f = grads.into_f

@@ -31,7 +31,7 @@ NOTHING: dict[str, object] = {"bool": False, "int": 0, "float": 0.0, "str": ""}
 class Builder:
     """Makes nodes in a graph at an insertion point, at first the end of the graph."""
 
-    __slots__ = ("graph", "dialect", "_next", "tail", "line")
+    __slots__ = ("graph", "dialect", "_next", "_numbers", "tail", "line")
 
     def __init__(self, graph: Graph) -> None:
         if not isinstance(graph, Graph):
@@ -39,6 +39,7 @@ class Builder:
         self.graph = graph
         self.dialect: Dialect = graph.dialect
         self._next: Node = graph.block.return_node
+        self._numbers: dict[tuple[object, ...], tuple[Mapping[str, Attribute], tuple[Type]]] = {}    # the attributes and types of constants
         self.tail = ""
         """Scope and source comment of new nodes; empty by default."""
         self.line = 0
@@ -105,7 +106,13 @@ class Builder:
         kind = "prim::Constant" if dialect.qualified_kinds else "Constant"
         if dialect.attribute_arguments and isinstance(value, (bool, int, float, complex)):
             return self.node(kind, (), {"value": Attribute.argument(value, types.TENSOR, dialect)}, (self._spelled(types.TENSOR),)).output
-        return self.node(kind, (), {"value": Attribute.of(value, dialect, type)}, (self._spelled(type),)).output
+        if value.__class__ not in (int, bool):
+            return self.node(kind, (), {"value": Attribute.of(value, dialect, type)}, (self._spelled(type),)).output
+        key = value.__class__, value, type.key
+        spelled = self._numbers.get(key)
+        if spelled is None:
+            spelled = self._numbers[key] = {"value": Attribute.of(value, dialect, type)}, (self._spelled(type),)
+        return self.node(kind, (), *spelled).output
 
     def nothing(self, type: Type) -> Value:
         """A value of a type that is never read, for places that need one: an undefined tensor, 0, an empty list."""

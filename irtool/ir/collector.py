@@ -56,15 +56,19 @@ def forget_collected() -> None:
         Counters.waiting, Counters.collections = 0, collections
 
 
-def collect_where_due() -> None:
+MANY = 8_000_000
+"""As many new objects, about a gigabyte, may wait for a collection between the passes of one pipeline: the next text is soon enough."""
+
+
+def collect_where_due(fewest: int = 0) -> None:
     """Collect cycles if a quarter of all objects were handed over since the last collection, the rule that Python has for objects that it
-    counts.
+    counts, and at least `fewest`.
 
     Otherwise a process that reads one text after another would keep them all. Does nothing if the host turned the collector off, or has
     just collected.
     """
     forget_collected()
-    if Counters.waiting > Counters.most and gc.isenabled():
+    if Counters.waiting > max(Counters.most, fewest) and gc.isenabled():
         Counters.most = max(FEWEST, len(gc.get_objects()) // 4)
         if Counters.waiting > Counters.most:
             gc.collect()

@@ -58,8 +58,7 @@ def clone_node(node: Node, mapping: Mapping, into: Block | None = None, fresh_na
             copy.set_attribute(name, _clone_subgraphs(attribute))
     if into is not None:
         into.append(copy)
-    for value in node.outputs:
-        mapping[value] = copy.add_output(_name(value, fresh_names), value.type)
+    mapping.update(zip(node.outputs, copy.add_outputs([(_name(value, fresh_names), value.type) for value in node.outputs]), strict=True))
     for block in node.blocks:
         inner = copy.add_block()
         for value in block.inputs:
@@ -132,18 +131,23 @@ def replace_inputs(node: Node, values: Sequence[Value]) -> None:
     node.inputs = tuple(values)
 
 
-def put_behind(node: Node, slot: int, value: Value) -> None:
-    """Let all readers of `value` read the only result of `node`, which comes after it, and `node` read the value at `slot`.
+def put_behind(pairs: Iterable[tuple[Node, Value]], slot: int) -> None:
+    """For each pair, let all readers of the value read the only result of the node, which comes after it, and the node read the value at
+    `slot`. No value and no node may stand in two pairs.
 
-    Takes constant time: the value object becomes the result of `node`, with its type, and its first node gets a new value.
+    Takes time linear in the pairs and in the results of the nodes around them, however many readers there are: the value object becomes
+    the result of the node, with its type, and its first node gets a new value.
     """
-    result = node.output
-    graph = value.node.graph
-    if graph is None:
-        raise ValueError(f"%{value.name} is in no graph")
-    value.type, result.type = result.type, value.type
-    value.exchange(result)
-    node.replace_input(slot, result)
+    moves = [(node, value, node.output) for node, value in pairs]
+    places = {a: b for _, value, result in moves for a, b in ((value, result), (result, value))}
+    for owner in {value.node for value in places}:
+        owner.outputs = tuple([places.get(value, value) for value in owner.outputs])
+    for node, value, result in moves:
+        if value.node.graph is None:
+            raise ValueError(f"%{value.name} is in no graph")
+        value.type, result.type = result.type, value.type
+        value.node, result.node = node, value.node
+        node.replace_input(slot, result)
 
 
 def flatten_type(type: Type) -> list[Type]:

@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterable, Sequence
 
 from irtool.ir import types
 from irtool.ir.builder import Builder
-from irtool.ir.constants import constant, is_constant
+from irtool.ir.constants import constant
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, MUTATORS
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import RETURN, Block, Graph, Node, Value
 from irtool.ir.schema import schema_of
 from irtool.ir.shapes import broadcast, contiguous, shape_of
 from irtool.ir.types import ListType, OptionalType, TensorType, TupleType, Type, spell
-from irtool.ops.facts import KEEPS, REAL, facts_of_node
-from irtool.partial.fold_rules import RULES
-from irtool.partial.items import NONE, Item, Items, Known, elements, holds_tensor, item_of, listed, place_of, whole
+from irtool.ops.facts import KEEPS, REAL, OverloadFacts
+from irtool.partial.items import NONE, Item, Items, Known, elements, item_of, listed, place_of, whole
+from irtool.partial.reading import Constants, Nodes, Reading, read_block
 from irtool.partial.result_shapes import SHAPES
 from irtool.partial.target import Target
 
@@ -39,6 +39,7 @@ class Inliner(Target):
         self.take = take
         """A function: the value of the target that stands for a value of another graph (a capture)."""
         self.constants: dict[tuple[object, ...], Value] = {}
+        self._read: dict[Block, tuple[Constants, Nodes]] = {}
 
     def new_block(self) -> None:
         """Call this when the insertion point moves to another block: constants made so far may not be visible there."""
@@ -46,41 +47,48 @@ class Inliner(Target):
 
     # -- evaluation
     def run(self, block: Block, env: dict[Value, Item], wanted: set[Node] | None = None,
-            replaced: Callable[[Node, dict[Value, Item]], bool] = lambda node, env: False) -> list[Item]:
+            replaced: Callable[[Node, dict[Value, Item]], bool] | None = None) -> list[Item]:
         """Evaluate the nodes of a block, whose inputs are in `env`. Returns the items of its results, as far as they were evaluated.
 
-        wanted: evaluate only these nodes (None: all). replaced: called before each node; True if it has put the results into `env`.
+        wanted: evaluate only these nodes, and constants (None: all). replaced: called before each node that is no constant; True if it has
+        put the results into `env`.
         """
-        for node in block:
-            if (wanted is None or node in wanted) and not replaced(node, env):
-                self.step(node, env)
+        read = self._read.get(block)
+        if read is None:
+            read = self._read[block] = read_block(block, self.graph.dialect)
+        constants, nodes = read
+        env.update(constants)
+        for node, reading in nodes:
+            if (wanted is None or node in wanted) and (replaced is None or not replaced(node, env)):
+                self.step(node, reading, env)
         return [env[value] for value in block.outputs if value in env]
 
-    def step(self, node: Node, env: dict[Value, Item]) -> None:
+    def step(self, node: Node, reading: Reading, env: dict[Value, Item]) -> None:
         """Evaluate one node."""
-        if node.kind in IF_KINDS and len(node.blocks) == 2:
-            self.choose(node, env)
-            return
-        if node.blocks:
-            if not self.unroll(node, env):
+        if reading.has_blocks:
+            if node.kind in IF_KINDS and len(node.blocks) == 2:
+                self.choose(node, env)
+            elif not self.unroll(node, env):
                 self.copy_loop(node, env)
             return
-        if node.kind in MUTATORS and not isinstance(env[node.inputs[0]], Value):
+        if reading.changes_list and not isinstance(env[node.inputs[0]], Value):
             self.open_list(node.inputs[0], env)
             if self.mutate(node, env):
                 return
             self.settle((node.inputs[0],), env)
-        if is_constant(node.outputs[0]) if node.outputs else False:
+        if reading.is_constant:
             constant_item = item_of(node.outputs[0])
-            env[node.outputs[0]] = constant_item if not isinstance(constant_item, Value) else self.copy(node, [], env)[0]
+            env[node.outputs[0]] = constant_item if not isinstance(constant_item, Value) else self.copy(node, reading, [])[0]
             return
         operands = [env[value] for value in node.inputs]
-        results = self.known_results(node, operands)
-        if results is None:
-            results = self.copy(node, operands, env)
-        if node.kind == "aten::size" and may_change(node.output) and isinstance(results[0], Value):     # a copy: others share it
+        known = self.known_results(node, reading, operands)
+        results: Sequence[Item] = self.copy(node, reading, operands) if known is None else known
+        if node.kind == "aten::size" and isinstance(results[0], Value) and may_change(node.output):     # a copy: others share it
             results = [self.build.node("aten::list", (self.take(results[0]),), output_types=(results[0].type,)).output]
-        env.update(zip(node.outputs, results, strict=True))
+        if len(results) == 1 and len(node.outputs) == 1:
+            env[node.outputs[0]] = results[0]
+        else:
+            env.update(zip(node.outputs, results, strict=True))
 
     def choose(self, node: Node, env: dict[Value, Item]) -> None:
         """An `If`: the branch that is taken, if the condition is known, else both."""
@@ -192,15 +200,16 @@ class Inliner(Target):
         self.constants = outer
 
     # -- what is known
-    def known_results(self, node: Node, operands: list[Item]) -> list[Item] | None:
+    def known_results(self, node: Node, reading: Reading, operands: list[Item]) -> list[Item] | None:
         """The results of a node, if they are known without adding a node to the target; else None."""
-        rule = RULES.get(node.kind)
-        if rule is not None:
-            results = rule(self, node, operands)
+        if reading.rule is not None:
+            results = reading.rule(self, node, operands)
             if results is not None:
                 return results
+        if not reading.may_fold or any([isinstance(operand, Value) for operand in operands]):
+            return None
         known = [whole(operand) for operand in operands]
-        if node.inputs and all(isinstance(each, Known) for each in known) and not any(holds_tensor(v.type) for v in node.outputs):
+        if all(isinstance(each, Known) for each in known):
             from irtool.ops.folding import evaluate, is_foldable
 
             if is_foldable(node.kind):
@@ -210,20 +219,22 @@ class Inliner(Target):
         return None
 
     # -- nodes
-    def copy(self, node: Node, operands: list[Item], env: dict[Value, Item]) -> list[Item]:
+    def copy(self, node: Node, reading: Reading, operands: list[Item]) -> Sequence[Value]:
         """Add a node to the target that computes what `node` computes; returns its results."""
+        shape = self.shape_after(node, reading.facts, operands) if reading.gives_tensor else None
+        types_of_results = reading.types if shape is None else \
+            [self.result_type(reading, place, value, operands, shape) for place, value in enumerate(node.outputs)]
         if self.graph.dialect.attribute_arguments and schema_of(node) is not None:
-            copy = self.build.call_node(node.kind, *[self.argument(item) for item in operands],
-                                        types=[self.result_type(node, v, operands) for v in node.outputs])
+            copy = self.build.call_node(node.kind, *[self.argument(item) for item in operands], types=types_of_results)
         else:
-            reads = node.kind.startswith("aten::") and node.kind not in MUTATORS
-            inputs = [self.value(item, value.type, is_only_read=reads) for item, value in zip(operands, node.inputs, strict=True)]
-            copy = self.build.node(node.kind, inputs, node.attributes, [self.result_type(node, v, operands) for v in node.outputs])
-        for old, new in zip(node.outputs, copy.outputs, strict=True):
-            fact = self.fact(node, old, operands)
-            if fact is not None:
-                self.facts[new] = fact
-        return list(copy.outputs)
+            inputs = [self.take(item) if isinstance(item, Value) else self.value(item, value.type, is_only_read=reading.only_reads)
+                      for item, value in zip(operands, node.inputs, strict=True)]
+            copy = self.build.node(node.kind, inputs, node.attributes, types_of_results)
+        if shape is not None:
+            for old, new in zip(node.outputs, copy.outputs, strict=True):
+                if isinstance(old.type, TensorType):
+                    self.facts[new] = types.tensor_type(sizes=shape)
+        return copy.outputs
 
     def argument(self, item: Item) -> object:
         """An item as an argument for the builder: a value of the target, or a Python value."""
@@ -281,29 +292,22 @@ class Inliner(Target):
         """A formula's type in the target's dialect."""
         return spell(type, self.graph.dialect)
 
-    def result_type(self, node: Node, output: Value, operands: list[Item]) -> Type:
-        """The type of a copied node's result: that of the first tensor operand, if the operator is pointwise and shape and dtype stay; else
-        that of `output`."""
-        facts = facts_of_node(node)
-        if facts.result in (KEEPS, REAL) and isinstance(output.type, TensorType) and operands and isinstance(operands[0], Value):
-            shape = self.shape_after(node, operands)
+    def result_type(self, reading: Reading, place: int, output: Value, operands: list[Item], shape: tuple[int, ...]) -> Type:
+        """The type of a copied node's result, a tensor of this shape: that of the first tensor operand, if the operator is pointwise and
+        shape and dtype stay; else that of `output`."""
+        kept = reading.facts.result
+        if kept in (KEEPS, REAL) and isinstance(output.type, TensorType) and operands and isinstance(operands[0], Value):
             first = operands[0].type
-            others = [item.type for item in operands[1:] if isinstance(item, Value) and isinstance(item.type, TensorType)]
-            others += [types.tensor_type("complex128") for item in operands if isinstance(item, Known) and isinstance(item.value, complex)]
-            if shape is not None and isinstance(first, TensorType) and first.shape == shape and _keeps_dtype(facts.result, first, others):
-                return contiguous(first, self.graph.dialect)
-        return self.spelled(output.type)
+            if isinstance(first, TensorType) and first.shape == shape:
+                others = [item.type for item in operands[1:] if isinstance(item, Value) and isinstance(item.type, TensorType)]
+                others += [types.tensor_type("complex128") for item in operands
+                           if isinstance(item, Known) and isinstance(item.value, complex)]
+                if _keeps_dtype(kept, first, others):
+                    return contiguous(first, self.graph.dialect)
+        return reading.types[place]
 
-    def fact(self, node: Node, output: Value, operands: list[Item]) -> Type | None:
-        """A type of a result more precise than its own, if its shape is known; else None."""
-        if not isinstance(output.type, TensorType):
-            return None
-        shape = self.shape_after(node, operands)
-        return None if shape is None else types.tensor_type(sizes=shape)
-
-    def shape_after(self, node: Node, operands: list[Item]) -> tuple[int, ...] | None:
+    def shape_after(self, node: Node, facts: OverloadFacts, operands: list[Item]) -> tuple[int, ...] | None:
         """The shape of a node's result; None: unknown."""
-        facts = facts_of_node(node)
         if facts.is_pointwise:
             shapes = []
             for operand in operands:
