@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from time import perf_counter_ns
 
-from irtool.ir.collector import MANY, Paused, collect_where_due, move_to_oldest_generation
+from irtool.ir.collector import MANY, HandedOver, collect_where_due
 from irtool.ir.dialect import LATEST
 from irtool.ir.errors import Error, PassError, PipelineError, VerifyError
 from irtool.ir.extensions import Place, raised_in
@@ -148,7 +148,7 @@ class PassManager:
         try:
             for name, subject in subjects:
                 if observer is None or observer.allows(step, name):
-                    with Paused():
+                    with HandedOver():
                         changed = step.entry(subject, **step.options) if step.entry.is_own else step.entry.function(subject, **step.options)
                         record.changed = bool(changed) or record.changed
         except Error as error:
@@ -162,7 +162,6 @@ class PassManager:
                 raise       # a bug of the pass
             raise self._located(why, "in", record) from error       # the graph was so before
         record.self_ns = perf_counter_ns() - start
-        move_to_oldest_generation()
         if self.verify:
             diagnostics = violations(module)
             if diagnostics and step.entry.is_own:

@@ -5,7 +5,7 @@ memory class are merged into one: they count as one piece of memory, which is co
 """
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 from irtool.analysis.memory_classes import memory_class
@@ -24,7 +24,10 @@ def roots_of_all(points: dict[Value, tuple[Value, ...]]) -> dict[Value, frozense
     `points`, is a root. Merged roots are added to `points`: they point at the root that represents them."""
     merged: dict[Value, Value] = {}
     roots: dict[Value, frozenset[Value]] = {}
-    for component in components(points):
+    for value, targets in points.items():       # most point at values that come before them: no search for cycles
+        if len(targets) == 1 and targets[0] is not value and (targets[0] not in points or targets[0] in roots):
+            roots[value] = roots.get(targets[0]) or frozenset(targets)
+    for component in components(points, roots.copy()):
         inside = set(component)
         sets = {frozenset((target,)) if target not in points or target in inside else roots[target]
                 for value in component for target in points[value] if target not in inside or target is value}
@@ -68,14 +71,15 @@ def representative(root: Value, merged: dict[Value, Value]) -> Value:
     return root
 
 
-def components(points: Mapping[Value, tuple[Value, ...]]) -> Iterator[list[Value]]:
-    """Strongly connected components of `points`, each after those that it points at (Tarjan 1972, without recursion)."""
+def components(points: Mapping[Value, tuple[Value, ...]], known: Container[Value] = ()) -> Iterator[list[Value]]:
+    """Strongly connected components of `points` without the values in `known`, each after those that it points at (Tarjan 1972, without
+    recursion)."""
     number: dict[Value, int] = {}
     low: dict[Value, int] = {}
     waiting: list[Value] = []
     is_waiting: set[Value] = set()
     for start in points:
-        if start in number:
+        if start in number or start in known:
             continue
         number[start] = low[start] = len(number)
         waiting.append(start)
@@ -84,7 +88,7 @@ def components(points: Mapping[Value, tuple[Value, ...]]) -> Iterator[list[Value
         while walk:
             at, targets = walk[-1]
             for target in targets:
-                if target not in points:
+                if target not in points or target in known:
                     continue
                 if target not in number:
                     number[target] = low[target] = len(number)

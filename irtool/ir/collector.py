@@ -75,15 +75,22 @@ def collect_where_due(fewest: int = 0) -> None:
             Counters.waiting = 0
 
 
-class Building(Paused):
-    """As `Paused`, for code that makes many long-lived objects, which are handed over at the end."""
+class HandedOver(Paused):
+    """As `Paused`, for code that makes many long-lived objects, which are moved to the oldest generation at the end: before the collector
+    goes on, else it would walk them at once."""
+
+    __slots__ = ()
+
+    def __exit__(self, *error: object) -> None:
+        move_to_oldest_generation()
+        super().__exit__(*error)
+
+
+class Building(HandedOver):
+    """As `HandedOver`; at the start, cycles are collected where that is due."""
 
     __slots__ = ()
 
     def __enter__(self) -> None:
         collect_where_due()
         super().__enter__()
-
-    def __exit__(self, *error: object) -> None:
-        move_to_oldest_generation()
-        super().__exit__(*error)
