@@ -1,17 +1,20 @@
 """Specialisation for defined and undefined gradients."""
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from irtool.analysis.definedness import DEFINED as DEFINED_STATE
 from irtool.analysis.definedness import THERE, Definedness
 from irtool.analysis.definedness import UNDEFINED as UNDEFINED_STATE
 from irtool.analysis.definedness import UNKNOWN as UNKNOWN_STATE
 from irtool.ir import types
 from irtool.ir.builder import Builder
-from irtool.ir.edits import inline_block, replace_node
+from irtool.ir.edits import inline_block, put_in_place, replace_node
 from irtool.ir.errors import Error, PassError
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.module import Module
 from irtool.ir.pair import DEFINED, GradientPair, pairs, read_numbers, set_defined
+from irtool.ir.remarks import count
 from irtool.ir.shapes import contiguous
 from irtool.ir.structure_kinds import GRADIENT_KINDS
 from irtool.ir.types import ListType, TensorType, TupleType, Type, spell
@@ -149,9 +152,24 @@ class Specializer(Definedness):
         first = block.return_node.next
         self.hoisted.update(block)
         is_empty = first is block.return_node
-        replace_node(node, inline_block(block, node))
+        self.replace(node, inline_block(block, node))
         self.changed = True
         return after if is_empty else first
+
+    def replace(self, node: Node, values: Sequence[Value]) -> None:
+        """Let the readers of the node's results read these values, and remove the node."""
+        moved: dict[Value, Value] = {}
+        for old, new in zip(node.outputs, values, strict=True):
+            new = moved.get(new, new)
+            if put_in_place(old, new) is old:
+                moved[new] = old
+                if new in self.state:
+                    self.state[old] = self.state[new]
+                if new in self.gradients:
+                    self.gradients.add(old)
+        node.outputs = ()       # some are results of other nodes by now
+        node.destroy()
+        count("nodes replaced")
 
     def open_gradient(self, node: Node) -> Node:
         """A `GradOf`: removed, inlined, or left; returns the node to visit next."""
@@ -186,9 +204,9 @@ class Specializer(Definedness):
         """An `AutogradAdd`: replaced by an operand, or by a sum, or left."""
         left, right = node.inputs
         if self.of(left) == UNDEFINED_STATE:
-            replace_node(node, [right])
+            self.replace(node, [right])
         elif self.of(right) == UNDEFINED_STATE:
-            replace_node(node, [left])
+            self.replace(node, [left])
         elif self.of(left) == self.of(right) == DEFINED_STATE and not isinstance(left.type, ListType):
             self.add(node, left, right)
         else:

@@ -59,6 +59,16 @@ PROGRAMS = {
     "sorted": "def f(x, y):\n    v, i = torch.sort(x * y, 1)\n    w, j = torch.max(v * x, 1)\n    return v, w\n",
     "normed": "def f(x, y):\n    return torch.nn.functional.layer_norm(x, [3], y[0], y[1]), torch.softmax(x * y, 1)\n",
     "lists": "def f(x, y):\n    l = [x, x * y]\n    c = torch.cat(l, 0)\n    s = torch.stack([y, c[0:2]], 0)\n    return c, s\n",
+    "a list of many": """def f(x, y):
+    p = torch.unbind(x * y, 1)
+    q = [torch.sin(p[0]), p[0] * p[1], p[1], p[2] * p[2], p[1] + p[2]]
+    return torch.stack(q, 0), torch.stack([q[1], p[1], p[0] + q[3]], 0)
+""",
+    "the same gradient for all": """def f(x, y):
+    a = x + y
+    l = [torch.sin(x), x + a, a, y + a, torch.cos(y)]
+    return torch.cat(l, 0), l[1] + l[3]
+""",
     "a cell": """def f(x, y):
     i, j, k = torch.chunk(torch.mm(x, y.t()) * x[0][0] + torch.cat([x, x, y], 1).mm(torch.cat([y, x, x], 1).t()), 2, 1) + [x]
     c = torch.sigmoid(i) * torch.tanh(j)

@@ -120,6 +120,22 @@ def replace_node(node: Node, values: Sequence[Value]) -> None:
     count("nodes replaced")
 
 
+def put_in_place(old: Value, new: Value) -> Value:
+    """Let the readers of `old`, a result of a node that is about to be removed, read `new`. Returns the value object that they read: `new`,
+    or `old` as a result of new's node, with new's name and type, where that takes less time: a node with a thousand operands is not
+    rewritten for each of them.
+    """
+    home = new.node
+    if new.is_block_input or sum([len(user.inputs) for user, _ in old.uses]) <= len(home.outputs) + sum(
+            [len(user.inputs) for user, _ in new.uses]):
+        old.replace_all_uses_with(new)
+        return new
+    new.replace_all_uses_with(old)
+    home.outputs = tuple([old if value is new else value for value in home.outputs])
+    old.node, old.name, old.type = home, new.name, new.type
+    return old
+
+
 def replace_inputs(node: Node, values: Sequence[Value]) -> None:
     """Replace the operands by as many, all at once, since replacing them one by one takes quadratic time."""
     for slot, (old, value) in enumerate(zip(node.inputs, values, strict=True)):
