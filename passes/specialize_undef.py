@@ -218,7 +218,7 @@ class Specializer(Definedness):
         """Turn an `AutogradAdd` of two gradients that are defined into the sum."""
         type = contiguous(left.type, self.graph.dialect)
         self.build.before(node).tail = node.tail
-        if self.graph.dialect.attribute_arguments:
+        if self.graph.dialect.attribute_arguments or not isinstance(left.type, TensorType) or not isinstance(right.type, TensorType):
             replace_node(node, [self.build.call("aten::add", left, right, alpha=1, type=type)])
         else:       # the node stays, so that its readers need not be looked for
             node.kind = "aten::add"
