@@ -53,6 +53,19 @@ TINY, SIXTH = (float(np.float32(number)) for number in (1e-12, 1 / 6))
 row("aten::binary_cross_entropy_backward", np.ones(1), np.zeros(1), np.array([0.5]), None, 0, gives=np.array([-0.5 / TINY]))
 row("aten::hardsigmoid_backward", np.array([3.0, 3.0]), np.array([0.0, 4.0]), gives=np.array([3 * SIXTH, 0]))
 
+# an element that equals a bound stays, with its sign
+ZEROS = np.array([0.0, -0.0, -1.0, 1.0, NAN])
+for dtype in (np.float16, np.float32, np.float64):
+    X = np.tile(ZEROS.astype(dtype), 9)
+    for name, args, wanted in (
+            ("relu", (), [0.0, -0.0, 0.0, 1, NAN]), ("relu_", (), [0.0, -0.0, 0.0, 1, NAN]), ("relu6", (), [0.0, -0.0, 0.0, 1, NAN]),
+            ("clamp", (0.0, None), [0.0, -0.0, 0.0, 1, NAN]), ("clamp", (None, -0.0), [0.0, -0.0, -1, -0.0, NAN]),
+            ("clamp", (-0.0, 1), [0.0, -0.0, -0.0, 1, NAN]), ("clamp_", (0.0, None), [0.0, -0.0, 0.0, 1, NAN]),
+            ("clamp_", (None, 0.0), [0.0, -0.0, -1, 0.0, NAN]), ("clamp_min", (0.0,), [0.0, -0.0, 0.0, 1, NAN]),
+            ("clamp_max", (-0.0,), [0.0, -0.0, -1, -0.0, NAN]), ("hardtanh", (0.0, 2.0), [0.0, -0.0, 0.0, 1, NAN]),
+            ("hardtanh", (-2.0, -0.0), [0.0, -0.0, -1, -0.0, NAN]), ("hardtanh_", (-2.0, 0.0), [0.0, -0.0, -1, 0.0, NAN])):
+        row("aten::" + name, X, *args, gives=np.tile(np.array(wanted, dtype), 9))
+
 # in a volume a point that is no number is outside, or at the last place; in an image it is nan, or at the first
 LINE = np.arange(3.0).reshape(1, 1, 1, 1, 3)
 for x in (NAN, INF, -INF):
@@ -66,7 +79,7 @@ for x in (NAN, INF, -INF):
 @pytest.mark.parametrize("call", CALLS)
 def test_results(call: str) -> None:
     args, wanted = CALLS[call]
-    result = call_op(call.split()[0], args)
+    result = call_op(call.split()[0], [each.copy() if isinstance(each, np.ndarray) else each for each in args])
     assert result.dtype == wanted.dtype and result.shape == wanted.shape
     np.testing.assert_array_equal(result, wanted)
     is_number = wanted == wanted
@@ -85,3 +98,5 @@ def test_torch_gives_the_same(call: str) -> None:
     result = run(*values[:len(values) - len(named)], **named).numpy()
     assert result.dtype == wanted.dtype
     np.testing.assert_array_equal(result, wanted)
+    is_number = wanted == wanted
+    np.testing.assert_array_equal(np.signbit(result.real)[is_number], np.signbit(wanted.real)[is_number])

@@ -42,13 +42,13 @@ enum { ROWS = 4, SUMS = 8 };
 
 _TILE = """
 typedef TYPE TYPE_BYTES __attribute__((vector_size(BYTES), aligned(sizeof(TYPE)), may_alias));
-/* The larger of x and bounds[0], the smaller of that and bounds[1]; nan of nan. */
+/* The larger of bounds[0] and x, the smaller of bounds[1] and that; x of equal ones, and nan of nan. */
 FUSED TYPE_BYTES within_TYPE_BYTES(TYPE_BYTES x, const TYPE *bounds)
 {
     const TYPE_BYTES low = (TYPE_BYTES){0} + bounds[0], high = (TYPE_BYTES){0} + bounds[1];
-    __typeof__(x <= low) out = x <= low;
+    __typeof__(x < low) out = x < low;
     x = (TYPE_BYTES)(((__typeof__(out))low & out) | ((__typeof__(out))x & ~out));
-    out = x >= high;
+    out = x > high;
     return (TYPE_BYTES)(((__typeof__(out))high & out) | ((__typeof__(out))x & ~out));
 }
 FUSED void bounded_TYPE_BYTES(const TYPE *a, long ai, long ak, const TYPE *b, long bk, TYPE *c, long ci, long depth, int more,

@@ -64,11 +64,11 @@ class Epilogue:
         return [each for each in strides if each is not None]
 
     def bounds(self) -> tuple[float, float] | None:
-        """The bounds, if all that follows is the larger of the result and a number, and the smaller of that and another."""
+        """The bounds, if all that follows is the larger of a number and the result, and the smaller of another and that."""
         numbers = {"maximum": -np.inf, "minimum": np.inf}
         for step in self.program().steps:
             operands = [each for each in step.operands if type(each) is not int]
-            if len(operands) != 1 or type(step.operands[0]) is not int or not abs(numbers.get(step.name, 0)) == np.inf \
+            if len(operands) != 1 or type(step.operands[1]) is not int or not abs(numbers.get(step.name, 0)) == np.inf \
                     or step.name == "maximum" and numbers["minimum"] != np.inf or np.isnan(operands[0]):
                 return None
             numbers[step.name] = operands[0]

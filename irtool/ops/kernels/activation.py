@@ -4,6 +4,7 @@ import math
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import as_array, generator, wrap_dim
 from irtool.ops.checks import only, row_major, widen
+from irtool.ops.kernels.pointwise_binary import within
 from irtool.ops.op import OpTable
 from irtool.ops.promotion import PROMOTE
 
@@ -57,11 +58,11 @@ def relu(xp, self):
     if self.dtype.kind == "b":
         raise RunError("Boolean inputs not supported for relu")
     only("clamp_min_scalar_cpu", "iuf", self)
-    return xp.maximum(self, self.dtype.type(0))
+    return within(xp, self, self.dtype.type(0), None)
 
 
 def _clamp(xp, x, low, high):
-    return xp.minimum(xp.maximum(x, as_array(low, x.dtype)), as_array(high, x.dtype))
+    return within(xp, x, as_array(low, x.dtype), as_array(high, x.dtype))
 
 
 @table.op("aten::relu6(Tensor self) -> Tensor")

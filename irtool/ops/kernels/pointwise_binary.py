@@ -338,14 +338,22 @@ for _name in ("fmax", "fmin"):
     table.define(f"aten::{_name}{TENSOR}", _extreme(_name, _name), PROMOTE, doc="Elementwise extreme; a number wins over nan.")
 
 
+def within(xp, x, low, high):
+    """Elements of x in [low, high], either of which may be None. Of equal operands (0.0 and -0.0, too) the element of x is the result."""
+    first = x.dtype == xp.float16       # of equal operands NumPy takes the second, of float16 the first
+    if low is not None:
+        x = xp.maximum(x, low) if first else xp.maximum(low, x)
+    if high is not None:
+        x = xp.minimum(x, high) if first else xp.minimum(high, x)
+    return x
+
+
 def _clamp(xp, self, min, max):
     if self.dtype.kind == "c":
         raise RunError("clamp is not supported for complex types")
     if min is None and max is None:
         raise RunError("torch.clamp: At least one of 'min' or 'max' must not be None")
-    if min is not None:
-        self = xp.maximum(self, min)
-    return self if max is None else xp.minimum(self, max)
+    return within(xp, self, min, max)
 
 
 def _clamp_by_numbers(xp, self, min, max):
@@ -366,12 +374,12 @@ for _overload, _kind, _kernel in (("", "Scalar", _clamp_by_numbers), (".Tensor",
                  doc="Each element moved into [min, max]; `max` wins when they cross, nan stays and a nan bound gives nan.")
 
 
-def _bounded(name, bound, function):
+def _bounded(name, bound):
     """clamp_min or clamp_max; the number's overload refuses bool."""
     def by_tensor(xp, self, limit):
         if self.dtype.kind == "c":
             raise RunError("clamp is not supported for complex types")
-        return getattr(xp, function)(self, limit)
+        return within(xp, self, limit, None) if bound == "min" else within(xp, self, None, limit)
 
     def by_number(xp, self, limit):
         if self.dtype.kind == "b":
@@ -383,8 +391,8 @@ def _bounded(name, bound, function):
     table.define(f"aten::{name}.Tensor(Tensor self, Tensor {bound}) -> Tensor", by_tensor, PROMOTE, doc=doc)
 
 
-_bounded("clamp_min", "min", "maximum")
-_bounded("clamp_max", "max", "minimum")
+_bounded("clamp_min", "min")
+_bounded("clamp_max", "max")
 
 
 # ---- three tensors
