@@ -67,3 +67,13 @@ def test_a_bool_for_a_number_is_0_or_1() -> None:
         ours, wanted = (slopes(lambda x, one=one, function=function: function(x, one), x) for one in (True, 1))
         np.testing.assert_array_equal(ours, wanted)
     np.testing.assert_array_equal(slopes(lambda x: F.elu(x, True), x, order=2), slopes(F.elu, x, order=2))
+
+
+def test_a_product_of_two_zeros_has_no_slope() -> None:
+    """Neither has it where another factor is infinite or no number; along a dimension torch multiplies the others."""
+    for values in ([0.0, 0, NAN], [0.0, 0, INF], [-0.0, 3, 0, INF, NAN], [0.0, 0, 3], [0.0, 0, 0]):
+        np.testing.assert_array_equal(slopes(torch.prod, np.array(values))[0], np.zeros(len(values)))
+    np.testing.assert_array_equal(slopes(torch.prod, np.array([0, NAN, 2]))[0], [NAN, 0, NAN])
+    np.testing.assert_array_equal(slopes(torch.prod, np.array([0, INF, 2]))[0], [INF, 0, NAN])
+    np.testing.assert_array_equal(slopes(lambda x: torch.prod(x, 0), np.array([0, 0, NAN]))[0], [NAN, NAN, 0])
+    np.testing.assert_array_equal(slopes(torch.prod, np.array([0.0, 0, 3]), order=2)[0], [6, 3, 0])

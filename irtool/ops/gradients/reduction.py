@@ -45,7 +45,14 @@ def product_slope(values: Tensor, result: Tensor, dim: int) -> Tensor:
 @table.derivative("prod")
 def prod_gradient(grad, self, dtype, result, self_size):
     flat = (self if dtype is None else self.to(dtype)).reshape([-1])
-    return torch.zeros_like(self) if flat.numel() == 0 else (product_slope(flat, result, 0) * grad).reshape(self_size)
+    if flat.numel() == 0:
+        for_self = torch.zeros_like(self)
+    else:
+        slope = product_slope(flat, result, 0)
+        if bool((flat == 0).sum() > 1):     # 0 also for what is infinite or no number, as in torch; not along a dimension
+            slope = slope.masked_fill(slope.isnan(), 0)
+        for_self = (slope * grad).reshape(self_size)
+    return for_self
 
 
 @table.derivative("prod.dim_int")
