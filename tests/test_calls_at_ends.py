@@ -100,3 +100,26 @@ def test_torch_gives_the_same(call: str) -> None:
     np.testing.assert_array_equal(result, wanted)
     is_number = wanted == wanted
     np.testing.assert_array_equal(np.signbit(result.real)[is_number], np.signbit(wanted.real)[is_number])
+
+
+POINTS, HEIGHTS = np.array([[2.0, 0], [0, 1], [0, 0]]), np.array([[1.0], [2], [3]])
+TOLERANCES = [("gelsd", 1.0, [0.5, 2], [9], 2), ("gelsd", INF, [0.5, 2], [9], 2), ("gelsd", NAN, [0.5, 2], [9], 2),
+              ("gelsd", 0.9, [0.5, 0], [], 1), ("gelss", NAN, [0.5, 2], [9], 2), ("gelss", 1.0, [0, 0], [], 0)]
+"""Driver, rcond; solution, residuals, rank."""
+
+
+@pytest.mark.parametrize(("driver", "rcond", "solution", "residuals", "rank"), TOLERANCES)
+def test_gelsd_takes_a_tolerance_of_1_or_more_for_none(driver: str, rcond: float, solution: list[float], residuals: list[float],
+                                                       rank: int) -> None:
+    ours = call_op("aten::linalg_lstsq", [POINTS, HEIGHTS, rcond, driver])
+    for one, wanted in zip(ours, (np.array(solution)[:, None], residuals, rank, [2, 1]), strict=True):
+        np.testing.assert_allclose(one, wanted, 1e-12, 1e-12)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize(("driver", "rcond", "solution", "residuals", "rank"), TOLERANCES)
+def test_torch_takes_it_so(driver: str, rcond: float, solution: list[float], residuals: list[float], rank: int) -> None:
+    torch = pytest.importorskip("torch")
+    theirs = torch.linalg.lstsq(torch.from_numpy(POINTS), torch.from_numpy(HEIGHTS), rcond=rcond, driver=driver)
+    for one, wanted in zip(theirs, (np.array(solution)[:, None], residuals, rank, [2, 1]), strict=True):
+        np.testing.assert_allclose(one, wanted, 1e-12, 1e-12)

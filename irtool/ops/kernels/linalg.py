@@ -386,6 +386,10 @@ def linalg_lstsq(xp, self, b, rcond, driver):
     lead = xp.broadcast_shapes(self.shape[:-2], B.shape[:-2])
     A, B = xp.broadcast_to(self, lead + self.shape[-2:]), xp.broadcast_to(B, lead + B.shape[-2:])
     tolerance = epsilon(xp, self.dtype) * max(rows, columns) if rcond is None else rcond
+    if driver == "gelsd" and tolerance >= 1:        # LAPACK's xLALSD takes what is not below 1 for no tolerance
+        tolerance = epsilon(xp, self.dtype)
+    if driver in ("gelsd", "gelss") and tolerance != tolerance:
+        tolerance = 0.0
     solution = pseudo_inverse(xp, A, 0.0, 0.0 if driver == "gels" else tolerance, False) @ B
     buffer = xp.empty((*lead, B.shape[-1], max(rows, columns)), solution.dtype).swapaxes(-1, -2)     # LAPACK's, which takes B, too
     buffer[..., :columns, :] = solution
