@@ -189,7 +189,7 @@ def test_the_source_of_a_kernel() -> None:
     steps = program(irtool.parse(GROUP).graph(), [(single, False), (single, False), (whole, False)])
     inputs, outputs, body, reads = source(steps, steps.outputs[:2])
     assert (inputs, outputs, reads) == ("float32 x0, float32 x1, int64 x2", "float32 y0, bool y1", [0, 1, 2])
-    largest = ARITHMETIC["maximum"].format("t2", "(0.0f)")
+    largest = ARITHMETIC["maximum"].format("(0.0f)", "t2")
     assert body == f"""\
 const float t0 = x0 * x1;
 const float t1 = tanhf(t0);

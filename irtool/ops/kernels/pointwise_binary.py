@@ -339,7 +339,7 @@ for _name in ("fmax", "fmin"):
 
 
 def within(xp, x, low, high):
-    """Elements of x in [low, high], either of which may be None. Of equal operands (0.0 and -0.0, too) the element of x is the result."""
+    """Elements of x in [low, high], numbers or None. Of equal ones (0.0 and -0.0, too) the element of x is the result."""
     first = x.dtype == xp.float16       # of equal operands NumPy takes the second, of float16 the first
     if low is not None:
         x = xp.maximum(x, low) if first else xp.maximum(low, x)
@@ -348,24 +348,27 @@ def within(xp, x, low, high):
     return x
 
 
-def _clamp(xp, self, min, max):
+def _check_clamp(self, min, max):
     if self.dtype.kind == "c":
         raise RunError("clamp is not supported for complex types")
     if min is None and max is None:
         raise RunError("torch.clamp: At least one of 'min' or 'max' must not be None")
-    return within(xp, self, min, max)
 
 
 def _clamp_by_numbers(xp, self, min, max):
     if min is not None or max is not None:
         only("clamp_scalar_cpu", "iufc", self)
-    return _clamp(xp, self, min, max)
+    _check_clamp(self, min, max)
+    return within(xp, self, min, max)
 
 
 def _clamp_by_tensors(xp, self, min, max):
     if min is not None and max is not None:     # torch runs one bound as maximum or minimum, which take bools
         only("clamp_cpu", "iufc", self)
-    return _clamp(xp, self, min, max)
+    _check_clamp(self, min, max)
+    if min is not None:
+        self = xp.maximum(self, min)
+    return self if max is None else xp.minimum(self, max)
 
 
 for _overload, _kind, _kernel in (("", "Scalar", _clamp_by_numbers), (".Tensor", "Tensor", _clamp_by_tensors)):
@@ -379,12 +382,14 @@ def _bounded(name, bound):
     def by_tensor(xp, self, limit):
         if self.dtype.kind == "c":
             raise RunError("clamp is not supported for complex types")
-        return within(xp, self, limit, None) if bound == "min" else within(xp, self, None, limit)
+        return xp.maximum(self, limit) if bound == "min" else xp.minimum(self, limit)
 
     def by_number(xp, self, limit):
         if self.dtype.kind == "b":
             refuse(f"{name}_scalar_cpu", self)
-        return by_tensor(xp, self, limit)
+        if self.dtype.kind == "c":
+            raise RunError("clamp is not supported for complex types")
+        return within(xp, self, limit, None) if bound == "min" else within(xp, self, None, limit)
 
     doc = f"Each element, at {'least' if bound == 'min' else 'most'} `{bound}`."
     table.define(f"aten::{name}(Tensor self, Scalar {bound}) -> Tensor", by_number, PROMOTE, doc=doc, fits=bound)
