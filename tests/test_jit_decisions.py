@@ -2,8 +2,12 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,6 +41,16 @@ def test_a_decision_has_a_variant_for_each_outcome_and_says_why() -> None:
     assert fast.variants.why == "" and len(fast.graphs()) == 2
     fast.clear()
     assert fast.variants == [] and fast.graphs() == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a link needs rights there")
+def test_the_users_line_is_named_where_irtool_is_reached_by_a_link(tmp_path: Path) -> None:
+    (tmp_path / "irtool").symlink_to(Path(irtool.__file__).parent, target_is_directory=True)
+    (tmp_path / "irtool_of_mine.py").write_text("import irtool\n\n@irtool.jit\ndef f(x):\n    return x * 2 if x.sum() > 0 else -x\n\n"
+                                                "f(irtool.Tensor([1.0]))\nprint(irtool.__file__, f.variants)\n", encoding="utf-8")
+    done = subprocess.run([sys.executable, "irtool_of_mine.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0 and done.stdout.startswith(str(tmp_path)), done.stdout + done.stderr
+    assert "irtool_of_mine.py:5" in done.stdout and "callers.py" not in done.stdout
 
 
 SEVERAL: dict[str, tuple[Callable[..., Any], list[tuple[Any, ...]], int]] = {

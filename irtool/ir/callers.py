@@ -1,13 +1,16 @@
 """The user's frame on the stack: the line of the user's code that a message or a warning is about."""
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from pathlib import Path
 from types import FrameType
 
-PACKAGE = str(Path(__file__).resolve().parent.parent)
-PASSES = str(Path(__file__).resolve().parent.parent.parent / "passes")
+# as code objects name them: the path of the import, in which a folder may be a symbolic link
+_PACKAGES = {Path(__file__).parent.parent, Path(__file__).resolve().parent.parent}
+OURS = (*(f"{folder}{os.sep}" for package in _PACKAGES for folder in (package, package.parent / "passes")), "<torch.", "<irtool")
+"""How names of irtool's files, and of functions that it makes, begin."""
 
 
 def users_frame() -> FrameType | None:
@@ -20,7 +23,7 @@ def users_frame() -> FrameType | None:
 
 def is_ours(filename: str) -> bool:
     """Is the file part of this package, or of a module of the standard library through which calls go?"""
-    return filename.startswith((PACKAGE, PASSES, "<torch.", "<irtool")) or filename.endswith(("contextlib.py", "functools.py"))
+    return filename.startswith(OURS) or filename.endswith(("contextlib.py", "functools.py"))
 
 
 def place_in_users_code() -> str:
