@@ -80,7 +80,8 @@ def test_inspect_tells_what_is_there() -> None:
 
 @pytest.mark.parametrize("words, code, message", [
     (["fmt", ARCHIVES / "net_train.npz"], 1, "which contain no program"),
-    (["run", f"{ARCHIVES}/net_train.pt:forwrd"], 1, "has no method 'forwrd' (did you mean 'forward'?)"),
+    (["run", f"{ARCHIVES}/net_train.pt:forwrd"], 1, "has no method 'forwrd' (did you mean 'forward'?), expected one of: forward"),
+    (["fmt", f"{ARCHIVES}/net_train.pt:nomethod"], 1, "has no method 'nomethod', expected one of: forward [E0605]"),
     (["run", f"{ARCHIVES}/nothing.pt:forward"], 2, "no such file or directory"),
     (["inspect", ARCHIVES / "make.py"], 1, "expected an archive, or weights"),
     (["inspect", ARCHIVES / "nothing.pt"], 2, "no such file or directory"),

@@ -129,7 +129,9 @@ class MethodRun:
         definition = library.definition(instance.type)
         function = definition.methods.get("forward" if name == CALL else name)
         if function is None:
-            raise RunError(f"{definition.type} has no method '{name}'{did_you_mean(name, definition.methods)}", code="E0403")
+            listed = ", ".join([*definition.methods][:12])
+            raise RunError(f"{definition.type} has no method '{name}'{did_you_mean(name, definition.methods)}, "
+                           f"expected one of: {listed or '(none)'}", code="E0605")
         self.function: Function = function
         # not called `graph`: jit, grad and vmap take an object with a `graph` for an executor
         self.code_graph: Graph = graph_of_call(library, definition) if name == CALL else library.method(instance.type, name)
