@@ -160,6 +160,14 @@ def test_mistakes_on_the_command_line(words: list[str], code: int, message: str)
     assert "Traceback" not in result.err
 
 
+@pytest.mark.parametrize("words", [["opt"], ["fmt"], ["stats"], ["bisect", "--passes=dce"], ["reduce", "--passes=dce"], ["decompile"]],
+                         ids=lambda words: str(words[0]))
+def test_what_takes_no_python_source_says_what_does(words: list[str], tmp_path: Path) -> None:
+    (tmp_path / "f.py").write_text("x = 1\n", encoding="utf-8")
+    result = irtool_(*words, str(tmp_path / "f.py"))
+    assert result.code == 1 and "found 'x'; 'irtool compile' makes graphs of Python source [E0102]" in result.err
+
+
 def test_bytes_that_are_no_text() -> None:
     result = irtool_("opt", text=b"graph(%a : Tensor):\n  return (%\xff)\n")
     assert result.code == 1

@@ -334,6 +334,10 @@ def test_objects_that_the_host_froze_are_not_counted_at_each_text(monkeypatch: p
     ("graph(%x : Tensor) {\n  return (%x);\n", ["2:15: expected '}' after 'return (...)', found the end of the text"]),
     ("grph(%x : Tensor):\n  return (%x)\n", ["1:1: no graph found: expected 'graph(', found 'grph'; did you mean 'graph'?"]),
     ("# only\nhello\n", ["2:1: no graph found: expected 'graph(', found 'hello'"]),
+    ("# f\ndef f(x):\n    return x\n",
+     ["2:1: no graph found: expected 'graph(', found 'def'; 'irtool compile' makes graphs of Python source"]),
+    ("import torch\n", ["1:1: no graph found: expected 'graph(', found 'import'; 'irtool compile' makes graphs of Python source"]),
+    ("import what you like\n", ["1:1: no graph found: expected 'graph(', found 'import'"]),
     (HEAD + "  return (%x)\ngrph(%x : Tensor):\n  return (%x)\n", ["5:3: 'return' outside a graph: expected 'graph(' before it"]),
     (HEAD + "  %3 : Tensor = aten::relu(%x)\n" + HEAD + "  return (%x)\n", ["4:1: expected 'return (...)' before the next graph, found 'graph'"]),
     (HEAD + "    block0():\n      -> ()\n  return (%x)\n", ["3:5: a block without a node before it"]),
@@ -345,7 +349,7 @@ def test_objects_that_the_host_froze_are_not_counted_at_each_text(monkeypatch: p
     (body("}", "return (%x)"), ["3:3: '}' without a block or graph to close"]),
     (HEAD + "  return (%x)\nwith prim::F_0 = graph(%x : Tensor):\n  return (%x)\n", ["4:6: no node 'prim::F_0' owns this graph"]),
     ("%1 = Foo %2\n%1 = Bar %9\nRet %3\n", ["2:1: %1 is defined a second time", "3:5: %3 is not defined before this use"]),
-], ids=range(40))
+], ids=range(43))
 def test_mistakes(text: str, expected: list[str] | None) -> None:
     found = problems(text)
     if expected is None:        # the wording is that of types and attributes

@@ -49,6 +49,8 @@ DOTS = re.compile(r"\.\.\.[ \t\r]*(?:\n|\Z)")
 
 STRAY_RESULT = re.compile(r"^[ \t]*(return[ \t]*\([%)])", re.M)
 FIRST_WORD = re.compile(r"^[ \t]*([^\s#(][^\s(]*)", re.M)
+PYTHON = re.compile(r"def \w+\(|class \w+[:(]|import [\w.]+[ \t]*(?:$|[,;#]|as )|from [\w.]+ import |@\w|[rR]?\"{3}", re.M)
+"""How a file of Python source begins, below its comments."""
 VALUE = r"(?:[^\s\[\]\"]|\"[^\"\n]*\"|\[(?:[^\[\]\n]|\[[^\[\]\n]*\])*\])*"
 NAME_LINE = re.compile(rf"# graph (?P<name>[\w.$-]+):?(?P<metadata>(?: [\w-]+={VALUE})*)\n\Z")
 METADATA = re.compile(rf" ([\w-]+)=({VALUE})")

@@ -104,6 +104,8 @@ class GraphFile(TextFile):
             message += f", found '{match[1][:40]}'" if match[1].isprintable() else ""
             if lexer.nearest(match[1], ["graph"]):
                 message += "; did you mean 'graph'?"
+            elif self.source.name.endswith(".py") or lexer.PYTHON.match(text, at):
+                message += "; 'irtool compile' makes graphs of Python source"
         self.report(Mistake(message, at, end, code="E0102"), text.count("\n", 0, at) + 1)
         return len(text), 1
 
