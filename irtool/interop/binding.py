@@ -94,9 +94,14 @@ def assign(graph: Graph, archive: Archive, literals: Mapping[str, Any]) -> list[
     missing = [i for i, value in enumerate(graph.inputs) if not parts[i] and needs_value(value)]
     if missing:
         names = ", ".join(f"'{form(i, graph.inputs[i])}'" for i in missing)
-        raise Error(diagnostics=[Diagnostic("error", f"no value for {names}; expected the inputs {signature(graph)}", notes=[Diagnostic(
-            "note", f"found the keys {listed(keys)}; --input NAME=VALUE adds one" if keys else "give an .npz, or --input NAME=VALUE")])],
-            code="E0402")
+        notes = []
+        is_module = missing[0] == 0 and isinstance(graph.inputs[0].type, ClassType)     # which is no array and no literal
+        if len(missing) > is_module:
+            notes.append(f"found the keys {listed(keys)}; --input NAME=VALUE adds one" if keys else "give an .npz, or --input NAME=VALUE")
+        if is_module:
+            notes.append(f"%{graph.inputs[0].name} is a module: --load-state FILE gives its weights")
+        raise Error(diagnostics=[Diagnostic("error", f"no value for {names}; expected the inputs {signature(graph)}",
+                                            notes=[Diagnostic("note", note) for note in notes])], code="E0402")
     return parts
 
 
