@@ -69,6 +69,12 @@ def test_attributes_parameters_and_modules() -> None:
     np.testing.assert_allclose(module(x), once + 1, rtol=1e-6)
     with pytest.raises(irtool.Error, match="takes bool"):
         module.training = "yes"
+    for wrong in (3, 0.5, None, "yes", np.ones(1)):        # torch, too, takes 3 in an assignment and refuses it here
+        with pytest.raises(irtool.Error, match="train: on=.*; expected True or False"):
+            module.train(wrong)
+        with pytest.raises(irtool.Error, match="requires_grad_: on=.*; expected True or False"):
+            module.requires_grad_(wrong)
+    assert module.training is module.body.training is False
     with pytest.raises(AttributeError, match="did you mean 'training'"):
         _ = module.trainin
 

@@ -13,7 +13,7 @@ from irtool.archives.module_call import CALL
 from irtool.archives.opening import opened
 from irtool.archives.replacing import Replaced
 from irtool.archives.state import Keys, convert, copy_of, load_state_dict
-from irtool.ir.arguments import misfit
+from irtool.ir.arguments import check_flag, misfit
 from irtool.ir.edits import clone_graph
 from irtool.ir.errors import Error, NameMissing, RunError
 from irtool.ir.graph import Graph
@@ -194,7 +194,8 @@ class ScriptModule(View):
         return state
 
     def train(self, on: bool = True) -> ScriptModule:
-        """Set `training` of this module and its submodules."""
+        """Set `training` of this module and its submodules. Raises RunError for a mode that is not True or False."""
+        check_flag("train", "on", on)
         for _, instance, definition in self._modules():
             if "training" in definition.declared:
                 instance.attributes["training"] = on
@@ -219,7 +220,8 @@ class ScriptModule(View):
         return self
 
     def requires_grad_(self, on: bool = True) -> ScriptModule:
-        """Set for all parameters whether they require gradients."""
+        """Set for all parameters whether they require gradients. Raises RunError for what is not True or False."""
+        check_flag("requires_grad_", "on", on)
         for _, array in self.named_parameters():
             self._program.trainable[id(array)] = array, on
         return self
