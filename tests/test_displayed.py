@@ -67,6 +67,11 @@ def test_what_objects_say() -> None:
     assert repr(irtool.Node("aten::neg")) == "<Node = aten::neg()>"
     assert repr(parse(HOSTILE["long"]).graph().nodes[0]).endswith("...>")
     assert repr(irtool.compile(graph)) == "<Executor of graph, 6 nodes, 0 plans>"
+    for jitted in (irtool.jit(graph), irtool.jit(module), irtool.jit(irtool.compile(graph))):
+        assert repr(jitted) == "<jitted graph, 6 nodes, 0 plans>"
+    archived = irtool.load(Path(__file__).parent / "data/archives/net_train.pt")
+    assert repr(archived.method("__call__")) == "<method __call__(Tensor x) of __torch__.Net>"
+    assert repr(irtool.jit(archived.forward)) == "<jitted <method forward(Tensor x) of __torch__.Net>, 0 signatures>"
     assert repr(irtool.PassManager("dce,cse")) == "<PassManager dce,cse>"
     assert repr(irtool.jit(len)) == "<jitted len, 0 signatures>"
     assert repr(OBJECTS["plan"]) == "<ExecutionPlan for Double(*, requires_grad=0, device=cpu), 1 node>"

@@ -141,6 +141,9 @@ class MethodRun:
         self.varying: set[Place] = set()
         self.unknown: UnknownInstance | None = None
 
+    def __repr__(self) -> str:
+        return f"<method {self.name}({self.parameters.text}) of {self.instance.type}>"
+
     def variant(self) -> Variant:
         """The variant for the present values of the attributes. Raises UnknownInstance."""
         variant = self.fitting()

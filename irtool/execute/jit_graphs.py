@@ -19,6 +19,9 @@ class JittedGraph:
         self.function = function_of(self.executor.original)
         self.__name__ = self.function.__name__
 
+    def __repr__(self) -> str:
+        return repr(self.executor).replace("Executor of", "jitted", 1)
+
     def __reduce__(self) -> Any:
         return JittedGraph, (self.executor.original,)
 
