@@ -174,7 +174,7 @@ class TestWatching:
 
     def test_a_chain_peaks_at_two_buffers(self) -> None:
         done = run("-", "--trace-memory", "--input", "x=4xf32=0", text=CHAIN)
-        assert done.err.splitlines()[0] == "16 bytes in 1 buffers after the inputs"
+        assert done.err.splitlines()[0] == "16 bytes in 1 buffer after the inputs"
         assert done.err.splitlines()[-1] == "peak: 32 bytes in 2 buffers after %1 = aten::exp"
 
     def test_a_loop_peaks_at_two_buffers(self) -> None:

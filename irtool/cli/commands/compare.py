@@ -58,7 +58,7 @@ def compare(arguments: Arguments, console: Console) -> int:
             "history": [str(node).strip() for node in divergence.history]}
         console.out(json.dumps({"schema": 1, "is_equal": divergence is None, "compared": compared, "divergence": report}, indent=1) + "\n")
     elif divergence is None:
-        console.out(f"{compared} values agree\n")
+        console.out(f"{counted(compared, 'value')} agree{'s' * (compared == 1)}\n")
     else:
         console.tell(f"%{divergence.other.name} of {arguments.b} is not %{divergence.value.name} of {arguments.a}: {divergence.reason}\n")
         console.out(f"in {arguments.b}, it is computed by\n" + history([divergence.other.node])

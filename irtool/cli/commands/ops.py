@@ -159,7 +159,7 @@ def show_matrix(ops: dict[str, Op], console: Console) -> None:
     heads = ["operator", "family", *(heading for heading, _ in FACETS)]
     rows = [[name, op.family, *(mark(op, attribute, name) for _, attribute in FACETS)] for name, op in ops.items()]
     sums = [str(sum(is_stated(op, attribute, name) for name, op in ops.items())) for _, attribute in FACETS]
-    total = f"{len(ops)} overloads of {len({name.partition('.')[0] for name in ops})} kinds"
+    total = f"{counted(len(ops), 'overload')} of {counted(len({name.partition('.')[0] for name in ops}), 'kind')}"
     if console.is_terminal():
         from irtool.cli.show.tables import draw, marks, table
 

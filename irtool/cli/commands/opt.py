@@ -15,6 +15,7 @@ from irtool.cli.options import files_argument, output_option, state_option, synt
 from irtool.cli.show.progress import Progress
 from irtool.cli.validating import MADE, VALIDATION, gradients_option, tolerance_options
 from irtool.ir.errors import Error, VerifyError
+from irtool.ir.graph import counted
 from irtool.ir.module import Module
 from irtool.ir.source import Diagnostic, SourceFile
 
@@ -293,7 +294,7 @@ class Job:
         self.manager.run(module, Observers(reports, checked))
         say_what_was_not_run(checked, self.console)
         if not arguments.quiet:
-            self.console.err(f"validated: {checked.comparisons} comparisons, all equal")
+            self.console.err(f"validated: {counted(checked.comparisons, 'comparison')}, all equal")
 
     def doubts(self, piece: SourceFile) -> list[Diagnostic]:
         """Warnings for types in the input that disagree with its operators: results of passes may then fail to verify."""

@@ -173,6 +173,7 @@ def show_backward(executor: Executor, plan: ExecutionPlan, values: list[Any], wr
     from irtool.execute.differentiable import GraphEntry
     from irtool.execute.plan.compiled import Plan
     from irtool.execute.recording import as_arrays
+    from irtool.ir.graph import counted
 
     recorded = executor.record(values, wrt, seed=arguments.seed)
     pieces = set(plan.differentiables.values())
@@ -186,7 +187,7 @@ def show_backward(executor: Executor, plan: ExecutionPlan, values: list[Any], wr
             place for place, index in enumerate(pair.input_vjps) if index < pair.real_outputs)
         wrong = [place for place in chosen if place >= len(pair.input_vjps)]
         if wrong:
-            raise UsageError(f"--defined: {name} takes {len(pair.input_vjps)} gradients, there is no {wrong[0]}", code="E0805")
+            raise UsageError(f"--defined: {name} takes {counted(len(pair.input_vjps), 'gradient')}, there is no {wrong[0]}", code="E0805")
         zeros = step.zeros([pair.input_vjps[place] for place in chosen])
         operands = [as_arrays(each) for each in step.arguments(zeros, recorded.tape.below.apply)]
         backward = step.owner.backward.plan_for(*operands)
@@ -198,6 +199,8 @@ def show_backward(executor: Executor, plan: ExecutionPlan, values: list[Any], wr
 
 def show_code(plan: ExecutionPlan, values: list[Any], arguments: Arguments, console: Console) -> None:
     """Show the compiled functions for these inputs, and the memory that they need."""
+    from irtool.ir.graph import counted
+
     codes = [(f"f{i} ", each.run) for i, each in enumerate(plan.differentiables.values())] or [("", plan.code)]
     for label, code in codes:
         compiled = code.plan
@@ -212,7 +215,7 @@ def show_code(plan: ExecutionPlan, values: list[Any], arguments: Arguments, cons
         if arguments.source:
             console.out(f"# {label}source\n{compiled.source or '# not compiled: the interpreter runs it' + chr(10)}", "python")
             for _, group in compiled.groups:
-                console.out(f"# group of {len(list(group.graph.block))} nodes: {'; '.join(group.chosen.values())}\n")
+                console.out(f"# group of {counted(len(list(group.graph.block)), 'node')}: {'; '.join(group.chosen.values())}\n")
             for node, way in compiled.loops:
                 console.out(f"# loop{f' of line {node.line}' if node.line else ''}: {way}\n")
         if arguments.memory:

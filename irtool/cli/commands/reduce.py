@@ -36,6 +36,7 @@ def reduce(arguments: Arguments, console: Console) -> int:
     from irtool.cli.show.progress import Progress
     from irtool.cli.validating import read_verified
     from irtool.ir.edits import clone_graph
+    from irtool.ir.graph import counted
 
     if bool(arguments.test) == bool(arguments.passes):
         raise UsageError("give either --test CMD or --passes: one of them says what a bad graph is", code="E0804")
@@ -52,7 +53,7 @@ def reduce(arguments: Arguments, console: Console) -> int:
     was_interrupted = False
     with Progress(console, "reducing") as progress:
         def on_step(best: Graph, tests: int) -> None:
-            progress.step(f"{sum(1 for _ in best.walk())} nodes after {tests} tests", tests)
+            progress.step(f"{counted(sum(1 for _ in best.walk()), 'node')} after {counted(tests, 'test')}", tests)
             if arguments.output != "-":
                 console.save(arguments.output, str(best), "ir")
 
@@ -63,7 +64,8 @@ def reduce(arguments: Arguments, console: Console) -> int:
         except KeyboardInterrupt:
             was_interrupted = True
     best = reduction.best
-    console.err(f"{'interrupted: ' * was_interrupted}{before} nodes, now {sum(1 for _ in best.walk())}, by {reduction.tests} tests")
+    console.err(f"{'interrupted: ' * was_interrupted}{counted(before, 'node')}, now {sum(1 for _ in best.walk())}, by "
+                f"{counted(reduction.tests, 'test')}")
     console.save(arguments.output, str(best), "ir")
     return 130 if was_interrupted else 0
 

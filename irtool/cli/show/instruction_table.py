@@ -21,9 +21,11 @@ def show_times(instructions: Sequence[Timed], form: str, console: Console) -> No
                    "flops": each.flops, "bytes": each.bytes} for each in instructions]
         console.out(json.dumps({"schema": 1, "ns": total, "instructions": fields}, indent=1) + "\n")
         return
+    from irtool.ir.graph import counted
+
     ordered = sorted(instructions, key=lambda each: -each.ns)
     rows = [cells(each, total) for each in ordered]
-    foot = (f"{total / 1e6:.3f}", "", "", "", "", f"{len(rows)} instructions", "")
+    foot = (f"{total / 1e6:.3f}", "", "", "", "", counted(len(rows), "instruction"), "")
     if console.paints:
         from irtool.cli.show.tables import draw, table
 

@@ -8,7 +8,7 @@ from irtool.cli.show.values import as_json, extent, kind
 from irtool.interop.npz import BFLOAT16, NONE, Archive, leaves
 from irtool.interpret import Observer
 from irtool.ir.errors import Error, RunError
-from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.graph import Graph, Node, Value, counted
 from irtool.ir.source import Diagnostic
 from irtool.ir.types import TensorType
 from irtool.ops.array_library import np
@@ -121,7 +121,7 @@ class MemoryTracer(Watcher):
         for held in self.held.values():
             buffers.update(held)
         live = sum(buffers.values())
-        text = f"{live} bytes in {sum(1 for size in buffers.values() if size)} buffers"
+        text = f"{counted(live, 'byte')} in {counted(sum(1 for size in buffers.values() if size), 'buffer')}"
         self.write(f"{text} after {place}")
         if live > self.peak:
             self.peak, self.peak_text = live, f"{text} after {place}"

@@ -16,7 +16,7 @@ from irtool.execute.plan.placement import BY_OPERATOR, LOOSE, Buffer, Piece, Vie
 from irtool.execute.plan.program import Branch, Call, Group, Instruction, Lowered, Program, Repeat, Variable, Visit, Wait, leaves, roots_of
 from irtool.interpret import writers_of
 from irtool.ir.effects import changes_list
-from irtool.ir.graph import Graph
+from irtool.ir.graph import Graph, counted
 from irtool.ir.types import TensorType, contiguous_strides
 from irtool.ops.array_library import np
 from irtool.ops.size_facts import BY_STORAGE
@@ -53,8 +53,8 @@ class MemoryReport:
 
     def __str__(self) -> str:
         unknown = f", and {self.unknown} of sizes that only a run knows" if self.unknown else ""
-        return (f"peak {self.peak} bytes, of which arena {self.arena}; largest live set {self.live}; "
-                f"{self.results} results in {self.buffers} buffers, {self.in_place} written over an operand{unknown}")
+        return (f"peak {counted(self.peak, 'byte')}, of which arena {self.arena}; largest live set {self.live}; "
+                f"{counted(self.results, 'result')} in {counted(self.buffers, 'buffer')}, {self.in_place} written over an operand{unknown}")
 
 
 class Lives:
