@@ -165,6 +165,16 @@ def test_names_that_change_take_their_arrays_with_them(words: list[str], beside:
     assert code == 0 and ("# constants: w.npz" in out or "-o FILE keeps" in err and "# constants:" not in out)
 
 
+def test_a_check_writes_nothing_and_shows_what_would_be_written(beside: Path) -> None:
+    files = {path: path.read_bytes() for path in beside.parent.iterdir()}
+    code, _, err = irtool_("fmt", "--check", "--renumber", beside)
+    assert code == 1 and "+# constants: g.constants.npz sha256=" in err
+    assert {path: path.read_bytes() for path in beside.parent.iterdir()} == files
+    line = next(line for line in err.splitlines() if line.startswith("+# constants:"))
+    assert irtool_("fmt", "-i", "--renumber", beside)[0] == 0 and beside.read_text().startswith(f"{line[1:]}\n")
+    assert irtool_("fmt", "--check", "--renumber", beside) == (0, "", "")
+
+
 def test_a_file_that_is_not_ours_is_not_written_over(beside: Path, tmp_path: Path) -> None:
     (tmp_path / "made.constants.npz").write_text("dear")
     code, _, err = irtool_("fmt", "--renumber", beside, "-o", tmp_path / "made.ir")

@@ -130,6 +130,19 @@ def test_results_are_those_of_each_file_alone(tmp_path: Path) -> None:
     assert irtool_("gradcheck", str(tmp_path / "cases"), "--order", "1")[1].startswith("4 cases: 4 ok")
 
 
+def test_archives_in_folders_are_no_texts_to_format(tmp_path: Path) -> None:
+    archive = tmp_path / "net.pt"
+    shutil.copy(Path(__file__).parent.parent / "examples/model.pt", archive)
+    for option in ("--check", "--in-place"):
+        assert "no *.ir in this folder" in irtool_("fmt", option, str(tmp_path))[2]
+    (tmp_path / "a.ir").write_text(GRAPH.format(op="abs"))
+    for option in ("--check", "--in-place"):
+        code, out, err = irtool_("fmt", option, str(tmp_path))
+        assert code == 0 and out.startswith("1 case: 1 ok"), err
+    assert irtool_("fmt", "--check", str(archive))[0] == 2
+    assert {path.name for path in tmp_path.iterdir()} == {"net.pt", "a.ir"}
+
+
 @pytest.mark.parametrize("words, message", [
     (("opt", "a.ir", "b.ir"), "irtool opt ... -o DIR"),
     (("fmt", "a.ir", "none.ir", "-o", "out"), "none.ir: no such file or folder"),

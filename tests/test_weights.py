@@ -451,12 +451,14 @@ def test_graphs_that_take_a_module_are_compared_on_inputs_from_a_file(net: Path)
     assert code == 1 and "name a file of inputs" in err, err
 
 
+@pytest.mark.parametrize("option", ["--in-place", "--check"])
 @pytest.mark.parametrize("method", ["", ":forward"])
-def test_text_never_replaces_an_archive_in_place(tmp_path: Path, method: str) -> None:
+def test_text_never_replaces_an_archive_in_place(tmp_path: Path, method: str, option: str) -> None:
     path, other = tmp_path / "net.pt", tmp_path / "other.pt"
     before = (WEIGHTS.parent / "archives" / "net_train.pt").read_bytes()
     for each in (path, other):
         each.write_bytes(before)
     for others in ([], [other]):
-        code, _, err = run_cli("fmt", "--in-place", f"{path}{method}", *others)
+        code, _, err = run_cli("fmt", option, f"{path}{method}", *others)
         assert code and "is an archive" in err and path.read_bytes() == before, err
+    assert len(list(tmp_path.iterdir())) == 2

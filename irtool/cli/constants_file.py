@@ -77,11 +77,12 @@ def content_of(module: Module) -> dict[str, tuple[str, tuple[int, ...], bytes]]:
             for key, each in archive.arrays.items()}
 
 
-def keep(module: Module, taken: Taken | None, path: str, output: str, console: Console) -> None:
+def keep(module: Module, taken: Taken | None, path: str, output: str, console: Console, is_written: bool = True) -> None:
     """Store the arrays of constants for a text that is about to be written to `output`.
 
     Small arrays become literals of the text; others are written to a file beside it, `STEM.constants.npz`, which the text names. If the
-    text goes to the result stream, there is no such file, and a warning says so. path: the file of the input. Raises UsageError.
+    text goes to the result stream, there is no such file, and a warning says so. path: the file of the input. is_written: False
+    for a text that is only compared with that of `output`: it is the same, and no file is written. Raises UsageError.
     """
     from irtool.text.tensor_line import has_arrays
 
@@ -109,11 +110,11 @@ def keep(module: Module, taken: Taken | None, path: str, output: str, console: C
         more = f" and {len(rest) - 1} more" if len(rest) > 1 else ""
         console.warn(f"the text says <Tensor> for constant %{rest[0]}{more}: -o FILE keeps the numbers in a file beside it", "W0103")
         return
-    store(module, rest, output)
+    store(module, rest, output, is_written)
 
 
-def store(module: Module, keys: list[str], output: str) -> None:
-    """Write the arrays at these keys into a file beside `output`, and name it in the text. Raises UsageError."""
+def store(module: Module, keys: list[str], output: str, is_written: bool) -> None:
+    """Write the arrays at these keys into a file beside `output`, if it `is_written`, and name it in the text. Raises UsageError."""
     from irtool.cli.console import write_whole
     from irtool.interop.beside import set_line
     from irtool.interop.constant_archives import collect
@@ -126,7 +127,8 @@ def store(module: Module, keys: list[str], output: str) -> None:
     data = encode(Archive({key: every.arrays[key] for key in keys}, bfloat16=every.bfloat16 & set(keys)))
     if os.path.lexists(place) and not names_it(target, name):
         raise UsageError(f"cannot write {place}: it is there, and no text of this name says that it is its constants", code="E0708")
-    write_whole(place, data)
+    if is_written:
+        write_whole(place, data)
     set_line(module, name, data)
 
 

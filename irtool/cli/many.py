@@ -53,17 +53,17 @@ def is_folder(arguments: Arguments) -> bool:
 def each_file(command: str, files: tuple[str, ...], arguments: Arguments, console: Console, writes: bool = True) -> int:
     """Run a command that rewrites graphs on each file; the results go to the folder of `--output`. Raises UsageError.
 
-    writes: False if the command writes into the files themselves, or nothing.
+    writes: False if the command writes into the files themselves, or nothing; in folders it looks at texts alone then.
     """
-    from irtool.corpora.selection import Case
+    from irtool.corpora.selection import GRAPHS, TEXTS, Case
 
     folder = arguments.output if writes else None
     if folder == "-":
         if len(files) == 1 and not os.path.isdir(files[0]):
-            listed(files, None)     # raises for a name of nothing
+            listed(files, None, GRAPHS)     # raises for a name of nothing
         raise UsageError(f"the results of many files go to a folder: irtool {command} ... -o DIR")
     cases = []
-    for path, name in listed(files, folder):
+    for path, name in listed(files, folder, GRAPHS if writes else TEXTS):
         output = None if folder is None else os.path.join(folder, name)
         if output is not None and command == "fmt" and output.endswith(".pt"):
             output = f"{output.removesuffix('.pt')}.ir"
@@ -76,14 +76,14 @@ def each_case(command: str, folder: str, arguments: Arguments, console: Console)
     """A command that runs graphs, on each case of a folder. Raises UsageError."""
     from collections import Counter
 
-    from irtool.corpora.selection import Case, arrays_beside
+    from irtool.corpora.selection import GRAPHS, Case, arrays_beside
 
     if arguments.inputs:
         raise UsageError(f"{folder} is a folder of cases, which have their inputs beside them: unexpected argument '{arguments.inputs}'",
                          code="E0804")
     runs = command == "run"
     results: str | None = arguments.output if runs and arguments.output != "-" else None
-    files = listed([folder], results)
+    files = listed([folder], results, GRAPHS)
     graphs = Counter(os.path.dirname(path) for path, _ in files)
     cases = []
     for path, name in files:
@@ -98,14 +98,14 @@ def each_case(command: str, folder: str, arguments: Arguments, console: Console)
     return run_cases(command, cases, arguments, console)
 
 
-def listed(words: Iterable[str], results: str | None) -> list[tuple[str, str]]:
+def listed(words: Iterable[str], results: str | None, endings: tuple[str, ...]) -> list[tuple[str, str]]:
     """As `graph_files`, but words that name nothing are wrong usage. Raises UsageError."""
     from irtool.corpora.selection import graph_files
 
     if "-" in (words := list(words)):
         raise UsageError("standard input cannot be one of many files")
     try:
-        return graph_files(words, results)
+        return graph_files(words, results, endings)
     except Error as error:
         raise UsageError(error.message, code=error.code) from None
 

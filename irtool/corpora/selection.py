@@ -7,7 +7,8 @@ from glob import glob, has_magic
 
 from irtool.ir.errors import Error
 
-GRAPHS = (".ir", ".pt")
+TEXTS = (".ir",)
+GRAPHS = (*TEXTS, ".pt")
 """Extensions of graphs in folders."""
 
 
@@ -41,16 +42,16 @@ def is_pattern(word: str) -> bool:
     return has_magic(word) and not os.path.exists(word)
 
 
-def graph_files(words: Iterable[str], results: str | None = None) -> list[tuple[str, str]]:
+def graph_files(words: Iterable[str], results: str | None = None, endings: tuple[str, ...] = GRAPHS) -> list[tuple[str, str]]:
     """Path and name of each file: files themselves, the graphs in folders, and matches of patterns, in the order of their names.
 
-    A name is unique: the path below the folder, or below the part of a pattern without wildcards. results: a folder that is not searched.
-    Raises Error if a word matches nothing, or if two files have the same name.
+    A name is unique: the path below the folder, or below the part of a pattern without wildcards. results: a folder that is not searched;
+    endings: the files that are looked for in folders. Raises Error if a word matches nothing, or if two files have the same name.
     """
     places: dict[str, str] = {}
     for word in words:
         if os.path.isdir(word):
-            paths, base = sorted(searched(word, results)), word
+            paths, base = sorted(searched(word, results, endings)), word
         elif is_pattern(word):
             paths, base = sorted(path for path in glob(word, recursive=True) if os.path.isfile(path)), fixed_part(word)
         elif os.path.exists(word) or os.path.isfile(word.rpartition(":")[0]):     # a method of an archive
@@ -58,7 +59,8 @@ def graph_files(words: Iterable[str], results: str | None = None) -> list[tuple[
         else:
             raise Error(f"{word}: no such file or folder", code="E0707")
         if not paths:
-            why = "no *.ir and no *.pt in this folder" if os.path.isdir(word) else "no such file, and no file matches"
+            none = " and ".join(f"no *{each}" for each in endings)
+            why = f"{none} in this folder" if os.path.isdir(word) else "no such file, and no file matches"
             raise Error(f"{word}: {why}", code="E0707")
         for path in paths:
             name = os.path.relpath(path, base or ".").replace(os.sep, "/")
@@ -68,12 +70,12 @@ def graph_files(words: Iterable[str], results: str | None = None) -> list[tuple[
     return [(path, name) for name, path in places.items()]
 
 
-def searched(folder: str, results: str | None) -> Iterator[str]:
+def searched(folder: str, results: str | None, endings: tuple[str, ...]) -> Iterator[str]:
     """The graphs in a folder and its subfolders, except those whose names begin with a dot."""
     for place, folders, files in os.walk(folder):
         folders[:] = [each for each in folders if not each.startswith(".")
                       and not (results is not None and os.path.realpath(os.path.join(place, each)) == os.path.realpath(results))]
-        yield from (os.path.join(place, each) for each in files if each.endswith(GRAPHS) and not each.startswith("."))
+        yield from (os.path.join(place, each) for each in files if each.endswith(endings) and not each.startswith("."))
 
 
 def fixed_part(pattern: str) -> str:

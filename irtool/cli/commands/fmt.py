@@ -6,7 +6,7 @@ from irtool.cli.constants_file import keep, keep_constants, take, take_constants
 from irtool.cli.exit_errors import UsageError
 from irtool.cli.inputs import state_loaded
 from irtool.cli.many import each_file, is_asked, json_option, many_options
-from irtool.cli.opener import archive_at
+from irtool.cli.opener import ArchiveSource, archive_at
 from irtool.cli.options import OUTPUT, files_argument, output_option, state_option, syntax_option, types_option
 
 TYPE_CHECKING = False
@@ -44,6 +44,8 @@ def fmt(arguments: Arguments, console: Console) -> int:
     if arguments.in_place and archive_at(path) is not None:
         raise UsageError(f"--in-place: {path} is an archive, which text would replace; --output names another file")
     source = console.read(path)
+    if arguments.check and isinstance(source, ArchiveSource):
+        raise UsageError(f"--check: {path} is an archive, and no text that could be reformatted")
     text = formatted(source, path, arguments, console)
     if not arguments.check and not arguments.in_place:
         console.save(arguments.output, text, "ir")
@@ -78,7 +80,8 @@ def formatted(source: SourceFile, path: str, arguments: Arguments, console: Cons
     if arguments.constants and not arguments.check:
         keep_constants(module, arguments.constants)
     if taken is not None:
-        keep(module, taken, path, path if arguments.in_place or arguments.check else arguments.output, console)
+        output = path if arguments.in_place or arguments.check else arguments.output
+        keep(module, taken, path, output, console, is_written=not arguments.check)
     return str(module)
 
 
