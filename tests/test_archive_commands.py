@@ -54,6 +54,30 @@ def test_text_with_weights_beside_it_gives_the_same(name: str, tmp_path: Path) -
         assert code == 0, out + err
 
 
+@pytest.mark.parametrize("passes", ["inference", "freeze{eval},inference", "dce"])
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("hooked", "objects")])
+def test_passes_over_an_archive_are_validated_on_arguments_alone(name: str, passes: str, tmp_path: Path) -> None:
+    inputs, _ = recorded(name, tmp_path)
+    small = tmp_path / "small.pt"
+    code, _, err = run_cli("opt", f"--validate={inputs}", f"--passes={passes}", ARCHIVES / f"{name}.pt", "-o", small)
+    assert code == 0 and "validated: 0 " not in err and "'forward' computes was not compared" not in err, err
+    assert irtool.load(small).methods()
+
+
+def test_a_wrong_pass_over_an_archive_is_found(tmp_path: Path) -> None:
+    root = ARCHIVES.parents[2]
+    words = ["--load", root / "examples/wrong_pass.py", "--passes=drop-negations"]
+    text = "graph(%x : Tensor):\n  %1 : Tensor = aten::neg(%x)\n  return (%1)\n"
+    (tmp_path / "g.ir").write_text(text)
+    assert run_cli("convert", tmp_path / "g.ir", tmp_path / "g.pt")[0] == 0
+    np.savez(tmp_path / "in.npz", x=np.float32([1, 2]))
+    code, _, err = run_cli("opt", f"--validate={tmp_path / 'in.npz'}", *words, tmp_path / "g.pt", "-o", tmp_path / "h.pt")
+    assert code == 1 and "changes what 'forward' computes" in err and not (tmp_path / "h.pt").exists()
+    np.savez(tmp_path / "in.npz", y=np.float32([1, 2]))
+    code, _, err = run_cli("opt", f"--validate={tmp_path / 'in.npz'}", *words, tmp_path / "g.pt", "-o", tmp_path / "h.pt")
+    assert code == 1 and "no input is called 'y'" in err, err
+
+
 def test_other_commands_take_archives() -> None:
     path = ARCHIVES / "net_train.pt"
     assert run_cli("plan", path, "-i", "x=2x2x5x5xf32=1")[0] == 0

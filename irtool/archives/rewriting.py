@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from irtool.archives.flat_methods import flattened, frozen
 from irtool.archives.method_source import Method, Path
@@ -41,6 +41,10 @@ class Rewriting:
     def of_graphs(cls, module: Module) -> Rewriting:
         """Graphs without attributes."""
         return cls(module, {}, {}, module.graphs[0].name if module.graphs else "")
+
+    def state(self) -> dict[str, list[Any]]:
+        """Name of a method -> the values of the attributes that its last inputs are."""
+        return {name: [self._attributes[path].value for path in method.reads] for name, method in self._methods.items()}
 
     def archive(self) -> bytes:
         """The archive of the graphs as they are now. Raises PassError if a pass changed the inputs or outputs of a method."""

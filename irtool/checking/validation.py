@@ -4,11 +4,12 @@
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from typing import Any
 
 from irtool.checking.computed import Named, difference, gradients_of, results_of
+from irtool.ir.defaults import DEFAULTS
 from irtool.ir.errors import Error
 from irtool.ir.graph import Graph
 from irtool.ir.module import Module
@@ -52,13 +53,16 @@ class Baseline:
 class Validation(Observer):
     """Compares the results of graphs after each pass with those before it. not_run: name of a graph that was not compared -> the reason.
 
-    inputs: of the only graph; None: made from the types, with corner values. rtol, atol: as in `irtool.testing.closeness`; None: by dtype.
-    gradients: compare gradient pairs, too.
+    inputs: of a graph; None, or where it gives None: made from the types, with corner values. state: name of a graph -> the values of its
+    last inputs, which are attributes of a module; `inputs` gets a graph of the others, without nodes, then. rtol, atol: as in
+    `irtool.testing.closeness`; None: by dtype. gradients: compare gradient pairs, too.
     """
 
-    def __init__(self, inputs: Callable[[Graph], Sequence[Any]] | None = None, *, rtol: float | None = None, atol: float | None = None,
-                 seed: int = 0, gradients: bool = False) -> None:
+    def __init__(self, inputs: Callable[[Graph], Sequence[Any] | None] | None = None, *, rtol: float | None = None,
+                 atol: float | None = None, seed: int = 0, gradients: bool = False,
+                 state: Mapping[str, Sequence[Any]] | None = None) -> None:
         self.inputs = inputs
+        self.state = state or {}
         self.rtol, self.atol, self.seed = rtol, atol, seed
         self.gradients = gradients
         self.baselines: dict[str, Baseline] = {}
@@ -69,12 +73,24 @@ class Validation(Observer):
         """Run all graphs and pairs of the module."""
         self.baselines = {}
         for name, graph, run in self.subjects(module):
-            sets = iter([list(self.inputs(graph))]) if self.inputs is not None else islice(input_sets(graph, self.seed), 4 * SETS)
-            baseline = self.baselines[name] = Baseline(graph, sets, run)
+            baseline = self.baselines[name] = Baseline(graph, self.sets(graph), run)
             if baseline.rows:
                 self.not_run.pop(name, None)
             else:
                 self.not_run[name] = baseline.why_none
+
+    def sets(self, graph: Graph) -> Iterator[list[Any]]:
+        """The sets of inputs on which a graph is tried. Raises the errors of `inputs`."""
+        state = self.state.get(graph.name, ())
+        taking = arguments_of(graph, len(graph.inputs) - len(state)) if state else graph
+        arguments = None if self.inputs is None else self.inputs(taking)
+        if arguments is not None:
+            return iter([[*arguments, *state]])
+        by_types = islice(input_sets(graph, self.seed), 4 * SETS)
+        if not state:
+            return by_types
+        # attributes of other shapes may fit the arguments, whose shapes are a guess
+        return chain(([*each, *state] for each in islice(input_sets(taking, self.seed), 4 * SETS)), by_types)
 
     def subjects(self, module: Module) -> Iterator[tuple[str, Graph, Run]]:
         """The graphs that are no df, and the pairs, each with its name and the function that runs it."""
@@ -124,6 +140,16 @@ class Validation(Observer):
                 if reason:
                     return f"'{name}' computes: {reason}"
         return ""
+
+
+def arguments_of(graph: Graph, count: int) -> Graph:
+    """A graph with the first `count` inputs of a graph, their defaults, and no nodes."""
+    taking = Graph(graph.dialect, graph.name)
+    for value in graph.inputs[:count]:
+        taking.block.add_input(value.name, value.type)
+    if DEFAULTS in graph.metadata:
+        taking.metadata[DEFAULTS] = graph.metadata[DEFAULTS]
+    return taking
 
 
 def is_real(name: str, count: int) -> bool:

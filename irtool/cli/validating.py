@@ -6,7 +6,7 @@ from irtool.cli.command import Converted, option, together
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from irtool.checking.validation import Validation
@@ -29,12 +29,22 @@ tolerance_options = together(
 gradients_option = option("--validate-gradients", is_flag=True, group=VALIDATION, help="also compare the gradients of gradient pairs")
 
 
-def validation(arguments: Arguments, console: Console, inputs: str | None) -> Validation:
-    """The Validation for the options. inputs: an .npz; None: inputs made from the types."""
+def validation(arguments: Arguments, console: Console, inputs: str | None, state: Mapping[str, Sequence[Any]] | None = None,
+               method: str = "") -> Validation:
+    """The Validation for the options. inputs: an .npz; None: inputs made from the types. state: as in Validation. method: the only graph
+    for which the arrays are; empty: they are for all."""
     from irtool.checking.validation import Validation
 
-    return Validation(None if inputs is None else bound(inputs, console), rtol=arguments.rtol, atol=arguments.atol, seed=arguments.seed,
-                      gradients=arguments.validate_gradients)
+    values: Callable[[Graph], Sequence[Any] | None] | None = None if inputs is None else bound(inputs, console)
+    if values is not None and method:
+        values = only_of(method, values)
+    return Validation(values, rtol=arguments.rtol, atol=arguments.atol, seed=arguments.seed, gradients=arguments.validate_gradients,
+                      state=state)
+
+
+def only_of(name: str, values: Callable[[Graph], Sequence[Any] | None]) -> Callable[[Graph], Sequence[Any] | None]:
+    """The same function, which knows values for the graph of this name alone."""
+    return lambda graph: values(graph) if graph.name == name else None
 
 
 def bound(path: str, console: Console) -> Callable[[Graph], Sequence[Any]]:

@@ -21,6 +21,7 @@ from irtool.ir.source import Diagnostic, SourceFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from irtool.archives.rewriting import Rewriting
     from irtool.cli.console import Console
     from irtool.cli.show.reports import Bisection, Reports
     from irtool.passmanager import PassManager, PassRecord
@@ -250,14 +251,14 @@ class Job:
             rewriting = Rewriting.of_graphs(module)
         if self.arguments.verify_each:
             verify(rewriting.module)
-        self.run_passes(rewriting.module, piece, is_part)
+        self.run_passes(rewriting.module, piece, is_part, rewriting)
         data = rewriting.archive()
         write_whole(self.arguments.output, data)
         self.is_written = True
         return ""
 
-    def run_passes(self, module: Module, piece: SourceFile, is_part: bool) -> None:
-        """Run the pipeline on one module, with reports."""
+    def run_passes(self, module: Module, piece: SourceFile, is_part: bool, rewriting: Rewriting | None = None) -> None:
+        """Run the pipeline on one module, with reports. rewriting: of which the module is, for an archive as output."""
         if not self.manager.steps:
             return
         from irtool.cli.show.reports import Reports
@@ -269,7 +270,7 @@ class Job:
         reports = Reports(self.arguments, self.console, len(self.manager.steps), self.progress, place, folder, self.bisection)
         try:
             reports.start(module)
-            self.run_watched(module, reports)
+            self.run_watched(module, reports, piece, rewriting)
             reports.finish()
         except VerifyError as error:        # the input was verified: the pass broke it
             doubts = self.doubts(piece)
@@ -281,8 +282,8 @@ class Job:
         finally:
             self.records += reports.records
 
-    def run_watched(self, module: Module, reports: Reports) -> None:
-        """The pipeline, with `--validate` compared after each pass."""
+    def run_watched(self, module: Module, reports: Reports, piece: SourceFile, rewriting: Rewriting | None) -> None:
+        """The pipeline, with `--validate` compared after each pass. The inputs are those of the method that FILE names, not of all."""
         arguments = self.arguments
         if not arguments.validate and not arguments.validate_gradients:
             self.manager.run(module, reports)
@@ -290,7 +291,10 @@ class Job:
         from irtool.cli.validating import say_what_was_not_run, validation
         from irtool.passmanager import Observers
 
-        checked = validation(arguments, self.console, None if arguments.validate in (None, MADE) else arguments.validate)
+        inputs = None if arguments.validate in (None, MADE) else arguments.validate
+        state = None if rewriting is None else rewriting.state()
+        method = piece.method or "forward" if rewriting is not None and isinstance(piece, ArchiveSource) else ""
+        checked = validation(arguments, self.console, inputs, state, method)
         self.manager.run(module, Observers(reports, checked))
         say_what_was_not_run(checked, self.console)
         if not arguments.quiet:
