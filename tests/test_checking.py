@@ -367,6 +367,25 @@ def test_ctrl_c_ends_with_the_smallest_graph_so_far(to_file: bool, tmp_path: Pat
     assert 4 <= sum(1 for _ in irtool.parse(small.read_text() if to_file else out).graph().walk()) <= 6
 
 
+def test_bisect_without_inputs_says_that_nothing_was_compared(tmp_path: Path) -> None:
+    graph, inputs = tmp_path / "in.ir", tmp_path / "in.npz"
+    runs = "graph(%x : Tensor):\n  %1 : Tensor = aten::neg(%x)\n  return (%1)\n"
+    graph.write_text("graph(%x : Tensor, %i : int):\n  %1 : Tensor = aten::select(%x, %i, %i)\n  %2 : Tensor = aten::mm(%1, %1)\n"
+                     "  %3 : Tensor = aten::view_as_real(%2)\n  return (%3)\n")
+    code, out, err = irtool_("bisect", "--passes=dce,cse", str(graph))
+    assert (code, out) == (1, "nothing was compared: no pass of 2 is known to be right\n")
+    assert f"irtool bisect {graph} INPUTS.npz" in err and "--validate" not in err
+    assert irtool_("bisect", "--json", "--passes=dce,cse", str(graph))[0] == 1
+    np.savez(inputs, x=np.ones((2, 2, 2), np.complex64), i=0)
+    assert irtool_("bisect", "--passes=dce,cse", str(graph), str(inputs)) == (0, "no pass of 2 changes what is computed\n", "")
+    np.savez(inputs, x=np.ones((2, 2, 2), np.float32), i=0)
+    code, out, err = irtool_("bisect", "--passes=dce,cse", str(graph), str(inputs))
+    assert code == 1 and "was not compared" in err and "INPUTS.npz" not in err
+    graph.write_text(runs + graph.read_text())
+    code, out, _ = irtool_("bisect", "--passes=dce,cse", str(graph))
+    assert (code, out) == (0, "no pass of 2 changes what is computed, as far as it was compared\n")
+
+
 def test_bisect_by_a_command(tmp_path: Path) -> None:
     graph, test = tmp_path / "in.ir", tmp_path / "test.sh"
     graph.write_text(str(irtool.parse(TEXT)))

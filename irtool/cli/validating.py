@@ -55,10 +55,11 @@ def bound(path: str, console: Console) -> Callable[[Graph], Sequence[Any]]:
     return lambda graph: bind(graph, archive, {})
 
 
-def say_what_was_not_run(checked: Validation, console: Console) -> None:
-    """A warning per graph that was compared with nothing."""
+def say_what_was_not_run(checked: Validation, console: Console, way: str) -> None:
+    """A warning per graph that was compared with nothing. way: how inputs are given, for those who gave none."""
+    advice = f"; give {way}" if checked.inputs is None else ""
     for name, reason in checked.not_run.items():
-        console.warn(f"what '{name}' computes was not compared: no inputs on which it runs ({reason}); give --validate=INPUTS.npz", "W0109")
+        console.warn(f"what '{name}' computes was not compared: no inputs on which it runs ({reason}){advice}", "W0109")
 
 
 def read_verified(path: str, console: Console) -> tuple[SourceFile, Module]:

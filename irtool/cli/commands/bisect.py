@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Without --test, the graphs are run before and after each pass (as opt --validate does). With --test, CMD is run with the name of a file as
 last argument: exit status 0 means good, 125 unknown, any other bad. bisect names the first pass after which the file is bad, and shows the
 fewest of its changes that make the file bad. Exit code 0: a pass was named, or none is wrong; 1: not reproduced, since the input is bad
-already, or its status is unknown.
+already or its status is unknown, or nothing could be compared.
 
   irtool bisect --passes=O1 graph.ir
   irtool bisect --passes=O1 --test ./check.sh graph.ir
@@ -63,7 +63,7 @@ def bisect(arguments: Arguments, console: Console) -> int:
                 break
         else:
             index, reason = 0, ""
-    say_what_was_not_run(checked, console)
+    say_what_was_not_run(checked, console, f"them as an argument: irtool bisect {arguments.file} INPUTS.npz")
     changes, chosen, rows = None, [], []
     if reason:
         changes = Changes(before, Snapshot(module), is_wrong(reason, arguments, checked))
@@ -78,14 +78,23 @@ def bisect(arguments: Arguments, console: Console) -> int:
                   "diff": [line for row in rows for line in row.lines]}
         console.out(json.dumps(report, indent=1) + "\n")
     elif changes is None:
-        console.out(f"no pass of {len(steps)} {'makes it bad' if arguments.test else 'changes what is computed'}\n")
+        console.out(f"{no_pass(len(steps), arguments, checked)}\n")
     else:
         console.tell(f"{index} of {len(steps)}: {reason}\n")
         if len(chosen) < len(changes.all):
             console.out(f"{len(chosen)} of its {len(changes.all)} changes do{'es' if len(chosen) == 1 else ''} that:\n")
         for row in rows:
             console.out_diff([f"--- before {steps[index - 1].name}", f"+++ after {steps[index - 1].name}", *row.lines])
-    return 0
+    return 0 if reason or arguments.test or checked.comparisons else 1
+
+
+def no_pass(count: int, arguments: Arguments, checked: Validation) -> str:
+    """The sentence for a pipeline in which no wrong pass was seen."""
+    if arguments.test:
+        return f"no pass of {count} makes it bad"
+    if not checked.comparisons:
+        return f"nothing was compared: no pass of {count} is known to be right"
+    return f"no pass of {count} changes what is computed{', as far as it was compared' if checked.not_run else ''}"
 
 
 def is_wrong(reason: str, arguments: Arguments, checked: Validation) -> Callable[[Module], bool]:

@@ -296,7 +296,7 @@ class Job:
         method = piece.method or "forward" if rewriting is not None and isinstance(piece, ArchiveSource) else ""
         checked = validation(arguments, self.console, inputs, state, method)
         self.manager.run(module, Observers(reports, checked))
-        say_what_was_not_run(checked, self.console)
+        say_what_was_not_run(checked, self.console, "--validate=INPUTS.npz")
         if not arguments.quiet:
             self.console.err(f"validated: {counted(checked.comparisons, 'comparison')}, all equal")
 
