@@ -1,8 +1,9 @@
 """The pass library: one file per pass. File, function and pipeline name are the same word (`constant_pooling`, `constant-pooling`).
 
 A pass is a function `Graph -> bool`, which returns whether the graph changed; a pass that adds or joins graphs takes a `Module`. Its
-keyword parameters are its options: `irtool passes NAME` shows their annotations and defaults, and pipelines are checked against them. Its
-docstring opens with one sentence, and shows IR `before:` and `after:`, which a test runs.
+keyword parameters are its options: `irtool passes NAME` shows their annotations and defaults, and pipelines are checked against them; where
+a type has wrong values, too, `my_pass.values` has a `Values` for the parameter. Its docstring opens with one sentence, and shows IR
+`before:` and `after:`, which a test runs.
 
 `AREAS` names all passes; `PASSES` has an object for each, which imports the pass when it is first used.
 """
@@ -18,17 +19,50 @@ if __name__ != "irtool.passes":     # two copies of a module would be two sets o
     raise ImportError("import irtool.passes")
 
 
+class Values:
+    """The values of a type that an option takes besides its default: in words, an example, and a test. words: those that are values."""
+
+    __slots__ = ("expected", "example", "fits", "words")
+
+    def __init__(self, expected: str, example: str, fits: Callable[[Any], bool], words: tuple[str, ...] = ()) -> None:
+        self.expected = expected
+        self.example = example
+        self.fits = fits
+        self.words = words
+
+    @classmethod
+    def one_of(cls, *words: str) -> Values:
+        """Some words and no others."""
+        return cls(" or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words), words[0], words.__contains__, words)
+
+    @classmethod
+    def at_least(cls, least: int) -> Values:
+        """Integers from `least` on."""
+        return cls(f"at least {least}", "4", lambda value: bool(value >= least))
+
+
 class PassOption:
-    """One keyword parameter of a pass: `name` as a pipeline spells it, `type` as its annotation does."""
+    """One keyword parameter of a pass: `name` as a pipeline spells it, `type` as its annotation does. values: None: all of the type."""
 
-    __slots__ = ("name", "parameter", "type", "default", "is_required")
+    __slots__ = ("name", "parameter", "type", "default", "is_required", "values")
 
-    def __init__(self, parameter: str, type: str, default: Any, is_required: bool) -> None:
+    def __init__(self, parameter: str, type: str, default: Any, is_required: bool, values: Values | None = None) -> None:
         self.name = parameter.replace("_", "-")
         self.parameter = parameter
         self.type = type
         self.default = default
         self.is_required = is_required
+        self.values = values
+
+    def problem(self, value: Any) -> str:
+        """What is wrong with a value of the right type: `expected 2018 or modern, not 'moden'`; empty if the option takes it."""
+        values = self.values
+        if values is None or value == self.default or values.fits(value):
+            return ""
+        from irtool.ir.errors import did_you_mean
+
+        text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+        return f"expected {values.expected}, not '{text[:40]}'{did_you_mean(text, values.words)}"
 
     def __repr__(self) -> str:
         return f"<PassOption {self.name}: {self.type}>"
@@ -81,7 +115,18 @@ class Pass:
         defaults: dict[str, Any] = dict(function.__kwdefaults__ or {})
         positional = function.__defaults__ or ()
         defaults.update(zip(names[count - len(positional): count], positional, strict=True))
-        return tuple(PassOption(name, annotation(function, name), defaults.get(name), name not in defaults) for name in names[1:])
+        values: dict[str, Values] = getattr(function, "values", {})
+        return tuple(PassOption(name, annotation(function, name), defaults.get(name), name not in defaults, values.get(name))
+                     for name in names[1:])
+
+    def check(self, **options: Any) -> None:
+        """Raises PassError for a value that an option does not take. options: by the names of parameters."""
+        from irtool.ir.errors import PassError
+
+        for option in self.options:
+            problem = option.problem(options[option.parameter]) if option.parameter in options else ""
+            if problem:
+                raise PassError(f"{self.name}: option '{option.name}': {problem}", code="E0305")
 
     @property
     def summary(self) -> str:

@@ -13,14 +13,13 @@ from irtool.ir.constants import CONSTANT_KINDS, constant, is_constant
 from irtool.ir.dialect import Dialect
 from irtool.ir.edits import clone_block, clone_node, inline_graph, replace_node
 from irtool.ir.effects import FRESH, category_of, node_may_write
-from irtool.ir.errors import PassError
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.remarks import count, missed, wants_remarks
 from irtool.ir.schema import schema_of
 from irtool.ir.structure_kinds import GROUPED_PRIMS
 from irtool.ir.types import TENSOR, ListType, TensorType
 from irtool.ops.torch_lists import SYMBOLIC
-from irtool.passes import BY_NAME
+from irtool.passes import BY_NAME, Values
 
 KINDS = frozenset(name.partition(".")[0] for name in SYMBOLIC) | {"aten::chunk"}
 NO_NODES: Mapping[Node, Sequence[Node]] = {}
@@ -52,16 +51,14 @@ def create_autodiff_subgraphs(graph: Graph, threshold: int = 2, form: str = "") 
           %3 : Tensor = aten::tanh(%2)
           return (%3)
     """
-    if threshold < 1:
-        raise PassError("create-autodiff-subgraphs: threshold must be at least 1", code="E0305")
-    if form not in ("", "2018", "modern"):
-        raise PassError(f"create-autodiff-subgraphs: form={form}; expected 2018 or modern", code="E0305")
+    BY_NAME["create-autodiff-subgraphs"].check(threshold=threshold, form=form)
     if form == "2018" or not form and graph.dialect.attribute_arguments:
         aliases = Aliases(graph) if any(map(node_may_write, graph.walk())) else None
         return slice_runs(graph, graph.block, threshold, loose_tensors(graph), aliases)
     return Slicer(graph, threshold).run()
 
 
+create_autodiff_subgraphs.values = {"threshold": Values.at_least(1), "form": Values.one_of("2018", "modern")}    # type: ignore[attr-defined]
 create_autodiff_subgraphs.repeats = "groups become neighbours, and can then be merged, as in torch"      # type: ignore[attr-defined]
 
 

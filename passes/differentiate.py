@@ -19,9 +19,7 @@ from irtool.ir.pair import DEFINED, GradientPair, pairs
 from irtool.ir.schema import schema_of
 from irtool.ir.source import Diagnostic
 from irtool.ir.types import NONE, OptionalType, TensorType, TupleType, TypeVar
-
-FORMS = ("", "2018", "modern")
-SAVES = ("", "least")
+from irtool.passes import BY_NAME, Values
 
 
 def differentiate(module: Module, requires_grad: tuple[str, ...] = ("types",), wrt: tuple[int, ...] | None = None, form: str = "",
@@ -55,10 +53,7 @@ def differentiate(module: Module, requires_grad: tuple[str, ...] = ("types",), w
               -> (%3)
           return (%2)
     """
-    if form not in FORMS:
-        raise PassError(f"differentiate: form={form}; expected 2018 or modern", code="E0305")
-    if save not in SAVES:
-        raise PassError(f"differentiate: save={save}; expected least", code="E0305")
+    BY_NAME["differentiate"].check(form=form, save=save, requires_grad=requires_grad)
     paired = {graph for pair in pairs(module) for graph in (pair.f, pair.df)}
     alone = [(graph, name) for graph, name in zip(module.graphs, module.names(), strict=True) if graph not in paired]
     taken = {graph.name for graph in module.graphs if graph.name}
@@ -87,6 +82,19 @@ def differentiate(module: Module, requires_grad: tuple[str, ...] = ("types",), w
         _insert_after(module, graph, gradient.df)
         changed = True
     return changed
+
+
+def _are_flags(words: tuple[str, ...]) -> bool:
+    """Do the words of `requires-grad` say of each input whether it needs a gradient?"""
+    return words in (("all",), ("types",)) or all(word in ("0", "1") for word in words)
+
+
+differentiate.values = {        # type: ignore[attr-defined]
+    "requires_grad": Values("all, types, or 0 and 1 for each input", "all", _are_flags, ("all", "types")),
+    "wrt": Values("positions of inputs from 0 on", "0,2", lambda places: min(places) >= 0),
+    "form": Values.one_of("2018", "modern"),
+    "save": Values.one_of("least"),
+}
 
 
 def _without_views_written(module: Module, graph: Graph) -> Graph:
@@ -132,7 +140,7 @@ def _names(graph: Graph, name: str) -> tuple[str, str]:
 
 
 def _flags(graph: Graph, name: str, requires_grad: tuple[str, ...], wrt: tuple[int, ...] | None) -> tuple[list[bool], bool]:
-    """Per input whether it needs a gradient, and whether the types decided that. Raises PassError for a wrong number of flags or word."""
+    """Per input whether it needs a gradient, and whether the types decided that. Raises PassError for a wrong number of flags."""
     tensors = [holds_tensors(value.type) for value in graph.inputs]
     if wrt is not None:
         wrong = [index for index in wrt if not 0 <= index < len(tensors)]
@@ -145,9 +153,6 @@ def _flags(graph: Graph, name: str, requires_grad: tuple[str, ...], wrt: tuple[i
         flags = [has and not (isinstance(value.type, TensorType) and value.type.requires_grad is False)
                  for has, value in zip(tensors, graph.inputs, strict=True)]
         return flags, True
-    if not all(word in ("0", "1") for word in requires_grad):
-        raise PassError(f"differentiate: requires-grad={','.join(requires_grad)}; expected all, types, or 0 and 1 for each input",
-                        code="E0305")
     if len(requires_grad) != len(tensors):
         raise PassError(f"differentiate: requires-grad has {len(requires_grad)} flags, graph '{name}' has {len(tensors)} inputs",
                         code="E0305")

@@ -10,11 +10,11 @@ from irtool.analysis.autodiff_groups import all_groups
 from irtool.analysis.shape_changes import loose_tensors
 from irtool.ir.constants import CONSTANT_KINDS, is_constant
 from irtool.ir.effects import facts_of, node_may_write
-from irtool.ir.errors import PassError
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.remarks import missed, wants_remarks
 from irtool.ir.schema import forgets_kinds, schema_of
 from irtool.ir.types import TensorType, Type
+from irtool.passes import BY_NAME, Values
 from irtool.passes.create_autodiff_subgraphs import is_tensor_operator, wrap
 
 KIND = "prim::FusionGroup"
@@ -46,8 +46,7 @@ def fuse(graph: Graph, threshold: int = 2) -> bool:
           %3 : Float(*, *) = aten::tanh(%2)
           return (%3)
     """
-    if threshold < 1:
-        raise PassError("fuse: threshold must be at least 1", code="E0305")
+    BY_NAME["fuse"].check(threshold=threshold)
     writes = any(map(node_may_write, graph.walk()))
     aliases = cache(lambda: Aliases(graph))
 
@@ -70,6 +69,9 @@ def fuse(graph: Graph, threshold: int = 2) -> bool:
         if fused.subgraph is not None:
             fused.subgraph.source = graph.source     # for the places of errors
     return bool(groups)
+
+
+fuse.values = {"threshold": Values.at_least(1)}     # type: ignore[attr-defined]
 
 
 def why_not_fused(node: Node, threshold: int, fits: Callable[[Node], bool]) -> str:

@@ -11,6 +11,7 @@ from irtool.ir.errors import Error
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.replacing_walk import Sweep
 from irtool.ir.types import TensorType
+from irtool.passes import Values
 from irtool.torchscript.rewrite_rules import STANDARD, RewriteRule, read_rules
 
 MOST = 100
@@ -44,6 +45,9 @@ def rewrite(graph: Graph, rules: str = "", unchecked: bool = False) -> bool:
     except (OSError, ValueError) as error:
         raise Error(f"the rules {rules} cannot be read: {getattr(error, 'strerror', None) or error}", code="E0310") from None
     return apply_rules(graph, read_rules(text, rules, not unchecked))
+
+
+rewrite.values = {"rules": Values("a file of rules", "rules.py", lambda path: True)}     # type: ignore[attr-defined]
 
 
 def apply_rules(graph: Graph, rules: tuple[RewriteRule, ...]) -> bool:

@@ -7,6 +7,7 @@ from irtool.ir.effects import IF_KINDS, LOOP_KINDS
 from irtool.ir.errors import PassError
 from irtool.ir.graph import Graph
 from irtool.ir.types import TensorType
+from irtool.passes import BY_NAME, Values
 
 
 def vmap(graph: Graph, in_dims: tuple[str, ...] = ("0",), length: int = 2, randomness: str = "error") -> bool:
@@ -28,6 +29,7 @@ def vmap(graph: Graph, in_dims: tuple[str, ...] = ("0",), length: int = 2, rando
     """
     from irtool.dispatch.graph_functions import in_dims_of
 
+    BY_NAME["vmap"].check(length=length)
     dims = in_dims_of(",".join(in_dims), graph)
     try:
         batched_graph = batched(graph, dims, length, randomness)
@@ -67,4 +69,14 @@ def batched(graph: Graph, dims: list[int | None], length: int, randomness: str) 
     return trace_vmap(graph, dims, sample_inputs(graph, dims, length), 0, randomness, True)
 
 
+def _is_dim(word: str) -> bool:
+    """Does a word of `in-dims` say which dimension of an input is batched, or that none is?"""
+    return word.lower() in ("none", "") or word.removeprefix("-").isdecimal() and len(word) < 5
+
+
+vmap.values = {     # type: ignore[attr-defined]
+    "in_dims": Values("a dimension or None for each input", "0,None", lambda words: all(map(_is_dim, words))),
+    "length": Values.at_least(0),
+    "randomness": Values.one_of("same", "different", "error"),
+}
 vmap.repeats = "one more dimension is batched over"     # type: ignore[attr-defined]

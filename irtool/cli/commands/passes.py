@@ -66,8 +66,9 @@ def explained(entry: Pass) -> str:
     out = [entry.name, "", dedented(entry.function.__doc__ or ""), ""]
     if entry.options:
         out.append("Options:")
-        out += [two_columns(f"{option.name}: {option.type} = {shown_default(option)}", example(entry, option), 40)
-                for option in entry.options]
+        for option in entry.options:
+            takes = "" if option.values is None else f"  # {option.values.expected}"
+            out.append(two_columns(f"{option.name}: {option.type} = {shown_default(option)}", f"{example(entry, option)}{takes}", 40))
     else:
         out += ["No options.", "", f"  irtool opt --passes={entry.name} graph.ir"]
     if entry.takes_module:
@@ -94,14 +95,15 @@ def shown_default(option: PassOption) -> str:
     return "(none)" if option.default is None or option.default == () else spelled(option.default)
 
 
-EXAMPLES = {"bool": "false", "int": "4", "float": "0.5", "str": "name", "tuple[int, ...]": "0,1", "tuple[str, ...]": "a,b"}
+EXAMPLES = {"bool": "false", "int": "4", "float": "0.5", "str": "name", "tuple[int, ...]": "0,1", "tuple[str, ...]": "a,b",
+            "tuple[bool, ...]": "1,0"}
 
 
 def example(entry: Pass, option: PassOption) -> str:
     """An example of one option, as typed in a shell."""
     if option.type == "bool" and not option.default:
         return f"--passes='{entry.name}{{{option.name}}}'"
-    value = EXAMPLES.get(option.type.removesuffix(" | None"), "...")
+    value = EXAMPLES.get(option.type.removesuffix(" | None"), "...") if option.values is None else option.values.example
     return f"--passes='{entry.name}{{{option.name}={value}}}'"
 
 
