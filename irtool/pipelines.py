@@ -242,9 +242,13 @@ class Reader:
         begin = self.at
         words, is_quoted = self._value()
         try:
-            options[option.parameter] = convert(words, is_quoted, option.type)
+            value = convert(words, is_quoted, option.type)
+            problem = option.problem(value)
         except ValueError as error:
-            self._fail(f"option '{key}' of '{entry.name}': {error}", begin, code="E0305")
+            problem = str(error)
+        if problem:
+            self._fail(f"option '{key}' of '{entry.name}': {problem}", begin, code="E0305")
+        options[option.parameter] = value
 
     def _value(self) -> tuple[list[str], bool]:
         if self.text[self.at: self.at + 1] == '"':

@@ -14,7 +14,7 @@ from irtool.autodiff.formula_graphs import closure_pairs
 from irtool.ir.edits import clone_graph
 from irtool.ir.module import Module
 from irtool.ir.pair import CHUNK, GradientPair, numbers_in, pair_violations, pairs, spelled
-from irtool.passes import PASSES
+from irtool.passes import BY_NAME, PASSES
 from irtool.torchscript import compile_source
 
 OLD = """graph(%0 : Float(2, 3, 4)
@@ -276,14 +276,23 @@ def test_a_pair_is_edited_in_one_place() -> None:
 
 
 @pytest.mark.parametrize(("options", "message"), [
-    ("{form=2017}", "expected 2018 or modern"),
+    ("{form=2017}", "expected 2018 or modern, not '2017'"),
     ("{wrt=2}", "wrt=2, graph 'graph' has 2 inputs"),
     ("{requires-grad=1}", "requires-grad has 1 flags, graph 'graph' has 2 inputs"),
-    ("{requires-grad=some}", "expected all, types, or 0 and 1 for each input"),
+    ("{requires-grad=some}", "expected all, types, or 0 and 1 for each input, not 'some'"),
+    ("{wrt=-1}", "expected positions of inputs from 0 on, not '-1'"),
+    ("{save=leats}", r"expected least, not 'leats' \(did you mean 'least'\?\)"),
 ])
 def test_wrong_options(options: str, message: str) -> None:
-    with pytest.raises(irtool.PassError, match=message):
+    with pytest.raises(irtool.PipelineError if "not '" in message else irtool.PassError, match=message):
         PassManager(f"differentiate{options}").run(irtool.parse(UNTYPED))
+
+
+def test_wrong_options_of_a_call() -> None:
+    for options, message in (({"form": "2017"}, "option 'form': expected 2018 or modern, not '2017'"),
+                             ({"requires_grad": ("1", "x")}, "option 'requires-grad': expected all, types, or 0 and 1")):
+        with pytest.raises(irtool.PassError, match=message):
+            BY_NAME["differentiate"](irtool.parse(UNTYPED), **options)
 
 
 def test_a_warning_when_nothing_counts() -> None:
