@@ -21,6 +21,7 @@ from irtool.cli.main import main
 from irtool.ir.schema import declared_kinds, schemas
 from irtool.ops.call import find_overload
 from irtool.passes import PASSES
+from irtool.pipelines import PRESETS
 
 OLD = """graph(%0 : Float(2, 3)
       %1 : Float(2, 3)) {
@@ -306,6 +307,10 @@ def test_passes_are_listed_and_explained() -> None:
     code, out, err = irtool_("passes", "dcee")
     assert (code, out) == (2, "")
     assert "unknown pass 'dcee' (did you mean 'dce'?)" in err
+
+
+def test_the_help_of_opt_names_every_preset() -> None:
+    assert f"a preset ({', '.join(PRESETS)});" in " ".join(irtool_("opt", "--help")[1].split())
 
 
 def test_passes_as_json() -> None:

@@ -40,7 +40,7 @@ PASSES, PRINTING, DEBUGGING = "Passes", "Printing", "Debugging"
 """)
 @files_argument
 @option("-p", "--passes", metavar="PIPELINE", multiple=True, group=PASSES,
-        help="passes in order, or a preset (O1, O2, training); @FILE reads a pipeline from a file; repeat to add passes")
+        help="passes in order, or a preset (O1, O2, training, inference); @FILE reads a pipeline from a file; repeat to add")
 @option("--graph", metavar="NAME", group=PASSES, help="read only this graph")
 @option("--split-input-file", is_flag=True, group=PASSES, help=f"the file has several independent inputs, separated by lines '{SPLIT}'")
 @option("-q", "--quiet", is_flag=True, group=PRINTING, help="print no summary line per pass")
