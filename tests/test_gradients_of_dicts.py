@@ -66,3 +66,31 @@ def test_a_dict_among_the_results_twice(results: str, k: float, j: float, interp
         (gradient,) = irtool.vjp(graph, [{"k": np.ones(2), "j": np.ones(1)}], cotangents, [0], interpret=interpret)
         np.testing.assert_array_equal(gradient["k"], np.full(2, float(k)))
         np.testing.assert_array_equal(gradient["j"], np.full(1, float(j)))
+
+
+HOLDERS = {
+    "Dict[str, Tensor]": ("a['k']", {"k": np.array([5.0])}, {"k": np.array([3.0])}),
+    "Optional[Dict[str, Tensor]]": ("a['k']", {"k": np.array([5.0])}, {"k": np.array([3.0])}),
+    "List[Dict[str, Tensor]]": ("a[0]['k']", [{"k": np.array([5.0])}], [{"k": np.array([3.0])}]),
+    "Optional[Tuple[Tensor, int]]": ("a[0]", (np.array([5.0]), 3), [np.array([3.0]), None]),
+    "Union[int, Tensor]": ("a", np.array([5.0]), np.array([3.0])),
+    "Optional[Union[int, Tensor]]": ("a", np.array([5.0]), np.array([3.0])),
+    "Any": ("a", np.array([5.0]), np.array([3.0])),
+}
+
+
+@pytest.mark.parametrize("profiling", [False, True])
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_a_holder_of_tensors_has_a_gradient_after_calls_that_asked_for_none(holder: str, profiling: bool) -> None:
+    part, value, wanted = HOLDERS[holder]
+    check = "if a is None:\n        return x" if holder.startswith("Optional") else "pass"
+    cast = "if isinstance(a, int):\n        return x" if "int, Tensor]" in holder and "Tuple" not in holder else "pass"
+    cast = "assert isinstance(a, Tensor)" if holder == "Any" else cast
+    source = f"def f(a: {holder}, x: Tensor):\n    {check}\n    {cast}\n    return x * {part}\n"
+    executor = irtool.compile(compile_source(source, "f"), profiling=profiling)
+    x, ones = np.array([1.0, 2.0]), np.ones(2)
+    for _ in range(3):
+        np.testing.assert_equal(executor.vjp([value, x], [ones], [1]), [np.array([5.0, 5.0])])
+    for _ in range(3):
+        np.testing.assert_equal(executor.vjp([value, x], [ones], [0, 1]), [wanted, np.array([5.0, 5.0])])
+        np.testing.assert_equal(executor.vjp([value, x], [ones], [1]), [np.array([5.0, 5.0])])

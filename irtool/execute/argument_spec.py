@@ -1,7 +1,8 @@
 """Specs, the keys of plans: the dtype, rank and device of each input tensor, and whether it is defined and needs a gradient.
 
 Not in a spec: sizes, strides, values, numbers, strings. The types of the graph's inputs decide which values a spec covers. They are
-compiled once into a short list of instructions, so that making a spec costs one loop over the inputs.
+compiled once into a short list of instructions, so that making a spec costs one loop over the inputs. Tensors in inputs of other types,
+such as dicts, have no record; the spec then says which of these inputs need gradients.
 """
 from __future__ import annotations
 
@@ -45,22 +46,25 @@ _CODE = {dtype_named(name): code for code, name in reversed(CODES.items()) if na
 class ArgumentSpec:
     """The key of a plan. Immutable; its hash is computed once."""
 
-    __slots__ = ("records", "present", "_hash")
+    __slots__ = ("records", "present", "wanted", "_hash")
 
-    def __init__(self, records: tuple[int, ...], present: tuple[bool, ...]) -> None:
+    def __init__(self, records: tuple[int, ...], present: tuple[bool, ...], wanted: tuple[int, ...] = ()) -> None:
+        """wanted: the positions of inputs that need gradients, of those whose records cannot say so."""
         self.records = records
         self.present = present
-        self._hash = hash((len(records), len(present), records, present))
+        self.wanted = wanted
+        self._hash = hash((len(records), len(present), records, present, wanted))
 
     def __hash__(self) -> int:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ArgumentSpec) and self.records == other.records and self.present == other.present
+        return isinstance(other, ArgumentSpec) and (self.records, self.present, self.wanted) == (other.records, other.present, other.wanted)
 
     def __str__(self) -> str:
         """The records as types: `Float(*, *, requires_grad=1, device=cpu), Tensor[AutogradZero]`; then which optional ones are there."""
         words = [type_of_record(record).text for record in self.records] + ["present" if flag else "None" for flag in self.present]
+        words += [f"gradient of input {place}" for place in self.wanted]
         return ", ".join(words) or "nothing"
 
     def __repr__(self) -> str:
@@ -68,25 +72,30 @@ class ArgumentSpec:
 
     @property
     def key(self) -> str:
-        """The hash key as it is printed: the records in hexadecimal, then a bit per optional argument. The same in every process."""
-        return ".".join([*(f"{record:07x}" for record in self.records), *("01"[flag] for flag in self.present)]) or "-"
+        """The hash key as it is printed: the records in hexadecimal, then a bit per optional argument, then which inputs without records
+        need gradients. The same in every process."""
+        return ".".join([*(f"{record:07x}" for record in self.records), *("01"[flag] for flag in self.present),
+                         *(f"g{place}" for place in self.wanted)]) or "-"
 
     @property
     def requires_gradient(self) -> bool:
         """Does any tensor need a gradient?"""
-        return any(record & _GRADIENT for record in self.records)
+        return bool(self.wanted) or any(record & _GRADIENT for record in self.records)
 
 
 class SpecMaker:
     """Makes the specs of one graph's inputs."""
 
-    __slots__ = ("types", "instructions", "is_flat")
+    __slots__ = ("types", "instructions", "is_flat", "unrecorded")
 
     def __init__(self, graph: Graph) -> None:
         self.types = [value.type for value in graph.inputs]
         self.instructions: list[int] = []
+        self.unrecorded: list[bool] = []        # for each input: has a part of it no record?
         for type in self.types:
+            at = len(self.instructions)
             self._compile(type, 0)
+            self.unrecorded.append(not {SKIP, PRESENCE}.isdisjoint(self.instructions[at:]))
         self.is_flat = ENTER not in self.instructions
 
     def _compile(self, type: Type, depth: int) -> None:
@@ -124,7 +133,11 @@ class SpecMaker:
                 records.append(record_of(value, flag))
             else:
                 presence.append(value is not None)
-        return ArgumentSpec(tuple(records), tuple(presence))
+        return ArgumentSpec(tuple(records), tuple(presence), self.wanted(requires_grad))
+
+    def wanted(self, requires_grad: Sequence[bool]) -> tuple[int, ...]:
+        """The positions of inputs that need gradients, of those whose records cannot say so."""
+        return tuple([place for place, flag in enumerate(requires_grad) if flag and self.unrecorded[place]])
 
     def noted(self, values: Sequence[Any], requires_grad: Sequence[bool] = ()) -> Iterator[tuple[int, Any, int]]:
         """The recorded values in order: TENSOR or PRESENCE, the value, and 2 if it needs a gradient (else 0)."""

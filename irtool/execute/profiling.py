@@ -96,7 +96,10 @@ class Profile:
         """Is there a guard, and do these inputs pass it?"""
         if self.left:
             return False
-        noted = self.owner.spec_maker.noted(values, flags)
+        maker = self.owner.spec_maker
+        if self.plan is not None and self.plan.spec is not None and self.plan.spec.wanted != maker.wanted(flags):
+            return False        # as it was made, its inputs without records needed other gradients
+        noted = maker.noted(values, flags)
         return all(seen.fits(value, flag) for seen, (_, value, flag) in zip(self.seen, noted, strict=True))
 
     def find(self, values: Sequence[Any], flags: Sequence[bool]) -> ExecutionPlan | None:
@@ -119,7 +122,8 @@ class Profile:
             types = [seen.type if isinstance(seen.type, TensorType) else None for seen in self.seen if seen.what != PRESENCE]
             flagged = [seen.flag for seen in self.seen if seen.what != PRESENCE]
             spec = ArgumentSpec(tuple([record_of_type(type, flag) for type, flag in zip(types, flagged, strict=True)]),
-                                tuple([seen.present for seen in self.seen if seen.what == PRESENCE]))
+                                tuple([seen.present for seen in self.seen if seen.what == PRESENCE]),
+                                self.owner.spec_maker.wanted(flags))
             self.plan = self.owner.plans[spec] = make_plan(self.owner, spec, values, flags, types)
             self.plan.guarded = guarded(self.owner.graph, self.plan.graph, self.seen)
         return self.plan
