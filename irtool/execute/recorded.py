@@ -293,7 +293,7 @@ def on_tape_again(gradient: Any, output: Any) -> Any:
 def inputs_on(tape: Recording, executor: Executor, values: Sequence[Any], wrt: Sequence[int]) -> list[Any]:
     """The inputs of a graph as handles. If some of them share memory that the graph writes into, they become views of one tensor, so that a
     write into one changes the others. Sets `tape.shares_inputs` if a gradient of such an input is wanted."""
-    if not executor.writes:
+    if not executor.writes or not wrt:      # without a gradient to compute, the arrays themselves share memory
         return [tape.leaf(value) if index in wrt else as_handles(value) for index, value in enumerate(values)]
     is_written = written_inputs(executor.graph)
     leaves, shape = flatten([None if index in wrt else value for index, value in enumerate(values)])
