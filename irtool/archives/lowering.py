@@ -73,7 +73,7 @@ class Lowered:
         """May a list or dict contain other values after the call?"""
         attributes = set(self.graph.inputs[first:])
         holds_state = [value for value in self.graph.outputs[self.result_count:]
-                       if not isinstance(value.type, SimpleType) and not attributes.isdisjoint(aliases.roots(value))]
+                       if not isinstance(value.type, SimpleType) and may_hold(aliases, value, attributes)]
         self.by_reference = bool(self.changed and (holds_state or self.rebinds and any(map(holds_tensors, attributes))))
         """Does it matter which array an attribute is, and not only which elements it has?"""
         for index in self.changed:
@@ -168,6 +168,14 @@ class Lowered:
 def is_unchanged(read: Sequence[tuple[Object, str, Any]]) -> bool:
     """Have the attributes still these values?"""
     return all([holder.attributes.get(name) is value for holder, name, value in read])
+
+
+def may_hold(aliases: Aliases, value: Value, attributes: set[Value]) -> bool:
+    """May a value be an attribute, share memory with one, or contain a tensor that does?"""
+    if not attributes.isdisjoint(aliases.roots(value)):
+        return True
+    elements = aliases.elements(value)
+    return holds_tensors(value) and (not elements or any(may_hold(aliases, each, attributes) for each in elements))
 
 
 def holds_tensors(value: Value) -> bool:
