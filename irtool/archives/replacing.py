@@ -172,7 +172,7 @@ class Piece:
     """The memory of an array from a byte on, as an object from which NumPy makes arrays."""
 
     def __init__(self, array: Any, offset: int, view: Any) -> None:
-        self.array = array      # keeps the array alive
+        self.base = array       # keeps the array alive, and leads `memory_of` to it, as the objects of as_strided do
         self.__array_interface__ = {**array.__array_interface__, "data": (address(array) + offset, False), "shape": view.shape,
                                     "strides": view.strides, "typestr": view.dtype.str}
 

@@ -1,0 +1,78 @@
+"""Attributes of a module that share memory still do after a method assigns one, changes a list, or is differentiated, as in torch."""
+from __future__ import annotations
+
+import io
+import struct
+import zipfile
+
+import numpy as np
+import pytest
+
+import irtool
+
+METHODS = {     # what a method does, and buf, view and lst after two calls of it, and then of `bump`
+    "self.view = torch.slice(self.buf, 0, 1)\n    view = self.view\n    self.view = torch.add_(view, 1)":
+        ([10, 12], [12], [[10, 12], [1]]),
+    "self.lst = [self.buf, self.view]\n    lst = self.lst\n    _1 = torch._set_item(lst, 0, torch.add_(lst[0], 1))":
+        ([12, 12], [12], [[12, 12], [12]]),
+    "self.lst = [torch.slice(self.buf, 0, 1)]\n    buf = self.buf\n    self.buf = torch.add_(buf, 1)":
+        ([12, 12], [12], [[12]]),
+    "_0 = torch.add_(self.view, 2)\n    _1 = torch.append(self.lst, self.view)":
+        ([14, 10], [14], [[14, 10], [1], [14], [14]]),
+    "lst = self.lst\n    _0 = torch.add_(lst[0], 2)\n    _1 = torch._set_item(lst, 1, torch.add(lst[0], 1))\n    y = self.view":
+        ([14, 14], [14], [[14, 14], [5, 5]]),
+}
+CODE = """class M(Module):
+  __parameters__ = []
+  __buffers__ = []
+  buf : Tensor
+  view : Tensor
+  lst : List[Tensor]
+  def forward(self: __torch__.M,
+    x: Tensor) -> Tensor:
+    BODY
+    return torch.mul(x, 3)
+  def bump(self: __torch__.M) -> Tuple[Tensor, Tensor, List[Tensor]]:
+    buf = self.buf
+    self.buf = torch.add_(buf, 10)
+    return (self.buf, self.view, self.lst)
+"""
+
+
+def tensor(key: int, size: int, is_known: bool = False) -> bytes:
+    """The pickle of a vector at the start of a storage of two numbers; is_known: a tensor before it has the storage."""
+    storage = b"h" + bytes([key]) if is_known else (
+        b"(X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x00%dX\x03\x00\x00\x00cpuK\x02tQq%c" % (key, key))
+    return (b"ctorch._utils\n_rebuild_tensor_v2\n(" + storage + b"K\x00K" + bytes([size])
+            + b"\x85K\x01\x85\x89ccollections\nOrderedDict\n)RtR")
+
+
+def module(body: str) -> irtool.ScriptModule:
+    """A module whose attributes `view` and `lst[0]` are parts of the memory of `buf`."""
+    values = {b"buf": tensor(0, 2), b"view": tensor(0, 1, True), b"lst": b"](" + tensor(0, 2, True) + tensor(1, 1) + b"e"}
+    state = b"".join([b"X" + struct.pack("<I", len(name)) + name + value for name, value in values.items()])
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("m/data.pkl", b"\x80\x02c__torch__\nM\n)\x81}(" + state + b"ub.")
+        archive.writestr("m/data/0", np.zeros(2, np.float32).tobytes())
+        archive.writestr("m/data/1", np.ones(2, np.float32).tobytes())
+        archive.writestr("m/constants.pkl", b"\x80\x02).")
+        archive.writestr("m/version", "3")
+        archive.writestr("m/code/__torch__.py", CODE.replace("BODY", body))
+    loaded = irtool.load(file.getvalue())
+    assert isinstance(loaded, irtool.ScriptModule)
+    return loaded
+
+
+@pytest.mark.parametrize("wrt", [None, [], [0]], ids=["called", "no gradient", "gradient"])
+@pytest.mark.parametrize("body", METHODS)
+def test_attributes_share_memory_as_before(body: str, wrt: list[int | str] | None) -> None:
+    made = module(body)
+    x, ones = np.ones(2, np.float32), np.ones(2, np.float32)
+    for _ in range(2):
+        if wrt is None:
+            made(x)
+        else:
+            made.vjp("forward", [x], [ones], wrt)
+    buf, view, lst = made.bump()
+    np.testing.assert_equal((buf.tolist(), view.tolist(), [each.tolist() for each in lst]), METHODS[body])
