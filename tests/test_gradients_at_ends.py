@@ -77,11 +77,3 @@ def test_a_product_of_two_zeros_has_no_slope() -> None:
     np.testing.assert_array_equal(slopes(torch.prod, np.array([0, INF, 2]))[0], [INF, 0, NAN])
     np.testing.assert_array_equal(slopes(lambda x: torch.prod(x, 0), np.array([0, 0, NAN]))[0], [NAN, NAN, 0])
     np.testing.assert_array_equal(slopes(torch.prod, np.array([0.0, 0, 3]), order=2)[0], [6, 3, 0])
-
-
-def test_a_bool_of_a_graph_is_a_number_before_it_is_a_tensor() -> None:
-    """As in calls. As a tensor the exponent was refused by the subtraction in its gradient."""
-    x = np.array([2.0, -3.0])
-    for call, wanted in (("pow(%x, %t)", 1), ("pow(%t, %x)", 0), ("mul(%x, %t)", 1), ("float_power(%x, %t)", 1), ("xlogy(%x, %t)", 0)):
-        graph = irtool.parse(f"graph(%x : Tensor):\n  %t : bool = prim::Constant[value=1]()\n  %r : Tensor = aten::{call}\n  return (%r)\n")
-        np.testing.assert_array_equal(irtool.vjp(graph, [x], [np.ones(2)], wrt=[0])[0], [wanted, wanted])

@@ -19,7 +19,7 @@ from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.graph import Node, Value, counted
 from irtool.ir.kinds import not_supported
 from irtool.ir.schema import Literal, Schema, node_arguments, schema_of, schemas
-from irtool.ir.types import INT, NUMBER, OptionalType, TensorType, TupleType, Type
+from irtool.ir.types import INT, OptionalType, TensorType, TupleType, Type
 from irtool.ops.formula import refused_arguments
 from irtool.partial.items import NONE, Item, Items, Known, elements, item_of
 
@@ -221,10 +221,7 @@ def arguments_of(grads: Gradients, node: Node) -> tuple[Schema, list[Item]]:
         if isinstance(operand, Value) and argument.fixed_size and operand.type.key == INT.key:      # `stride=1` for `int[2] stride`
             items.append(Items([item_of(operand)] * argument.fixed_size, False, types.list_of(INT)))
         elif isinstance(operand, Value):
-            item = steady(grads, operand, node)
-            if isinstance(item, Known) and isinstance(item.value, bool) and argument.type.key == NUMBER.key:
-                item = Known(int(item.value))       # formulas do arithmetic, and TorchScript has none on bools
-            items.append(item)
+            items.append(steady(grads, operand, node))
         elif isinstance(operand, Literal):
             items.append(Known(operand.value))
         else:

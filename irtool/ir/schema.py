@@ -407,7 +407,7 @@ def resolve(kind: str, operands: Sequence[Type], attributes: Sequence[str] = (),
             if len(operands) == len(schema.arguments) or schema.is_vararg and len(operands) >= len(schema.arguments):
                 if _fits(schema, operands) and (results < 0 or schema.is_varret or len(schema.returns) == results or results == 0):
                     return schema
-    fitting = [schema for lenience in range(3) for schema in candidates if _fits_partly(schema, operands, attributes, lenience)]
+    fitting = [schema for lenient in (False, True) for schema in candidates if _fits_partly(schema, operands, attributes, lenient)]
     if not fitting:
         return None
     chosen = [schema for schema in fitting if results < 0 or len(schema.returns) == results] or fitting
@@ -432,18 +432,18 @@ def _fits(schema: Schema, operands: Sequence[Type], first: int = 0) -> bool:
     return all(takes(argument.type, operand, variables) for argument, operand in zip(schema.arguments[first:], operands, strict=False))
 
 
-def _fits_partly(schema: Schema, operands: Sequence[Type], attributes: Sequence[str], lenience: int) -> bool:
-    """lenience: 1: a bool is a number, as torch makes 1 of True; 2: all that `takes_leniently` does, a bool as a tensor, too."""
+def _fits_partly(schema: Schema, operands: Sequence[Type], attributes: Sequence[str], lenient: bool) -> bool:
     if schema.is_vararg:
         return not attributes and len(operands) >= len(schema.arguments)
     if any(name not in schema.positions for name in attributes):
         return False
     free = [argument for argument in schema.arguments if argument.name not in attributes]
-    if len(operands) > len(free) or any(not argument.has_default for argument in free[len(operands):]):
+    if len(operands) > len(free):
+        return _spread(schema, free, operands)
+    if any(not argument.has_default for argument in free[len(operands):]):
         return _spread(schema, free, operands)
     variables: dict[str, Type] = {}
-    return all(takes(argument.type, operand, variables) or lenience == 2 and takes_leniently(argument, operand)
-               or lenience == 1 and operand.key == _BOOL_KEY and argument.type.key == types.NUMBER.key
+    return all(takes(argument.type, operand, variables) or lenient and takes_leniently(argument, operand)
                for argument, operand in zip(free, operands, strict=False)) or _spread(schema, free, operands)
 
 
