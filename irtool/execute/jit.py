@@ -29,7 +29,7 @@ from irtool.dispatch.transforms import tensors
 from irtool.dispatch.trees import flatten, unflatten
 from irtool.execute.argument_spec import arrays_key
 from irtool.execute.executor import Executor
-from irtool.execute.jit_arguments import pattern, signature
+from irtool.execute.jit_arguments import held_by, pattern, signature
 from irtool.execute.jit_graphs import JittedGraph
 from irtool.execute.jit_surroundings import Surroundings
 from irtool.execute.jit_trace import trace_call
@@ -53,13 +53,15 @@ STATES = count(1)
 class Jitted:
     """A jitted function: the function and its variants. May be called from several threads at once."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], held: tuple[Any, ...] = ()) -> None:
+        """held: arguments that have contents, as a captured object has. What the function reads from them is compared in each call, too."""
         update_wrapper(self, function)      # first, since it copies the attributes of `function`, which may be jitted too
         self.function = function
         self.trees: dict[Any, Tree] = {}
         self.quick: dict[Any, tuple[Executor, Any]] = {}        # variants without decisions, by arguments that are all arrays
         self.why = ""                   # why the last call was traced
-        self.surroundings = Surroundings(function)
+        self.surroundings = Surroundings((function, *held) if held else function)
+        self.by_held: dict[Any, Jitted] = {}        # the same function for calls with such arguments, by their keys
         self.states: dict[Any, int] = {}        # states of the surroundings, by number
         self.state = 0
         self.unkept: Variant | None = None      # the last trace of a function that is traced in each call
@@ -67,7 +69,7 @@ class Jitted:
         self._lock = RLock()
 
     def __repr__(self) -> str:
-        return f"<jitted {getattr(self.function, '__qualname__', self.function)}, {counted(len(self.trees), 'signature')}>"
+        return f"<jitted {getattr(self.function, '__qualname__', self.function)}, {counted(self.signatures, 'signature')}>"
 
     def __reduce__(self) -> Any:
         """Pickled by name where `@jit` has put it in the function's place, else with the function; it is traced again where it runs."""
@@ -81,12 +83,21 @@ class Jitted:
         if layer is not BACKEND:
             args, named = tensors((args, named))
             return (followed(self.function) if is_followed(layer) else self.function)(*args, **named)
+        values = [each.array if each.__class__ is Tensor else each for each in args]
+        kind = arrays_key(values) if not named else None
+        if kind is None and (held := held_by(flatten((args, named))[0])):
+            jitted = self.holding(held)
+            results = jitted._call(args, named, None, values)
+            self.why = jitted.why
+            return results
+        return self._call(args, named, kind, values)
+
+    def _call(self, args: tuple[Any, ...], named: dict[str, Any], kind: Any, values: list[Any]) -> Any:
+        """A call outside of layers. kind: the key of the values if all are arrays."""
         if self.surroundings.has_changed():
             self.enter_state()
-        if named or self.surroundings.opaque:
+        if self.surroundings.opaque:
             return self.run(args, named)
-        values = [each.array if each.__class__ is Tensor else each for each in args]
-        kind = arrays_key(values)
         known = self.quick.get(kind) if kind is not None else None
         if known is None:
             return self.run(args, named, kind)
@@ -139,6 +150,18 @@ class Jitted:
                 tree = self.trees.setdefault(key, Tree())
         return tree
 
+    def holding(self, held: dict[Any, Any]) -> Jitted:
+        """The same function for calls with these arguments that have contents."""
+        key = tuple(held)
+        with self._lock:
+            jitted = self.by_held.get(key)
+            if jitted is None:
+                if len(self.by_held) >= MAX_SIGNATURES:
+                    self.clear()
+                jitted = self.by_held[key] = Jitted(self.function, tuple(held.values()))
+                jitted._lock = self._lock
+        return jitted
+
     def enter_state(self) -> None:
         """Turn to the variants for what the function reads from outside now."""
         with self._lock:
@@ -147,7 +170,7 @@ class Jitted:
             if state is None:
                 if len(self.states) >= MAX_SURROUNDINGS:
                     warn(f"jit: {self.name} is traced anew whenever what it reads from outside changes, and that was {len(self.states)} "
-                         f"times so far, now {self.changed}. Pass it as an argument", TraceWarning, stacklevel=3)
+                         f"times so far, now {self.changed}. Pass it as an argument", TraceWarning, stacklevel=4)
                     self.clear()
                     self.states.clear()
                 state = self.states[key] = next(STATES)
@@ -212,10 +235,16 @@ class Jitted:
         return str(getattr(self.function, "__name__", "the function"))
 
     @property
+    def signatures(self) -> int:
+        """The number of signatures so far."""
+        return len(self.trees) + sum([each.signatures for each in list(self.by_held.values())])
+
+    @property
     def variants(self) -> Variants:
         """The variants so far, with the decisions that they hold for (`guards`) and why each was traced (`reason`). To be printed."""
         kept = [each for tree in list(self.trees.values()) for each in tree.variants()]
-        return Variants([*kept, *([self.unkept] if self.unkept is not None and self.surroundings.opaque else ())], self.why)
+        kept += [self.unkept] if self.unkept is not None and self.surroundings.opaque else ()
+        return Variants([*kept, *[each for jitted in list(self.by_held.values()) for each in jitted.variants]], self.why)
 
     def graphs(self) -> list[Any]:
         """The graphs that were traced so far."""
@@ -226,6 +255,7 @@ class Jitted:
         with self._lock:
             self.trees.clear()
             self.quick.clear()
+            self.by_held.clear()
             self.unkept = None
             self.surroundings.known.inputs.clear()
 

@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
+from types import MethodType
 from typing import Any
 
 from irtool.accepted_values import overlapping
@@ -12,6 +14,8 @@ from irtool.ops.tensor import Tensor
 
 LONGEST = 1 << 63
 """Integers from here on are not inputs of traces, since no tensor can hold them."""
+NEVER_HELD = (Tensor, np.ndarray, int, float, complex, str, bytes, type(None), np.generic)
+"""Classes of arguments that are arrays, or compared by value."""
 
 
 class Same:
@@ -58,14 +62,40 @@ def signature(leaves: Sequence[Any], shape: Any) -> Any:
 
 
 def by_value(leaf: Any) -> Any:
-    """A hashable key for a leaf that is neither array nor number: by class and value, or by identity if it cannot be hashed."""
-    if leaf.__class__ in (float, complex) or isinstance(leaf, np.inexact):
-        return leaf.__class__, repr(leaf)
+    """A hashable key for a leaf that is neither array nor number: by class and value, also of what it consists of (1, 1.0 and True are
+    equal, but give different traces); by identity if it cannot be hashed, or if Python compares it so."""
+    kind = leaf.__class__
+    if kind in (float, complex) or isinstance(leaf, np.inexact):
+        return kind, repr(leaf)
+    if kind in (tuple, frozenset):
+        return kind, *map(by_value, leaf)
+    if kind is slice:
+        return kind, *map(by_value, (leaf.start, leaf.stop, leaf.step))
+    if kind is MethodType:
+        return kind, Same(leaf.__func__), Same(leaf.__self__)
+    if kind.__hash__ in (None, object.__hash__):
+        return Same(leaf)
+    if is_dataclass(kind):
+        return kind, *[by_value(getattr(leaf, each.name, None)) for each in fields(kind)]
     try:
         hash(leaf)
     except TypeError:
         return Same(leaf)
-    return leaf.__class__, leaf
+    return kind, leaf
+
+
+def has_identity(key: Any) -> bool:
+    """Does a key of `by_value` depend on the identity of some object? Then the object may have other contents in the next call."""
+    return isinstance(key, Same) or isinstance(key, tuple) and any(map(has_identity, key))
+
+
+def held_by(leaves: Sequence[Any]) -> dict[Any, Any]:
+    """The leaves that are compared by identity, by key: functions, objects with attributes, sets."""
+    held = {}
+    for leaf in leaves:
+        if not isinstance(leaf, NEVER_HELD) and has_identity(key := by_value(leaf)):
+            held[key] = leaf
+    return held
 
 
 def structure(tree: Any) -> Any:
@@ -73,7 +103,7 @@ def structure(tree: Any) -> Any:
     if isinstance(tree, list | tuple):
         return (tree.__class__, *map(structure, tree))
     if isinstance(tree, dict):
-        return (tree.__class__, *[(key, structure(each)) for key, each in tree.items()])
+        return (tree.__class__, *[(by_value(key), structure(each)) for key, each in tree.items()])
     return None
 
 

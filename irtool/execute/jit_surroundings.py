@@ -16,9 +16,9 @@ Test = Callable[[Walk], bool]
 
 
 class Surroundings:
-    """The values that a function reads from outside its arguments, as they were when they were last looked at."""
+    """The values that a function, or a tuple of a function and objects, reads from outside, as they were when they were last looked at."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Any) -> None:
         self.function = function
         self.keys: dict[Any, Any] | None = None         # of values by keys of places; None: never looked at
         self.known = Known()
