@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ import irtool
 from irtool import torch
 
 X = np.array([1, 2, 3])
+IMAGES = np.ones((2, 1, 8, 8), np.float32)
+MODEL = Path(__file__).parent.parent / "examples" / "model.pt"
 
 
 class Box:
@@ -113,3 +116,22 @@ def test_variants_for_such_arguments_are_counted_and_forgotten() -> None:
     fast.clear()
     assert len(fast.variants) == 0
     assert fast(X, box).tolist() == [-2, -4, -6]
+
+
+@pytest.mark.parametrize("way", ["captured", "method"])
+def test_attributes_of_modules_of_archives_may_change(way: str) -> None:
+    module = irtool.load(MODEL)
+    forward = module.forward
+    function = {"captured": lambda x: module(x), "method": lambda x: forward(x), "argument": lambda x, each: each(x)}[way]
+    more = (module,) if way == "argument" else ()
+    fast = irtool.jit(function)
+    for bias in (1, 5, 9):
+        module.head.bias = np.full(3, bias, np.float32)
+        for _ in range(2):
+            np.testing.assert_allclose(fast(IMAGES, *more), module(IMAGES), rtol=1e-6)
+        assert fast.variants.why == ""
+    module.train()
+    with pytest.raises(irtool.UnsupportedError, match=r"call eval\(\) first"):
+        fast(IMAGES, *more)
+    module.eval()
+    np.testing.assert_allclose(fast(IMAGES, *more), module(IMAGES), rtol=1e-6)

@@ -26,6 +26,7 @@ from irtool.execute.jit_arguments import Same, array_of, by_value
 from irtool.execute.jit_reads import reads_of
 from irtool.ir.arguments import with_article
 from irtool.ops.array_library import np
+from irtool.ops.structure import Object
 from irtool.ops.tensor import Tensor
 
 MAX_ITEMS = 1000
@@ -206,6 +207,8 @@ class Walk:
                 for name in (*self.attributes, *self.all_of(vars(each))):
                     if isinstance(slot := vars(each).get(name), MemberDescriptorType):
                         self.slot(value, slot, f"{kind.__name__}.{name}")
+        elif (instance := instance_of(value)) is not None:
+            self.contents(instance.attributes)
         elif str(kind.__module__).partition(".")[0] not in ARRAY_LIBRARIES:
             is_container = isinstance(value, MutableMapping | MutableSequence | MutableSet | Mapping)
             self.space(value, space, kind.__name__, list(space) if is_container else ())
@@ -348,6 +351,15 @@ def content(cell: CellType) -> Any:
         return cell.cell_contents
     except ValueError:
         return MISSING
+
+
+def instance_of(value: Any) -> Object | None:
+    """The instance of a TorchScript class that a value is, or that a module of an archive or a method of it is about; else None."""
+    if isinstance(value, Object):
+        return value
+    name = next((name for name in ("_instance", "instance") if hasattr(type(value), name)), None)
+    instance = getattr(value, name) if name is not None else None
+    return instance if isinstance(instance, Object) else None
 
 
 def container_of(value: Any) -> Any:
