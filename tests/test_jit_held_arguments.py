@@ -1,8 +1,9 @@
 """Arguments of a jitted function that are neither arrays nor numbers: after any change of them jit gives what eager gives."""
 from __future__ import annotations
 
+import enum
 import types
-from collections import deque
+from collections import deque, namedtuple
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +19,7 @@ from irtool import torch
 X = np.array([1, 2, 3])
 IMAGES = np.ones((2, 1, 8, 8), np.float32)
 MODEL = Path(__file__).parent.parent / "examples" / "model.pt"
+SCALES = {"value": 2}
 
 
 class Box:
@@ -118,7 +120,31 @@ def test_variants_for_such_arguments_are_counted_and_forgotten() -> None:
     assert fast(X, box).tolist() == [-2, -4, -6]
 
 
-@pytest.mark.parametrize("way", ["captured", "method"])
+def of_class_with_code(name: str) -> Any:
+    """An argument that is compared by value, of a class with a method that reads what changes."""
+    def times(self: Any, x: Any) -> Any:
+        return x * SCALES["value"]
+    if name == "enumeration":
+        return enum.Enum("Named", {"FIRST": 1}, type=type("Mixed", (), {"times": times, "__module__": __name__})).FIRST      # type: ignore
+    if name == "named tuple":
+        return type("Pair", (namedtuple("Pair", "first"),), {"times": times, "__module__": __name__})(X)
+    if name == "frozen object":
+        return type("Frozen", (Frozen,), {"times": times, "__module__": __name__})(1)
+    return type("Own", ({"text": str, "float": float, "int": int}[name],), {"times": times, "__module__": __name__})(1)
+
+
+@pytest.mark.parametrize("name", ["enumeration", "named tuple", "frozen object", "text", "float", "int"])
+def test_methods_of_arguments_read_what_changes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    argument = of_class_with_code(name)
+    fast = irtool.jit(lambda x, each: each.times(x))
+    for scale in (2, 3.5, 2):
+        monkeypatch.setitem(SCALES, "value", scale)
+        for _ in range(2):
+            assert shown(fast(X, argument)) == shown(irtool.Tensor(X) * scale)
+        assert fast.variants.why == ""
+
+
+@pytest.mark.parametrize("way", ["captured", "method", "argument"])
 def test_attributes_of_modules_of_archives_may_change(way: str) -> None:
     module = irtool.load(MODEL)
     forward = module.forward

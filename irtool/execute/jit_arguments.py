@@ -14,8 +14,6 @@ from irtool.ops.tensor import Tensor
 
 LONGEST = 1 << 63
 """Integers from here on are not inputs of traces, since no tensor can hold them."""
-NEVER_HELD = (Tensor, np.ndarray, int, float, complex, str, bytes, type(None), np.generic)
-"""Classes of arguments that are arrays, or compared by value."""
 
 
 class Same:
@@ -87,15 +85,6 @@ def by_value(leaf: Any) -> Any:
 def has_identity(key: Any) -> bool:
     """Does a key of `by_value` depend on the identity of some object? Then the object may have other contents in the next call."""
     return isinstance(key, Same) or isinstance(key, tuple) and any(map(has_identity, key))
-
-
-def held_by(leaves: Sequence[Any]) -> dict[Any, Any]:
-    """The leaves that are compared by identity, by key: functions, objects with attributes, sets."""
-    held = {}
-    for leaf in leaves:
-        if not isinstance(leaf, NEVER_HELD) and has_identity(key := by_value(leaf)):
-            held[key] = leaf
-    return held
 
 
 def structure(tree: Any) -> Any:

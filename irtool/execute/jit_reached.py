@@ -91,7 +91,7 @@ class Walk:
         self.pending.append(value)
         while self.pending:
             value = self.pending.popleft()
-            if isinstance(value, PLAIN) or id(value) in self.seen:
+            if id(value) in self.seen or isinstance(value, PLAIN) and is_of_library(type(value)):
                 continue
             self.seen[id(value)] = value
             self.visit(value)

@@ -7,12 +7,17 @@ arrays that are operands, are not compared: the graph reads those itself.
 """
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from irtool.execute.jit_reached import MISSING, Known, Walk, are_same, content, facts_of, walked
+from irtool.execute.jit_arguments import Same, array_of, by_value, has_identity
+from irtool.execute.jit_reached import MISSING, PLAIN, Known, Walk, are_same, content, facts_of, instance_of, is_of_library, walked
+from irtool.ops.array_library import np
+from irtool.ops.tensor import Tensor
 
 Test = Callable[[Walk], bool]
+COMMON = frozenset((Tensor, np.ndarray, int, float, complex, bool, str, bytes, type(None), list, tuple, dict))
+"""Classes that have neither code nor contents that may change."""
 
 
 class Surroundings:
@@ -129,3 +134,24 @@ def have_contents_changed(walk: Walk) -> bool:
         if other():
             return True
     return False
+
+
+def held_by(leaves: Sequence[Any], shape: Any) -> dict[Any, Any]:
+    """What a function may read from arguments beside their values, by key: leaves that are compared by identity (functions, sets, objects
+    with attributes), and those of classes with code of their own, as well as such classes of containers."""
+    held: dict[Any, Any] = {}
+    for leaf in leaves:
+        kind = leaf.__class__
+        if kind in COMMON or array_of(leaf) is not None or isinstance(leaf, PLAIN) and is_of_library(kind):
+            continue
+        key = by_value(leaf)
+        if has_identity(key) or not is_of_library(kind) or instance_of(leaf) is not None:
+            held[key] = leaf
+    containers = [shape]
+    while containers:
+        container = containers.pop()
+        if isinstance(container, list | tuple | dict):
+            if container.__class__ not in COMMON and not is_of_library(container.__class__):
+                held[Same(container.__class__)] = container.__class__
+            containers += container.values() if isinstance(container, dict) else container
+    return held
