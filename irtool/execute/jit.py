@@ -31,7 +31,7 @@ from irtool.execute.argument_spec import arrays_key
 from irtool.execute.executor import Executor
 from irtool.execute.jit_arguments import pattern, signature
 from irtool.execute.jit_graphs import JittedGraph
-from irtool.execute.jit_surroundings import Surroundings, held_by
+from irtool.execute.jit_surroundings import PLAIN, Surroundings, held_by
 from irtool.execute.jit_trace import trace_call
 from irtool.execute.jit_variants import Call, Fork, Outer, Tree, Variant, Variants
 from irtool.ir.arguments import check_function
@@ -85,7 +85,7 @@ class Jitted:
             return (followed(self.function) if is_followed(layer) else self.function)(*args, **named)
         values = [each.array if each.__class__ is Tensor else each for each in args]
         kind = arrays_key(values) if not named else None
-        if kind is None and (held := held_by(*flatten((args, named)))):
+        if kind is None and not PLAIN.issuperset(map(type, (*args, *named.values()))) and (held := held_by(*flatten((args, named)))):
             jitted = self.holding(held)
             results = jitted._call(args, named, None, values)
             self.why = jitted.why

@@ -11,13 +11,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from irtool.execute.jit_arguments import Same, array_of, by_value, has_identity
-from irtool.execute.jit_reached import MISSING, PLAIN, Known, Walk, are_same, content, facts_of, instance_of, is_of_library, walked
+from irtool.execute.jit_reached import MISSING, Known, Walk, are_same, content, facts_of, instance_of, is_of_library, walked
 from irtool.ops.array_library import np
 from irtool.ops.tensor import Tensor
 
 Test = Callable[[Walk], bool]
-COMMON = frozenset((Tensor, np.ndarray, int, float, complex, bool, str, bytes, type(None), list, tuple, dict))
-"""Classes that have neither code nor contents that may change."""
+PLAIN = frozenset((Tensor, np.ndarray, int, float, complex, bool, str, bytes, type(None)))
+"""Classes of arguments that have neither code of their own nor contents beside elements."""
+COMMON = PLAIN | {list, tuple, dict}
 
 
 class Surroundings:
@@ -142,7 +143,7 @@ def held_by(leaves: Sequence[Any], shape: Any) -> dict[Any, Any]:
     held: dict[Any, Any] = {}
     for leaf in leaves:
         kind = leaf.__class__
-        if kind in COMMON or array_of(leaf) is not None or isinstance(leaf, PLAIN) and is_of_library(kind):
+        if kind in COMMON or array_of(leaf) is not None or isinstance(leaf, np.generic) and is_of_library(kind):
             continue
         key = by_value(leaf)
         if has_identity(key) or not is_of_library(kind) or instance_of(leaf) is not None:
