@@ -52,3 +52,33 @@ def test_tensors_made_of_numbers_inside_may_be_written(make: Callable[[Any], Any
     np.testing.assert_allclose(np.asarray(irtool.grad(function)(X)), [4.0, 5.0])
     np.testing.assert_allclose(np.asarray(irtool.vmap(irtool.grad(function))(X[None])), [[4.0, 5.0]])
     np.testing.assert_allclose(np.asarray(irtool.jit(irtool.grad(function))(X)), [4.0, 5.0])
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_a_captured_tensor_shows_what_jit_writes_into_an_argument(start: int) -> None:
+    """The first call, which is traced, too: with the same memory, and with memory that overlaps."""
+    def results(wrapped: bool) -> list[list[float]]:
+        memory = np.ones(4)
+        captured = irtool.Tensor(memory[start:start + 3])
+
+        def function(x: Any) -> Any:
+            x.add_(1)
+            return captured * torch.rand(()) if x.sum() > 100 else captured * 2
+
+        fast = irtool.jit(function) if wrapped else lambda x: function(irtool.Tensor(x))
+        return [[*fast(memory[:3]).tolist(), *memory.tolist()] for _ in range(3)]
+
+    assert results(True) == results(False)
+
+
+def test_a_decision_on_a_captured_tensor_that_shows_what_jit_writes_is_refused() -> None:
+    memory = np.zeros(3)
+    captured = irtool.Tensor(memory)
+
+    def function(x: Any) -> Any:
+        x.add_(1)
+        return captured * 2 if captured.sum() > 1 else captured * 3
+
+    with pytest.raises(irtool.UnsupportedError, match="give it as an argument"):
+        irtool.jit(function)(memory)
+    assert memory.tolist() == [0, 0, 0]

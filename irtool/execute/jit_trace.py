@@ -9,7 +9,7 @@ from typing import Any
 
 from irtool.accepted_values import copied
 from irtool.analysis.liveness import remove_dead_nodes
-from irtool.dispatch.decisions import Answers
+from irtool.dispatch.decisions import Answers, key_of
 from irtool.dispatch.followed import followed
 from irtool.dispatch.follower import Follower, plain
 from irtool.dispatch.stack import Boxed, DispatchError, current, pushed
@@ -24,6 +24,7 @@ from irtool.ir.effects import facts_of, has_side_effects, node_may_write
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.graph import Graph, Value
 from irtool.ops.array_library import np
+from irtool.ops.arrays import generator
 from irtool.ops.conjugates import has_conjugates
 from irtool.ops.tensor import Tensor
 
@@ -189,8 +190,16 @@ class Trace:
         variant.more = [each if isinstance(each, int) else Outer(each) for each in follower.inputs]
         variant.results, variant.shape, variant.writes, variant.rest, variant.asked = items, result_shape, writes, rest, asked
         variant.is_random = any(facts_of(node.kind).is_random for node in follower.graph.walk())
+        if self.reads_written_memory(variant):
+            return variant, []
         self.write_back(writes)
         return variant, [self.content(item, each) for item, each in zip(items, leaves, strict=True)]
+
+    def reads_written_memory(self, variant: Variant) -> bool:
+        """Does a tensor from outside share memory with an argument that the function writes into? The trace writes into copies, which that
+        tensor does not show; a run of the graph gives the right values."""
+        written = [array_of(self.leaves[place]) for each in variant.writes for place in (each.span.parts if each.span else (each.place,))]
+        return any(np.may_share_memory(each.array, array) for each in variant.more if isinstance(each, Outer) for array in written)
 
     def content(self, item: Item, leaf: Any) -> Any:
         """The value of an Item in this call."""
@@ -241,6 +250,16 @@ def random_results(graph: Graph, outputs: Sequence[Value]) -> list[Value]:
 def trace_call(function: Callable[..., Any], arguments: Any, leaves: Sequence[Any], shape: Any) -> tuple[Variant, list[Any]]:
     """A variant for a call, and the leaves of its result. Raises the function's errors."""
     trace = Trace(leaves, shape)
+    draws = generator()
+    state = draws.bit_generator.state
     variant, results = trace.finish(trace.run(function))
+    if trace.reads_written_memory(variant):
+        draws.bit_generator.state = state
+        answers = Answers(variant.steps, leaves)
+        outputs = variant.executor.run(variant.inputs(leaves, answers), None)
+        if any(key_of(outputs[place]) != decision.key for decision, place in variant.asked):
+            raise UnsupportedError("jit: a decision depends on a tensor from outside that shares memory with an argument that the function "
+                                   "writes into: give it as an argument", code="E0507")
+        return variant, variant.deliver(leaves, arguments, outputs, answers)
     trace.refill(arguments, variant)
     return variant, results
