@@ -292,6 +292,31 @@ def test_groups_have_the_gradients_of_what_is_in_them(passes: str) -> None:
         assert not differences(grouped, values, cotangents, [0, 1], expected)
 
 
+@pytest.mark.parametrize("cotangents", [(1, 1), (1, None), (None, 1), (None, None)])
+def test_a_specialised_df_takes_the_gradient_of_a_tuple(cotangents: tuple[int | None, ...]) -> None:
+    """Whose elements, or which itself, may be undefined."""
+    text = """graph(%x : Tensor):
+  %1 : Tensor = aten::neg(%x)
+  %2 : Tensor = aten::exp(%x)
+  %3 : (Tensor, Tensor) = prim::TupleConstruct(%1, %2)
+  return (%3)
+"""
+    packed = PassManager("differentiate,specialize-undef,pack-gradient", verify=True).run(irtool.parse(text))
+    given = [None if each is None else ONES for each in cotangents]
+    expected = irtool.vjp(irtool.parse(text), [numbers(1, -2)], given, [0], interpret=True)
+    assert not differences(packed, [numbers(1, -2)], given, [0], expected)
+
+
+def test_a_specialised_df_refuses_the_gradient_of_a_list() -> None:
+    module = PassManager("differentiate,specialize-undef,pack-gradient").run(irtool.parse("""graph(%x : Tensor):
+  %1 : Tensor = aten::neg(%x)
+  %2 : Tensor[] = prim::ListConstruct(%1)
+  return (%2)
+"""))
+    with pytest.raises(irtool.UnsupportedError, match=r"takes no undefined gradient of result 0, of type Tensor\[\]"):
+        irtool.vjp(module, [ONES], [ONES], [0])
+
+
 def test_a_group_that_is_opened_keeps_its_own_gradient() -> None:
     for passes in ("inline-autodiff-subgraphs{threshold=99}", "inline{groups}", "O1", "create-autodiff-subgraphs{threshold=1}"):
         module = PassManager(f"pack-gradient,{passes}", verify=True).run(irtool.parse(STRAIGHT_THROUGH))

@@ -17,6 +17,7 @@ from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.packed import Packed, packed_of
 from irtool.ir.pair import DEFINED
+from irtool.ir.types import TensorType, TupleType
 from irtool.partial.items import NONE, Item
 
 
@@ -116,6 +117,11 @@ def _taken_by_df(grads: Gradients, node: Node, packed: Packed, place: int, item:
         raise UnsupportedError(f"result {index} of {node.kind} has a gradient, but the node's gradient was "
                                f"specialised for its being undefined ({DEFINED}={[int(each) for each in packed.defined or ()]})",
                                code="E0501")
+    if flag and isinstance(result.type, TupleType):     # specialize-undef assumes nothing of tuples: such a df takes undefined ones
+        flag, takes_undefined = None, True
     if flag or not takes_undefined:
+        if not isinstance(result.type, TensorType):
+            raise UnsupportedError(f"the gradient of {node.kind} whose df takes no undefined gradient of result {index}, of type "
+                                   f"{result.type.text}, is not supported: pack the pair before specialize-undef", code="E0501")
         return defined_or_zeros(grads, item, result, first) if has_gradient and isinstance(item, Value) else zeros(grads, result, first)
     return item if isinstance(item, Value) else grads.undefined(result)
