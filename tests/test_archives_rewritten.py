@@ -157,3 +157,35 @@ def test_torch_takes_the_copies(form: str, tmp_path: Path) -> None:
         for call in CALLS:
             value, count = other(*[torch.from_numpy(each) if isinstance(each, np.ndarray) else each for each in call])
             assert_same((value.numpy(), count), module(*call))
+
+
+STATEFUL = """class M(Module):
+  __parameters__ = []
+  __buffers__ = []
+  k : int
+  def forward(self: __torch__.M,
+    x: Tensor) -> Tensor:
+    return torch.mul(x, self.k)
+  def __getstate__(self: __torch__.M) -> Tuple[int]:
+    return (torch.add(self.k, 1),)
+  def __setstate__(self: __torch__.M,
+    state: Tuple[int]) -> NoneType:
+    k, = state
+    self.k = torch.sub(k, 1)
+    return None
+"""
+
+
+def test_a_copy_has_the_attributes_and_no_setstate(tmp_path: Path) -> None:
+    file = tmp_path / "state.pt"
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("m/data.pkl", b"\x80\x02c__torch__\nM\n)\x81K\x04\x85b.")
+        archive.writestr("m/constants.pkl", b"\x80\x02).")
+        archive.writestr("m/version", "3")
+        archive.writestr("m/code/__torch__.py", STATEFUL)
+    copy = tmp_path / "copy.pt"
+    assert main(["opt", "--passes=dce", str(file), "-o", str(copy)], stderr=io.StringIO()) == 0
+    assert irtool.load(file).methods() == ["forward", "__getstate__", "__setstate__"]
+    assert irtool.load(copy).methods() == ["forward"]
+    for each in (file, copy):
+        assert_same(irtool.load(each)(X), X * np.float32(3))

@@ -78,10 +78,12 @@ def frozen(module: ScriptModule, preserve: Iterable[str] = ()) -> FlatModule:
 
 
 def flattened(module: ScriptModule) -> FlatModule:
-    """All methods of the module itself, with attributes that are read and written as before. Raises UnsupportedError."""
+    """The methods of the module itself, with attributes that are read and written as before; without `__getstate__` and `__setstate__`.
+    Raises UnsupportedError."""
     every = {(id(instance), name): (*path, name) for path, instance in instances_of(module._instance)
              for name, value in instance.attributes.items() if not isinstance(value, Object)}
-    return flat(module, module.methods(), every)
+    # the archive contains the attributes themselves, which a `__setstate__` would take for what `__getstate__` gives
+    return flat(module, [name for name in module.methods() if name not in ("__getstate__", "__setstate__")], every)
 
 
 def flat(module: ScriptModule, names: Sequence[str], stays: dict[Place, Path]) -> FlatModule:
