@@ -159,6 +159,23 @@ def written(version: int, body: str, constants: bytes = b"\x80\x02).", **records
     return file.getvalue()
 
 
+def test_a_buffer_that_may_be_none_is_not_in_the_state() -> None:
+    """As in torch, which goes by the declared type."""
+    code = ("class M(Module):\n  __parameters__ = []\n  __buffers__ = [\"b\", ]\n  b : Optional[Tensor]\n"
+            "  def forward(self: __torch__.M,\n    x: Tensor) -> Tensor:\n    self.b = x\n    return x\n")
+    file = io.BytesIO(written(3, "x"))
+    records = {"m/code/__torch__.py": code.encode(), "m/data.pkl": b"\x80\x02c__torch__\nM\n)\x81}(X\x01\x00\x00\x00bNub."}
+    changed = io.BytesIO()
+    with zipfile.ZipFile(file) as old, zipfile.ZipFile(changed, "w") as new:
+        for name in old.namelist():
+            new.writestr(name, records.get(name, old.read(name)))
+    module = irtool.load(changed.getvalue())
+    module(np.ones(2, np.float32))
+    assert module.b.tolist() == [1, 1]
+    assert not module.state_dict() and not list(module.named_buffers())
+    assert module.load_state_dict({}) == ([], [])
+
+
 FRACTION = (b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n((X\x07\x00\x00\x00storagectorch\nDoubleStorage\nX\x01\x00\x00\x000"
             b"X\x03\x00\x00\x00cpuK\x01tQK\x00)(t\x89ccollections\nOrderedDict\n)RtR\x85.")
 """The constants of an archive: one tensor of float64 without dimensions."""

@@ -17,7 +17,7 @@ from irtool.ir.arguments import check_flag, misfit
 from irtool.ir.edits import clone_graph
 from irtool.ir.errors import Error, NameMissing, RunError
 from irtool.ir.graph import Graph
-from irtool.ir.types import TensorType
+from irtool.ir.types import OptionalType, TensorType
 from irtool.ops.arrays import is_array
 from irtool.ops.structure import Object
 from irtool.ops.tensor import unwrapped
@@ -169,7 +169,7 @@ class ScriptModule(View):
     def _listed(self, which: str) -> Iterator[tuple[str, Any]]:
         seen: set[int] = set()
         for prefix, instance, definition in self._modules():
-            for name in definition.lists.get(which, ()):
+            for name in listed(definition, which):
                 value = instance.attributes.get(name)
                 if is_array(value) and id(value) not in seen:
                     seen.add(id(value))
@@ -188,7 +188,7 @@ class ScriptModule(View):
         state: dict[str, Any] = {}
         for prefix, instance, definition in self._modules():
             for which in ("__parameters__", "__buffers__"):
-                for name in definition.lists.get(which, ()):
+                for name in listed(definition, which):
                     if is_array(instance.attributes.get(name)):
                         state[prefix + name] = instance.attributes[name]
         return state
@@ -241,6 +241,12 @@ class ScriptModule(View):
         file = BytesIO()
         save(self, file)
         return load, (file.getvalue(),)
+
+
+def listed(definition: ClassDefinition, which: str) -> Iterator[str]:
+    """Names of parameters or buffers; without buffers of type Optional[Tensor], which torch does not count among them, even set ones."""
+    names = definition.lists.get(which, ())
+    return (name for name in names if which == "__parameters__" or not isinstance(definition.attributes.get(name), OptionalType))
 
 
 def functional_call(module: ScriptModule, parameters: Mapping[str, Any] | Sequence[Mapping[str, Any]], args: Any = (),
