@@ -76,3 +76,14 @@ def test_attributes_share_memory_as_before(body: str, wrt: list[int | str] | Non
             made.vjp("forward", [x], [ones], wrt)
     buf, view, lst = made.bump()
     np.testing.assert_equal((buf.tolist(), view.tolist(), [each.tolist() for each in lst]), METHODS[body])
+
+
+def test_an_attribute_that_gets_another_shape_in_place_still_shares_memory() -> None:
+    made = module("_0 = torch.t_(torch.unsqueeze_(self.buf, 0))")
+    made(np.ones(2, np.float32))
+    buf, view, lst = made.bump()
+    assert buf.tolist() == [[10], [10]]
+    assert view.tolist() == [10]
+    assert [each.tolist() for each in lst] == [[10, 10], [1]]
+    with pytest.raises(irtool.UnsupportedError, match="may change the shape of an attribute in place"):
+        made.vjp("forward", [np.ones(2, np.float32)], [np.ones(2, np.float32)], [0])

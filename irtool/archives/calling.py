@@ -194,6 +194,10 @@ class MethodRun:
             if replaced.names or current() is not BACKEND:
                 raise self.refusal("calls under grad, vmap, jit and with other parameters are", unknown) from None
             return self.interpreted(arguments)
+        if variant.lowered.reshapes:        # on the arrays themselves, since the new shape of a copy would be lost
+            if replaced.names or current() is not BACKEND:
+                raise self.refused_shapes("calls under grad, vmap, jit and with other parameters are")
+            return self.interpreted(arguments)
         if current() is not BACKEND:
             return self.under_layers(variant, arguments, replaced)
         if not variant.has_state:
@@ -204,6 +208,10 @@ class MethodRun:
     def refusal(self, what: str, unknown: UnknownInstance) -> UnsupportedError:
         """The error for a use that needs a graph without instances."""
         return UnsupportedError(f"{self.name}: {what} not supported, since it hands an instance to {unknown}", code="E0404")
+
+    def refused_shapes(self, what: str) -> UnsupportedError:
+        """The error for a use in which an attribute cannot get another shape."""
+        return UnsupportedError(f"{self.name}: {what} not supported, since it may change the shape of an attribute in place", code="E0404")
 
     def run(self, variant: Variant, arguments: Sequence[Any], replaced: Replaced) -> Any:
         """The results of the executor: arrays, or tensors if some arguments are tensors."""
@@ -291,6 +299,8 @@ class MethodRun:
         except UnknownInstance as unknown:
             raise self.refusal("gradients are", unknown) from None
         lowered = variant.lowered
+        if lowered.reshapes:
+            raise self.refused_shapes("gradients are")
         state = [holder.attributes[name] for holder, name in lowered.sources]
         arrays = {each: array_called(each, places, "vjp") for each in wrt if isinstance(each, str)}
         readers = {each: [index for index, value in enumerate(state, len(arguments)) if any(leaf is array for leaf in leaves(value))]

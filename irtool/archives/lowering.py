@@ -12,7 +12,7 @@ from typing import Any
 from irtool.analysis.alias import Aliases
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.archives.opening import opened
-from irtool.ir.effects import changes_list, node_may_write
+from irtool.ir.effects import RESHAPES, changes_list, node_may_write
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.types import ClassType, DictType, ListType, SimpleType, TupleType, Type
 from irtool.ops.structure import Object, attribute_name
@@ -76,6 +76,8 @@ class Lowered:
                        if not isinstance(value.type, SimpleType) and may_hold(aliases, value, attributes)]
         self.by_reference = bool(self.changed and (holds_state or self.rebinds and any(map(holds_tensors, attributes))))
         """Does it matter which array an attribute is, and not only which elements it has?"""
+        self.reshapes = bool(self.changed) and any(node.kind in RESHAPES for node in self.graph.walk())
+        """May an attribute itself get another shape, over the same memory?"""
         for index in self.changed:
             self.graph.block.add_output(self.graph.inputs[first + index])
 
