@@ -87,3 +87,18 @@ def test_an_attribute_that_gets_another_shape_in_place_still_shares_memory() -> 
     assert [each.tolist() for each in lst] == [[10, 10], [1]]
     with pytest.raises(irtool.UnsupportedError, match="may change the shape of an attribute in place"):
         made.vjp("forward", [np.ones(2, np.float32)], [np.ones(2, np.float32)], [0])
+
+
+@pytest.mark.parametrize(("of_argument", "expected"), [
+    ("torch.slice(x, 0, 1)", [14]), ("torch.slice(x, 0, 0, 2)", [13, 14]), ("x", [13, 14]),
+])
+def test_what_attributes_keep_of_an_argument_is_one_tensor(of_argument: str, expected: list[int]) -> None:
+    made = module(f"self.buf = {of_argument}\n    _0 = torch.append(self.lst, self.buf)\n    self.view = torch.slice(x, 0, 1)")
+    given = [np.array([1, 2], np.float32), np.array([3, 4], np.float32)]
+    for each in given:
+        made(each)
+    buf, view, lst = made.bump()
+    assert buf.tolist() == lst[3].tolist() == expected
+    assert view.tolist() == [14]
+    assert [each.tolist() for each in lst[:2]] == [[0, 0], [1]]
+    assert [each.tolist() for each in given] == [[1, 2], [3, 4]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from irtool.accepted_values import arrays_in, copied, overlapping
+from irtool.accepted_values import arrays_in, copied, copy_array, overlapping
 from irtool.archives.lowering import Lowered
 from irtool.dispatch.autograd import Autograd
 from irtool.dispatch.backend import BACKEND
@@ -196,6 +196,8 @@ def originals(values: Sequence[Any], copies: Mapping[int, tuple[Any, Any]], stat
         # the arrays among the results come last, since theirs are the final elements
         pairs += [(original, each) for each in sorted(chain, key=lambda each: id(each) in left)]
     by_copy = {id(copy): original for original, copy in pairs}
+    known: dict[int, Any] = {}
+    """Copies of arguments, by the id of the argument."""
     by_memory: dict[int, list[tuple[Any, Any]]] = {}
     for original, copy in pairs:
         by_memory.setdefault(id(memory_of(copy)), []).append((original, copy))
@@ -211,7 +213,16 @@ def originals(values: Sequence[Any], copies: Mapping[int, tuple[Any, Any]], stat
             offset = address(value) - address(copy)
             if value.size and 0 <= offset and offset + extent(value) <= extent(copy) and original.strides == copy.strides:
                 return np.asarray(Piece(original, offset, value))
-        return value.copy() if any(share_memory(value, each) for each in foreign) else value
+        argument = next((each for each in foreign if share_memory(value, each)), None)
+        return value if argument is None else taken_from(argument, value)
+
+    def taken_from(argument: Any, value: Any) -> Any:
+        """A view in a copy of the argument, which all results that share memory with it share."""
+        if id(argument) not in known:
+            known[id(argument)] = copy_array(argument)
+        copy, offset = known[id(argument)], address(value) - address(argument)
+        is_inside = value.size and 0 <= offset and offset + extent(value) <= extent(argument)
+        return np.asarray(Piece(copy, offset, value)) if is_inside and argument.strides == copy.strides else value.copy()
     results = [original_of(each) for each in values]
     for original, copy in {id(original): (original, copy) for original, copy in pairs}.values():
         if original.tobytes() != copy.tobytes():
