@@ -47,9 +47,9 @@ def tensor(key: int, size: int, is_known: bool = False) -> bytes:
             + b"\x85K\x01\x85\x89ccollections\nOrderedDict\n)RtR")
 
 
-def module(body: str) -> irtool.ScriptModule:
-    """A module whose attributes `view` and `lst[0]` are parts of the memory of `buf`."""
-    values = {b"buf": tensor(0, 2), b"view": tensor(0, 1, True), b"lst": b"](" + tensor(0, 2, True) + tensor(1, 1) + b"e"}
+def module(body: str, code: str = CODE, more: dict[bytes, bytes] | None = None) -> irtool.ScriptModule:
+    """A module whose attributes `view` and `lst[0]` are parts of the memory of `buf`; more: pickles of further attributes."""
+    values = {b"buf": tensor(0, 2), b"view": tensor(0, 1, True), b"lst": b"](" + tensor(0, 2, True) + tensor(1, 1) + b"e", **(more or {})}
     state = b"".join([b"X" + struct.pack("<I", len(name)) + name + value for name, value in values.items()])
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
@@ -58,7 +58,7 @@ def module(body: str) -> irtool.ScriptModule:
         archive.writestr("m/data/1", np.ones(2, np.float32).tobytes())
         archive.writestr("m/constants.pkl", b"\x80\x02).")
         archive.writestr("m/version", "3")
-        archive.writestr("m/code/__torch__.py", CODE.replace("BODY", body))
+        archive.writestr("m/code/__torch__.py", code.replace("BODY", body))
     loaded = irtool.load(file.getvalue())
     assert isinstance(loaded, irtool.ScriptModule)
     return loaded
@@ -102,3 +102,21 @@ def test_what_attributes_keep_of_an_argument_is_one_tensor(of_argument: str, exp
     assert view.tolist() == [14]
     assert [each.tolist() for each in lst[:2]] == [[0, 0], [1]]
     assert [each.tolist() for each in given] == [[1, 2], [3, 4]]
+
+
+KEEPERS = ("self.other = self.lst", "_0 = torch.append(self.lists, self.lst)\n    self.other = self.lists[0]")
+
+
+@pytest.mark.parametrize("body", KEEPERS)
+def test_a_list_that_two_attributes_are_is_one_list(body: str) -> None:
+    """Also in a copy that is saved, and for a caller that gives tensors."""
+    code = CODE.replace("  lst : List[Tensor]\n", "  lst : List[Tensor]\n  other : List[Tensor]\n  lists : List[List[Tensor]]\n").replace(
+        "BODY", body).replace("return (self.buf, self.view, self.lst)", "_0 = torch.append(self.lst, self.buf)\n    "
+                              "return (self.buf, self.view, self.other)")
+    for given in (np.ones(2, np.float32), irtool.Tensor(np.ones(2, np.float32))):
+        made = module(body, code, {b"other": b"]", b"lists": b"]"})
+        assert type(made(given)) is type(given)
+        file = io.BytesIO()
+        irtool.save(made, file)
+        for each in (made, irtool.load(file.getvalue())):
+            assert [one.tolist() for one in each.bump()[2]] == [[10, 10], [1], [10, 10]]

@@ -197,7 +197,10 @@ class MethodRun:
         if variant.lowered.reshapes:        # on the arrays themselves, since the new shape of a copy would be lost
             if replaced.names or current() is not BACKEND:
                 raise self.refused_shapes("calls under grad, vmap, jit and with other parameters are")
-            return self.interpreted(arguments)
+            return self.interpreted_as_given(arguments)
+        if not replaced.names and current() is BACKEND and (
+                variant.lowered.keeps_lists or variant.lowered.rebinds and has_one_twice(variant.state())):
+            return self.interpreted_as_given(arguments)     # on the lists themselves: a graph takes and gives copies
         if current() is not BACKEND:
             return self.under_layers(variant, arguments, replaced)
         if not variant.has_state:
@@ -267,6 +270,11 @@ class MethodRun:
             results = [delivered(each, output.type) for each, output in zip(results, self.code_graph.outputs, strict=True)]
             return self.result([each if holds_instance(each) else copied([each])[0] for each in results])
 
+    def interpreted_as_given(self, arguments: Sequence[Any]) -> Any:
+        """As `interpreted`; with tensors as results if some arguments are tensors."""
+        result = self.interpreted(arguments)
+        return wrapped([result])[0] if any(True for _ in tensors_in(list(arguments))) else result
+
     def result(self, results: Sequence[Any]) -> Any:
         """Results as users see them."""
         result = results[0]
@@ -328,6 +336,21 @@ def check_wrt(wrt: Any, count: int) -> None:
     for each in wrt:
         if not isinstance(each, str) and not (is_whole(each) and 0 <= each < count):
             raise RunError(f"vjp: wrt names argument {shown(each)}, the method takes {count}; parameters have dotted names", code="E0402")
+
+
+def has_one_twice(values: Sequence[Any]) -> bool:
+    """Is a list or dict several of the values, or in several of them?"""
+    seen: set[int] = set()
+    todo = list(values)
+    while todo:
+        each = todo.pop()
+        if isinstance(each, list | dict):
+            if id(each) in seen:
+                return True
+            seen.add(id(each))
+        if isinstance(each, list | tuple | dict):
+            todo += each.values() if isinstance(each, dict) else each
+    return False
 
 
 def all_arrays(values: Sequence[Any]) -> bool:

@@ -14,7 +14,7 @@ from irtool.analysis.liveness import remove_dead_nodes
 from irtool.archives.opening import opened
 from irtool.ir.effects import RESHAPES, changes_list, node_may_write
 from irtool.ir.graph import Block, Graph, Node, Value
-from irtool.ir.types import ClassType, DictType, ListType, SimpleType, TupleType, Type
+from irtool.ir.types import ClassType, DictType, ListType, SimpleType, TensorType, TupleType, Type
 from irtool.ops.structure import Object, attribute_name
 from irtool.torchscript.library import Library
 
@@ -78,6 +78,9 @@ class Lowered:
         """Does it matter which array an attribute is, and not only which elements it has?"""
         self.reshapes = bool(self.changed) and any(node.kind in RESHAPES for node in self.graph.walk())
         """May an attribute itself get another shape, over the same memory?"""
+        self.keeps_lists = any(may_be_list(aliases, value, attributes) for value in self.graph.outputs[self.result_count:]) or any(
+            changes_list(node) and any(map(is_changeable, node.inputs[1:])) for node in self.graph.walk())
+        """May an attribute become a list or dict that another one is, or contains, too?"""
         for index in self.changed:
             self.graph.block.add_output(self.graph.inputs[first + index])
 
@@ -178,6 +181,17 @@ def may_hold(aliases: Aliases, value: Value, attributes: set[Value]) -> bool:
         return True
     elements = aliases.elements(value)
     return holds_tensors(value) and (not elements or any(may_hold(aliases, each, attributes) for each in elements))
+
+
+def is_changeable(value: Value) -> bool:
+    """Is the value a list or dict, or may it contain one?"""
+    return not isinstance(value.type, SimpleType | TensorType) and any(word in value.type.text for word in ("[]", "Dict"))
+
+
+def may_be_list(aliases: Aliases, value: Value, attributes: set[Value]) -> bool:
+    """May a value be a list or dict that an attribute is, too, or contain one?"""
+    return is_changeable(value) and (not attributes.isdisjoint(aliases.roots(value)) or
+                                     any(may_be_list(aliases, each, attributes) for each in aliases.elements(value)))
 
 
 def holds_tensors(value: Value) -> bool:
