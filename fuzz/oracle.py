@@ -69,7 +69,8 @@ def apart(function: Any) -> Any:
     of it torch reads what it has just written, in an order of its own; where it sees that (in tensors without gaps), it refuses. Medians
     along a dimension read copies of expanded tensors too: of those torch reads memory behind their numbers. Kronecker products keep copies
     for their gradients: torch keeps views that do not notice when the operand is written later, and takes its new numbers. Vectors are rows
-    of block_diag: the gradients of torch do not count the row of an empty one."""
+    of block_diag: the gradients of torch do not count the row of an empty one. silu_ of complex numbers is x * sigmoid(x): torch refuses the
+    gradient of silu, and forgets the conjugate in that of silu_."""
     torch = library()
     from torch.overrides import TorchFunctionMode
 
@@ -80,6 +81,9 @@ def apart(function: Any) -> Any:
                 target = args[0].untyped_storage().data_ptr()
                 args = [args[0], *[each.clone() if isinstance(each, torch.Tensor) and each.untyped_storage().data_ptr() == target
                                    and each is not args[0] else each for each in args[1:]]]
+                if name == "silu_" and args[0].is_complex():
+                    before = args[0].clone()
+                    return args[0].copy_(before * torch.sigmoid(before))
             elif name in ("median", "nanmedian", "kthvalue") and 0 in args[0].stride():
                 args = [args[0].contiguous(), *args[1:]]
             elif name == "block_diag":
