@@ -69,8 +69,8 @@ def apart(function: Any) -> Any:
     of it torch reads what it has just written, in an order of its own; where it sees that (in tensors without gaps), it refuses. Medians
     along a dimension read copies of expanded tensors too: of those torch reads memory behind their numbers. Kronecker products keep copies
     for their gradients: torch keeps views that do not notice when the operand is written later, and takes its new numbers. Vectors are rows
-    of block_diag: the gradients of torch do not count the row of an empty one. silu_ of complex numbers is x * sigmoid(x): torch refuses the
-    gradient of silu, and forgets the conjugate in that of silu_."""
+    of block_diag: the gradients of torch do not count the row of an empty one. silu_ of complex numbers is x * sigmoid(x): torch refuses
+    the gradient of silu, and forgets the conjugate in that of silu_."""
     torch = library()
     from torch.overrides import TorchFunctionMode
 
