@@ -235,11 +235,11 @@ class Gradients:
         for index, value in enumerate(temporaries, first):
             old = self.in_df(value)
             if old in totals:       # two values share a gradient
-                put_behind([(node, each) for each, node in totals.items()], 1)
+                put_behind(totals, 1)
                 totals = {}
             if old is not None:
                 self._hand_in(value, self.take_output(value, index), totals)
-        put_behind([(node, each) for each, node in totals.items()], 1)
+        put_behind(totals, 1)
 
     def _hand_in(self, value: Value, incoming: Value, totals: dict[Value, Node]) -> None:
         """Add `incoming`, df's input for the gradient of a temporary, to the gradient of that value in df: note in `totals`, for that

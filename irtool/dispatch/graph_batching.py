@@ -101,11 +101,12 @@ class Blocks:
         for old, result in zip(node.outputs, traced.outputs, strict=True):
             fresh = back[result]
             if result.node is not traced.block.param_node and traced.outputs.count(result) == 1:
-                adopt_output(fresh.node, fresh.node.outputs.index(fresh), old)
+                adopt_output(fresh, old)
                 fresh = old
             else:
                 old.replace_all_uses_with(fresh)
             self.batched.add(fresh)
+        node.outputs = ()       # some are results of other nodes by now
         node.destroy()
 
     def operands(self, node: Node) -> tuple[list[Value], list[Node]]:

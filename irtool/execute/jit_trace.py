@@ -172,8 +172,9 @@ class Trace:
                 views.append(Write(place, -1, (shown.shape, shown.strides)))
         return views
 
-    def finish(self, result: Any) -> tuple[Variant, list[Any]]:
-        """The variant, and the leaves of this call's result. Raises RunError for a result that each call must make anew."""
+    def finish(self, result: Any) -> tuple[Variant, list[Any] | None]:
+        """The variant, and the leaves of this call's result; None if the variant has to run for them. Raises RunError for a result
+        that each call must make anew."""
         follower = self.follower
         leaves, result_shape = flatten(result)
         items = [self.item(each) for each in leaves]
@@ -191,7 +192,7 @@ class Trace:
         variant.results, variant.shape, variant.writes, variant.rest, variant.asked = items, result_shape, writes, rest, asked
         variant.is_random = any(facts_of(node.kind).is_random for node in follower.graph.walk())
         if self.reads_written_memory(variant):
-            return variant, []
+            return variant, None
         self.write_back(writes)
         return variant, [self.content(item, each) for item, each in zip(items, leaves, strict=True)]
 
@@ -253,7 +254,7 @@ def trace_call(function: Callable[..., Any], arguments: Any, leaves: Sequence[An
     draws = generator()
     state = draws.bit_generator.state
     variant, results = trace.finish(trace.run(function))
-    if trace.reads_written_memory(variant):
+    if results is None:
         draws.bit_generator.state = state
         answers = Answers(variant.steps, leaves)
         outputs = variant.executor.run(variant.inputs(leaves, answers), None)

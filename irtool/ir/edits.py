@@ -25,17 +25,16 @@ def clone_graph(graph: Graph) -> Graph:
     return copy
 
 
-def adopt_output(node: Node, place: int, value: Value) -> None:
-    """Make a result of another node the result of `node` at `place`, with the type and the readers of the present one; the other loses it.
+def adopt_output(present: Value, value: Value) -> None:
+    """Let `value` take the place of `present` among the results of its node, with its type and readers.
 
-    Readers of the value need no change, which would take quadratic time for the items of a long list.
+    Readers of `value` need no change, which would take quadratic time for the items of a long list. For the same reason `value` stays among
+    the results of the node that had it: the caller removes that node, without its results.
     """
-    present = node.outputs[place]
-    value.type = present.type
+    node = present.node
     present.replace_all_uses_with(value)
-    value.node.outputs = tuple([each for each in value.node.outputs if each is not value])
-    value.node = node
-    node.outputs = (*node.outputs[:place], value, *node.outputs[place + 1:])
+    node.outputs = tuple([value if each is present else each for each in node.outputs])
+    value.node, value.type = node, present.type
 
 
 def clone_block(block: Block, into: Block, mapping: Mapping, fresh_names: Graph | None = None) -> None:
@@ -130,9 +129,8 @@ def put_in_place(old: Value, new: Value) -> Value:
             [len(user.inputs) for user, _ in new.uses]):
         old.replace_all_uses_with(new)
         return new
-    new.replace_all_uses_with(old)
-    home.outputs = tuple([old if value is new else value for value in home.outputs])
-    old.node, old.name, old.type = home, new.name, new.type
+    adopt_output(new, old)
+    old.name = new.name
     return old
 
 
@@ -147,14 +145,14 @@ def replace_inputs(node: Node, values: Sequence[Value]) -> None:
     node.inputs = tuple(values)
 
 
-def put_behind(pairs: Iterable[tuple[Node, Value]], slot: int) -> None:
-    """For each pair, let all readers of the value read the only result of the node, which comes after it, and the node read the value at
-    `slot`. No value and no node may stand in two pairs.
+def put_behind(nodes: dict[Value, Node], slot: int) -> None:
+    """For each value, let all its readers read the only result of its node in `nodes`, which comes after it, and that node read the value
+    at `slot`. No node may stand there twice.
 
-    Takes time linear in the pairs and in the results of the nodes around them, however many readers there are: the value object becomes
+    Takes time linear in the values and in the results of the nodes around them, however many readers there are: the value object becomes
     the result of the node, with its type, and its first node gets a new value.
     """
-    moves = [(node, value, node.output) for node, value in pairs]
+    moves = [(node, value, node.output) for value, node in nodes.items()]
     places = {a: b for _, value, result in moves for a, b in ((value, result), (result, value))}
     for owner in {value.node for value in places}:
         owner.outputs = tuple([places.get(value, value) for value in owner.outputs])
