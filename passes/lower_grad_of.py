@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from irtool.ir import types
 from irtool.ir.builder import Builder
+from irtool.ir.edits import new_name
 from irtool.ir.graph import NO_ATTRIBUTES, Graph, Node, Value
 from irtool.ir.types import TensorType, spell
 from irtool.partial.items import holds_tensor
@@ -49,7 +50,7 @@ def lower_grad_of(graph: Graph) -> bool:
         node.set_inputs((condition,))
         (region,) = node.blocks
         for value in (*node.outputs, *[result for inner in region.walk() for result in values_made(inner)]):
-            value.name = graph.fresh_id() if value.has_id_name else graph.fresh_name(value.name)
+            value.name = new_name(value, graph)
         without = node.add_block()
         undefined = build.at_end(without).node(dialect.undefined_kind, output_types=(tensor,)).output
         without.set_outputs([undefined if isinstance(value.type, TensorType) else

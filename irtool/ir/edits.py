@@ -57,16 +57,17 @@ def clone_node(node: Node, mapping: Mapping, into: Block | None = None, fresh_na
             copy.set_attribute(name, _clone_subgraphs(attribute))
     if into is not None:
         into.append(copy)
-    mapping.update(zip(node.outputs, copy.add_outputs([(_name(value, fresh_names), value.type) for value in node.outputs]), strict=True))
+    mapping.update(zip(node.outputs, copy.add_outputs([(new_name(value, fresh_names), value.type) for value in node.outputs]), strict=True))
     for block in node.blocks:
         inner = copy.add_block()
         for value in block.inputs:
-            mapping[value] = inner.add_input(_name(value, fresh_names), value.type)
+            mapping[value] = inner.add_input(new_name(value, fresh_names), value.type)
         clone_block(block, inner, mapping, fresh_names)
     return copy
 
 
-def _name(value: Value, graph: Graph | None) -> str:
+def new_name(value: Value, graph: Graph | None) -> str:
+    """The name of a copy of a value in a graph: a new number, or the value's own name with a new suffix. graph: None: the value's name."""
     if graph is None:
         return value.name
     return graph.fresh_id() if value.has_id_name else graph.fresh_name(value.name)
