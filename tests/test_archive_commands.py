@@ -60,7 +60,7 @@ def test_passes_over_an_archive_are_validated_on_arguments_alone(name: str, pass
     inputs, _ = recorded(name, tmp_path)
     small = tmp_path / "small.pt"
     code, _, err = run_cli("opt", f"--validate={inputs}", f"--passes={passes}", ARCHIVES / f"{name}.pt", "-o", small)
-    assert code == 0 and "validated: 0 " not in err and "'forward' computes was not compared" not in err, err
+    assert code == 0 and "nothing was compared" not in err and "'forward' computes was not compared" not in err, err
     assert irtool.load(small).methods()
 
 

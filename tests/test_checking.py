@@ -440,3 +440,13 @@ def test_bisect_shows_one_change_of_many(tmp_path: Path) -> None:
 def test_values_of_each_kind_are_like_themselves_and_unlike_others(one: object, other: object) -> None:
     assert not unlike(one, one) and not unlike(other, other)
     assert unlike(one, other) and unlike(other, one)
+
+
+def test_a_validation_that_compared_nothing_says_so(tmp_path: Path) -> None:
+    graph = tmp_path / "in.ir"
+    graph.write_text("graph(%x : Tensor):\n  %1 : Tensor = aten::view_as_real(%x)\n  %2 : Tensor = aten::neg(%1)\n  return (%2)\n")
+    code, _, err = irtool_("opt", "--validate", "--passes=dce", str(graph))
+    assert code == 0 and "not validated: nothing was compared" in err and "was not compared: no inputs" in err
+    graph.write_text("graph(%x : Tensor):\n  %1 : Tensor = aten::neg(%x)\n  return (%1)\n")
+    code, _, err = irtool_("opt", "--validate", "--passes=dce", str(graph))
+    assert code == 0 and "validated: " in err and "all equal" in err and "nothing" not in err

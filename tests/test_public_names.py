@@ -1,6 +1,7 @@
 """What is public: a list, reachable after `import irtool`, and documented."""
 from __future__ import annotations
 
+import builtins
 import inspect
 import re
 import subprocess
@@ -51,6 +52,18 @@ def test_the_table_for_users_of_jax_names_what_exists() -> None:
 def test_every_name_is_documented() -> None:
     for name in set(PUBLIC) - {"__version__", "Block", "OPS", "Use"}:
         assert re.search(rf"\b{name}\b", API), f"docs/api.md does not speak of {name}"
+
+
+def test_errors_are_also_what_the_table_says() -> None:
+    """People catch `RuntimeError` around a program, as torch raises it."""
+    rows = re.findall(r"(?m)^\| `([\w.]+)` \| .*?(?:\(also an? `(\w+)`\) )?\|$", API)
+    also = {name: other for name, other in rows if other}
+    assert {"PipelineError": "UnsupportedError", "RunError": "RuntimeError", "UnsupportedError": "NotImplementedError"}.items() <= also.items()
+    for name, other in also.items():
+        error = irtool.dispatch.DispatchError if name.endswith("DispatchError") else getattr(irtool, name)
+        assert issubclass(error, getattr(irtool, other, None) or getattr(builtins, other))
+    with pytest.raises(RuntimeError, match="mat1 and mat2|cannot be multiplied"):
+        irtool.torch.mm(np.ones((2, 3)), np.ones((2, 3)))
 
 
 def test_names_of_the_documentation_are_there_after_one_import() -> None:

@@ -53,8 +53,8 @@ class VerifyError(Error):
     code = "E0201"
 
 
-class RunError(Error):
-    """Running a graph failed: an operator refused its operands, or the graph raised."""
+class RunError(Error, RuntimeError):
+    """Running a graph failed: an operator refused its operands, or the graph raised; where torch raises a RuntimeError, too."""
 
     code = "E0401"
 

@@ -298,7 +298,8 @@ class Job:
         self.manager.run(module, Observers(reports, checked))
         say_what_was_not_run(checked, self.console, "--validate=INPUTS.npz")
         if not arguments.quiet:
-            self.console.err(f"validated: {counted(checked.comparisons, 'comparison')}, all equal")
+            self.console.err(f"validated: {counted(checked.comparisons, 'comparison')}, all equal" if checked.comparisons
+                             else "not validated: nothing was compared")
 
     def doubts(self, piece: SourceFile) -> list[Diagnostic]:
         """Warnings for types in the input that disagree with its operators: results of passes may then fail to verify."""
