@@ -33,14 +33,14 @@ def roots_of_all(points: dict[Value, tuple[Value, ...]]) -> dict[Value, frozense
                 for value in component for target in points[value] if target not in inside or target is value}
         union = max(sets, key=len) if sets else frozenset(component)
         if any(not each <= union for each in sets):
-            union = smaller(frozenset(representative(root, merged) for each in sets for root in each), merged)
+            union = smaller(representatives(frozenset().union(*sets), merged), merged)
         for value in component:
             roots[value] = union
     if merged:
         shared: dict[frozenset[Value], frozenset[Value]] = {}
         for value, union in roots.items():
             if union not in shared:
-                shared[union] = frozenset(representative(root, merged) for root in union)
+                shared[union] = representatives(union, merged)
             roots[value] = shared[union]
         for value in merged:
             if value not in points:
@@ -59,6 +59,11 @@ def smaller(roots: frozenset[Value], merged: dict[Value, Value]) -> frozenset[Va
         if first is not root:
             merged[root] = first
     return frozenset(standing.values())
+
+
+def representatives(roots: frozenset[Value], merged: dict[Value, Value]) -> frozenset[Value]:
+    """The roots that represent these after merging."""
+    return roots if merged.keys().isdisjoint(roots) else frozenset([representative(root, merged) for root in roots])
 
 
 def representative(root: Value, merged: dict[Value, Value]) -> Value:
