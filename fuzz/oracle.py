@@ -70,7 +70,8 @@ def apart(function: Any) -> Any:
     along a dimension read copies of expanded tensors too: of those torch reads memory behind their numbers. Kronecker products keep copies
     for their gradients: torch keeps views that do not notice when the operand is written later, and takes its new numbers. Vectors are rows
     of block_diag: the gradients of torch do not count the row of an empty one. silu_ of complex numbers is x * sigmoid(x): torch refuses
-    the gradient of silu, and forgets the conjugate in that of silu_."""
+    the gradient of silu, and forgets the conjugate in that of silu_. Of an infinity in a vector gelu gives nan, where it gives the infinity
+    of one alone."""
     torch = library()
     from torch.overrides import TorchFunctionMode
 
@@ -90,6 +91,11 @@ def apart(function: Any) -> Any:
                 args = [each.unsqueeze(0) if each.dim() == 1 else each for each in args]
             elif name == "kron":
                 args = [each.clone() for each in args]
+            elif name == "gelu" and args[0].isinf().any():
+                result, operand = called(*args, **kwargs or {}).flatten(), args[0].flatten()
+                for place in operand.isinf().nonzero().flatten().tolist():
+                    result[place] = called(operand[place], *args[1:], **kwargs or {})
+                return result.view(args[0].shape)
             return called(*args, **kwargs or {})
 
     def run(*args: Any) -> Any:
@@ -140,6 +146,8 @@ def graph_text(function: Any) -> str:
     graph = function.graph
     for _ in range(3):      # calls of functions that call functions
         library()._C._jit_pass_inline(graph)
+        for fork in graph.findAllNodes("prim::fork"):
+            library()._C._jit_pass_inline(fork.g("Subgraph"))
     text = "".join(line for line in str(graph).splitlines(keepends=True) if "prim::Constant[name=" not in line)    # what was inlined
     return "" if "prim::CallFunction" in text else text
 

@@ -118,6 +118,23 @@ def test_a_wrong_compiled_gradient_is_found(monkeypatch: pytest.MonkeyPatch) -> 
     assert "order 1: 0 of 4 derivatives agree" in str(report) and report.worst is not None and str(report.worst) in str(report)
 
 
+@pytest.mark.parametrize("is_right", [True, False])
+@pytest.mark.parametrize("factor", [10.0, 1e3, 1e4, 1e5])
+def test_functions_that_oscillate_within_a_step(factor: float, is_right: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Smaller steps tell; a wrong gradient stays wrong."""
+    class Off(library.Differentiated):
+        def gradients(self, *args: Any) -> list[Any]:
+            return [gradient if is_right else 1.01 * gradient for gradient in super().gradients(*args)]
+
+    monkeypatch.setattr(library, "Differentiated", Off)
+    monkeypatch.setattr(library.Check, "compare_tape", lambda self: "")
+    text = graph_of("%x : Double(3)", f"%k : float = prim::Constant[value={factor}]()", "%1 : Tensor = aten::mul(%x, %k)",
+                    "%2 : Tensor = aten::sin(%1)", results="%2")
+    for seed in range(8):
+        report = irtool.gradcheck(irtool.parse(text), [np.random.default_rng(seed).standard_normal(3)], order=1, seed=seed)
+        assert report.is_right == is_right, str(report)
+
+
 def test_a_wrong_formula_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library, "run_formula", lambda name, args: ([], lambda grad: [grad, grad]))
     graph = irtool.parse(GRAPHS["mul"]).graph()

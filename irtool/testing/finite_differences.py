@@ -36,6 +36,12 @@ Array = np.ndarray[Any, np.dtype[Any]]
 STEP = 1e-4
 """The step of differences, relative to the size of the input; half the step is used too, and a third difference is extrapolated from
 both."""
+FINER = (1 / 16, 1 / 256, 1 / 4096)
+"""Parts of the step that are tried where the whole step leaves a question open."""
+SHARPER = 8
+"""What a smaller step gives counts if the allowed difference is smaller by this factor: truncation shrinks by far more, rounding grows."""
+VAGUE = 1e-4
+"""A comparison that allows a larger part of the derivative says little."""
 RTOL = 1e-6
 AGREES, DIFFERS, KINK, NOT_FINITE = "agrees", "differs", "kink", "not finite"
 
@@ -61,6 +67,12 @@ class Row:
     def off(self) -> float:
         """The difference of the two."""
         return abs(self.gradient - self.difference)
+
+    @property
+    def is_open(self) -> bool:
+        """Might smaller steps tell more?"""
+        return self.state in (DIFFERS, KINK) or self.state == AGREES and \
+            self.allowed > VAGUE * max(abs(self.gradient), abs(self.difference), 1e-3)
 
     def __repr__(self) -> str:
         return f"<{self.state}: {self}>"
@@ -249,9 +261,21 @@ class Check:
         return ""
 
     def along(self, at: int, index: int, direction: Any) -> list[Row]:
-        """The comparisons along one direction of one input."""
+        """The comparisons along one direction of one input. Those that differ, see a kink, or are vague are made with smaller steps, too:
+        of a function that oscillates within one step, differences tell neither the slope nor how uncertain they are."""
         size = max((float(np.max(np.abs(leaf), initial=0.0)) for leaf in floating(self.inputs[index])), default=1.0)
         step = STEP * max(1.0, size)
+        rows = self.in_steps(at, index, direction, step)
+        for part in FINER:
+            if not any(row.is_open for row in rows):
+                break
+            finer = self.in_steps(at, index, direction, step * part)
+            rows = [one if row.is_open and one.state in (AGREES, DIFFERS) and one.allowed < row.allowed / SHARPER else row
+                    for row, one in zip(rows, finer, strict=True)]
+        return rows
+
+    def in_steps(self, at: int, index: int, direction: Any, step: float) -> list[Row]:
+        """The comparisons along one direction of one input, by differences of this step and of half of it."""
         moved = {t: self.losses(index, direction, t * step) for t in (1.0, -1.0, 0.5, -0.5)}
         here = self.losses(index, direction, 0.0)
         out = []
