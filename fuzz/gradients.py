@@ -251,7 +251,8 @@ def callers(way: str, module: Any, values: list[Any], seeds: list[Any], wrt: lis
         return [lambda: irtool.vjp(changed, values, seeds, wrt, interpret=True), lambda: irtool.vjp(changed, values, seeds, wrt)]
     if may_mix(changed.graph(), values):        # df converts gradients back where types state dtypes
         state_types(changed.graph(), values)
-    irtool.PassManager("differentiate{requires-grad=all},lower-grad-of,O1", verify=True).run(changed)
+    wanted = ",".join(map(str, wrt))
+    irtool.PassManager(f"differentiate{{wrt={wanted}}},lower-grad-of,O1", verify=True).run(changed)
     return [lambda: by_pair(changed, values, seeds, wrt)]
 
 

@@ -35,7 +35,7 @@ KINDS = (
     Kind("programs", 4, 30, programs.draw, programs.check, programs.smaller),
     Kind("calls", 10, 10, calls.draw, calls.check, calls.smaller),
     Kind("changed", 10, 10, changed.draw, changed.check, changed.smaller),
-    Kind("gradients", 1, 30, gradients.draw, gradients.check, gradients.smaller),
+    Kind("gradients", 1, 120, gradients.draw, gradients.check, gradients.smaller),
     Kind("laws", 1, 40, laws.draw, laws.check, laws.smaller),
     Kind("passes", 1, 60, passes.draw, passes.check, passes.smaller),
     Kind("pipelines", 1, 40, pipelines.draw, pipelines.check, pipelines.smaller),

@@ -52,7 +52,17 @@ def arrays_in(value: Any, kind: type = np.ndarray) -> list[Any]:
 
 def copied(args: list[Any]) -> list[Any]:
     """Arguments with arrays of their own, of the same strides."""
-    return each_array(lambda array: array.copy(order="K"), args)
+    return each_array(lambda array: with_gaps(array) if has_gaps(array) else array.copy(order="K"), args)
+
+
+def with_gaps(array: Any) -> Any:
+    """The same elements in row-major order, every second one of a memory of their own."""
+    return np.repeat(array[..., None], 2, -1)[..., 0]
+
+
+def has_gaps(array: Any) -> bool:
+    """Are elements, in whatever order, not next to each other in memory?"""
+    return array.size > 1 and array.copy(order="K").strides != array.strides
 
 
 def calls(name: str) -> Iterator[tuple[str, list[Any]]]:
@@ -64,6 +74,7 @@ def calls(name: str) -> Iterator[tuple[str, list[Any]]]:
         for axes in (0, 1), (-1, -2):
             if any(array.ndim > 1 for array in arrays_in(args)):
                 yield f"{place} order {axes[0]} {axes[1]}", each_array(lambda array, axes=axes: turned(array, axes), args)
+        yield f"{place} gaps", each_array(with_gaps, args)
         for dtype in "float32", "int64", "bool", "complex128":
             yield f"{place} {dtype}", each_array(lambda array, dtype=dtype: in_dtype(array, dtype), args)
         yield f"{place} one", each_array(lambda array: array[(slice(0, 1),) * array.ndim].copy(), args)

@@ -52,3 +52,21 @@ def test_a_list_of_several_dtypes(name: str, dtypes: tuple[str, str]) -> None:
             want = np.stack([row[place] for row in rows])
             assert result.dtype == want.dtype
             np.testing.assert_array_equal(result, want)
+
+
+@pytest.mark.parametrize("large", ["float64", "int64", "complex128"])
+@pytest.mark.parametrize("small", ["float32", "int32", "complex64", "bool"])
+@pytest.mark.parametrize("name", ["block_diag", "atleast_3d", "broadcast_tensors"])
+def test_numbers_of_another_dtype_beside_matrices(name: str, small: str, large: str) -> None:
+    """A tensor without dimensions counts less in promotion; under vmap it has one on the layer below."""
+    numbers, matrices = np.arange(3).astype(large), np.ones((3, 2, 2), small)
+    for order in (1, -1):
+        def function(*xs: Any, order: int = order) -> Any:
+            return OPERATORS[name](list(xs)[::order])
+        rows = [outcome(function, torch.tensor(numbers[row]), torch.tensor(matrices[row])) for row in range(3)]
+        got = outcome(irtool.vmap(function), torch.tensor(numbers), torch.tensor(matrices))
+        assert got is not None
+        for place, result in enumerate(got):
+            want = np.stack([row[place] for row in rows])
+            assert result.dtype == want.dtype
+            np.testing.assert_array_equal(result, want)

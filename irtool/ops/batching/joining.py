@@ -47,7 +47,8 @@ def block_diag(batch: Batch, tensors: Any) -> Any:
         block = batch.again("aten::constant_pad_nd", each, [column, columns - column - width, row, rows - row - height], 0)
         total = block if total is None else batch.again("aten::add", total, block)
         row, column = row + height, column + width
-    return total
+    dtype = promoted_dtype(tensors)     # that of the blocks may be wider, since numbers have become matrices
+    return total if total is None or total.dtype == dtype else batch.again("aten::to", total, dtype)
 
 
 @table.batch("cartesian_prod")
@@ -101,7 +102,7 @@ def chunk_cat(batch: Batch, tensors: Any, dim: int, num_chunks: int) -> Any:
 @table.batch("flatten_dense_tensors")
 def flatten_dense_tensors(batch: Batch, tensors: Any) -> Any:
     """Each (...) -> (n), joined."""
-    parts = [batch.again("aten::reshape", each, [-1]) for each in tensors]
+    parts = [batch.again("aten::reshape", batch.again("aten::contiguous", each), [-1]) for each in tensors]
     return parts[0] if len(parts) == 1 else batch.again("aten::cat", parts, 0)
 
 

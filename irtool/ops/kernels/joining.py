@@ -155,8 +155,8 @@ def chunk_cat(xp, tensors, dim, num_chunks):
 
 @table.op("aten::flatten_dense_tensors(Tensor[] tensors) -> Tensor")
 def flatten_dense_tensors(xp, tensors):
-    """All elements of all tensors in one dimension."""
-    parts = [t.reshape(-1) for t in tensors]
+    """All elements of all tensors in one dimension; a view only of one tensor that is row-major."""
+    parts = [row_major(xp, t).reshape(-1) for t in tensors]
     return parts[0] if len(parts) == 1 else concatenated(xp, parts, 0)
 
 
