@@ -45,11 +45,14 @@ def ask_in_rounds(captures: Captures) -> None:
 
 
 def ask_in_branches(captures: Captures, kind: str, size: Value, whole: Value) -> None:
-    """For a value exported from a branch: compute its size in those branches of df that read the size, where the value is defined."""
+    """For a value exported from a branch: compute its size in those branches of df that read the size, where the value is defined.
+
+    That is the innermost branch around the user: the branches around it are also taken where f did not compute the value.
+    """
     answers: dict[Block, Value] = {}
     for user, slot in size.uses:
         block = user.owner_block
-        while (owner := block.owning_node) is not None and owner.owner is not captures.df.block:
+        while (owner := block.owning_node) is not None and owner.kind != "prim::If" and owner.owner is not captures.df.block:
             block = owner.owner_block
         if block not in answers:
             answers[block] = captures.build.at_start(block).node(kind, (whole,), output_types=(size.type,)).output
