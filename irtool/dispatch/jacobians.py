@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import wraps
+from itertools import pairwise
 from typing import Any
 
 from irtool.dispatch.batched import RANDOMNESS
@@ -13,10 +14,11 @@ from irtool.dispatch.transforms import (
     Function,
     as_variable,
     check_chunk_size,
+    check_differentiable,
     chosen_places,
     do,
+    pulled_back,
     tensors,
-    vjp,
     vmap,
 )
 from irtool.dispatch.trees import flatten, unflatten
@@ -37,23 +39,23 @@ def jacrev(func: Function, argnums: int | tuple[int, ...] = 0, *, has_aux: bool 
 
     @wraps(func)
     def transformed(*args: Any, **named: Any) -> Any:
-        of_some, chosen = restricted(func, args, named, argnums, "jacrev")
-        refuse_complex("jacrev", "inputs", flatten(tuple(chosen))[0])
-        for place, tree in zip(chosen_places(argnums, len(args)), chosen, strict=True):
-            refuse_others("jacrev", "gradients", place, flatten(tree)[0])
-        outputs, back, *aux = vjp(of_some, *chosen, has_aux=has_aux)
+        places, chosen = chosen_arguments(args, argnums, "jacrev", "gradients")
+        outputs, back, aux = pulled_back(func, args, has_aux, places=places, named=named)
+        check_differentiable(outputs)
         leaves, shape = flatten(outputs)
         refuse_complex("jacrev", "outputs", leaves)
         rows = []
         for place, leaf in enumerate(leaves):
             def row(seed: Any, place: int = place) -> Any:
-                return back(unflatten(shape, [seed if i == place else do("aten::zeros_like", each) for i, each in enumerate(leaves)]))
+                seeds = [seed if i == place else do("aten::zeros_like", each) for i, each in enumerate(leaves)]
+                pulled = back(unflatten(shape, seeds))
+                return tuple([pulled[each] for each in places])
 
             jacobian, inner = flatten(vmap(row, chunk_size=chunk_size)(unit_rows(leaf)))
             whole = unflatten(inner, [do("aten::reshape", each, [*leaf.shape, *each.shape[1:]]) for each in jacobian])
             rows.append(whole if isinstance(argnums, tuple) else whole[0])
         jacobian_tree = unflatten(shape, rows)
-        return (jacobian_tree, aux[0]) if has_aux else jacobian_tree
+        return (jacobian_tree, aux) if has_aux else jacobian_tree
     return transformed
 
 
@@ -67,41 +69,39 @@ def jacfwd(func: Function, argnums: int | tuple[int, ...] = 0, has_aux: bool = F
 
     @wraps(func)
     def transformed(*args: Any, **named: Any) -> Any:
-        of_some, chosen = restricted(func, args, named, argnums, "jacfwd")
+        places, chosen = chosen_arguments(args, argnums, "jacfwd", "tangents")
         inputs, inner = flatten(tuple(chosen))
-        refuse_complex("jacfwd", "inputs", inputs)
-        parts: list[list[Any]] = []
+        ends = np.cumsum([0, *[int(np.prod(leaf.shape, dtype=np.int64)) for leaf in inputs]]).tolist()
         aux: Any = None
-        shape: Any = None
-        for place, tree in zip(chosen_places(argnums, len(args)), chosen, strict=True):
-            refuse_others("jacfwd", "tangents", place, flatten(tree)[0])
-        for place, leaf in enumerate(inputs):
-            def column(tangent: Any, place: int = place) -> Any:
-                nonlocal aux
-                linear = Linearized(of_some, chosen, has_aux, where="jacfwd")
-                aux = linear.aux
-                return linear(unflatten(inner, [tangent if i == place else do("aten::zeros_like", each) for i, each in enumerate(inputs)]))
 
-            leaves, shape = flatten(vmap(column, out_dims=-1, randomness=randomness)(unit_rows(leaf)))
-            refuse_complex("jacfwd", "outputs", leaves)
-            parts.append([do("aten::reshape", each, [*each.shape[:-1], *leaf.shape]) for each in leaves])
-        columns = [unflatten(inner, list(each)) for each in zip(*parts, strict=True)]
+        def column(*tangents: Any) -> Any:
+            nonlocal aux
+            linear = Linearized(func, args, has_aux, where="jacfwd", places=places, named=named)
+            aux = linear.aux
+            return linear(unflatten(inner, list(tangents)))
+
+        rows = [unit_rows(leaf, start, ends[-1]) for leaf, start in zip(inputs, ends, strict=False)]
+        leaves, shape = flatten(vmap(column, out_dims=-1, randomness=randomness)(*rows))
+        refuse_complex("jacfwd", "outputs", leaves)
+        columns = []
+        for leaf in leaves:
+            parts = [do("aten::narrow", leaf, -1, start, end - start) if len(inputs) > 1 else leaf for start, end in pairwise(ends)]
+            columns.append(unflatten(inner, [do("aten::reshape", part, [*leaf.shape[:-1], *each.shape])
+                                             for part, each in zip(parts, inputs, strict=True)]))
         jacobian_tree = unflatten(shape, [each if isinstance(argnums, tuple) else each[0] for each in columns])
         return (jacobian_tree, aux) if has_aux else jacobian_tree
     return transformed
 
 
-def restricted(func: Function, args: Sequence[Any], named: dict[str, Any], argnums: Any, what: str) -> tuple[Function, list[Any]]:
-    """The function of the arguments `argnums`, with the others fixed, and these arguments. Raises RunError for a missing argument."""
-    places = chosen_places(argnums, len(args), f"{what}: argnums")
-    operands = [tensors(arg, as_variable) if place in places else tensors(arg) for place, arg in enumerate(args)]
-
-    def of_some(*values: Any) -> Any:
-        filled = list(operands)
-        for place, value in zip(places, values, strict=True):
-            filled[place] = value
-        return func(*filled, **named)
-    return of_some, [operands[place] for place in places]
+def chosen_arguments(args: Sequence[Any], argnums: Any, where: str, what: str) -> tuple[list[int], list[Any]]:
+    """The places of the arguments that `argnums` names, and these arguments as tensors. Raises RunError for a missing argument, and for one
+    that has no `what`, gradients or tangents."""
+    places = chosen_places(argnums, len(args), f"{where}: argnums")
+    chosen = [tensors(args[place], as_variable) for place in places]
+    refuse_complex(where, "inputs", flatten(tuple(chosen))[0])
+    for place, tree in zip(places, chosen, strict=True):
+        refuse_others(where, what, place, flatten(tree)[0])
+    return places, chosen
 
 
 def refuse_others(where: str, what: str, place: int, leaves: Sequence[Any]) -> None:
@@ -125,12 +125,14 @@ def hessian(func: Function, argnums: int | tuple[int, ...] = 0) -> Function:
     return jacfwd(jacrev(func, argnums), argnums)
 
 
-def unit_rows(tensor: Any) -> Any:
-    """For a tensor of n elements, n tensors of its shape, stacked: number i has a 1 at element i, and zeros elsewhere."""
+def unit_rows(tensor: Any, start: int = 0, count: int | None = None) -> Any:
+    """`count` tensors of the shape of a tensor, stacked: number `start` + i has a 1 at element i; all else is zeros. By default one per
+    element."""
     size = int(np.prod(tensor.shape, dtype=np.int64))
-    rows = Tensor(np.eye(size, dtype=dtype_of(tensor.dtype)))
+    count = size if count is None else count
+    rows = Tensor(np.eye(count, size, -start, dtype=dtype_of(tensor.dtype)))
     rows.born = next_birth()        # nobody outside refers to it: a constant of traces
-    return do("aten::reshape", rows, [size, *tensor.shape])
+    return do("aten::reshape", rows, [count, *tensor.shape])
 
 
 __all__ = ["hessian", "jacfwd", "jacrev"]

@@ -9,8 +9,9 @@ from typing import Any
 
 from irtool.dispatch.autograd import Autograd
 from irtool.dispatch.callables import as_function
+from irtool.dispatch.layer_writes import Lent
 from irtool.dispatch.stack import current, is_floating, pushed
-from irtool.dispatch.transforms import Function, as_variable, described, do, pulled_back, tensors
+from irtool.dispatch.transforms import Function, as_tensor, as_variable, described, do, pulled_back, tensors
 from irtool.dispatch.trees import aligned, flatten, unflatten
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import dtype_of
@@ -20,17 +21,26 @@ from irtool.ops.tensor_facts import DTYPES
 
 class Linearized:
     """A function at a point, and its tangents. Its vjp is linear in the cotangent: differentiating the vjp with respect to the cotangent
-    gives the jvp."""
+    gives the jvp. places: the primals that have tangents, by default all; named: the arguments by name."""
 
-    def __init__(self, func: Function, primals: Sequence[Any], has_aux: bool = False, strict: bool = False, where: str = "jvp") -> None:
+    def __init__(self, func: Function, primals: Sequence[Any], has_aux: bool = False, strict: bool = False, where: str = "jvp",
+                 places: Sequence[int] | None = None, named: dict[str, Any] | None = None) -> None:
         self.where = where
         self.outer = outer = Autograd(current(), is_for_tangents=True)
+        lent = Lent()
+
+        def taken(value: Any) -> Any:
+            return lent.lend(as_tensor(value))
         with pushed(outer):
-            outputs, back, aux = pulled_back(func, primals, has_aux, "none", where)
+            operands = [primal if places is None or place in places else tensors(primal, taken) for place, primal in enumerate(primals)]
+            outputs, back, aux = pulled_back(func, operands, has_aux, "none", where, places, tensors(named or {}, taken))
             leaves, self.shape = flatten(outputs)
             self.dual = [outer.variable(do("aten::ones_like", leaf)) for leaf in leaves]      # not zeros: a formula may test for those
-            self.pulled, self.wanted = flatten(back(unflatten(self.shape, self.dual)))
-        self.points = flatten([tensors(primal, as_variable) for primal in primals])[0]
+            pulled = back(unflatten(self.shape, self.dual))
+        lent.hand_back(outer)
+        chosen = range(len(primals)) if places is None else places
+        self.pulled, self.wanted = flatten(tuple([pulled[place] for place in chosen]))
+        self.points = flatten([tensors(primals[place], as_variable) for place in chosen])[0]
         self.leaves = [outer.opened(leaf) for leaf in leaves]
         self.outputs = unflatten(self.shape, self.leaves)
         self.aux = unflatten((flat_aux := flatten(aux))[1], [outer.opened(each) for each in flat_aux[0]])      # None without has_aux

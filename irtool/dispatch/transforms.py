@@ -216,19 +216,26 @@ def vjp(func: Function, *primals: Any, has_aux: bool = False, unused: str = "zer
     """
     func = as_function("vjp", func)
     pulled = pulled_back(func, primals, has_aux, unused)
-    for leaf in flatten(pulled[0])[0]:
-        if not is_floating(leaf):
-            raise RunError("vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype "
-                           f"{DTYPES[leaf.dtype]}")
+    check_differentiable(pulled[0])
     return pulled if has_aux else pulled[:2]
 
 
-def pulled_back(func: Function, primals: Sequence[Any], has_aux: bool = False, unused: str = "zeros",
-                where: str = "vjp") -> tuple[Any, Function, Any]:
+def check_differentiable(outputs: Any) -> None:
+    """Raises RunError for a tree of outputs with a tensor in it that has no gradient."""
+    for leaf in flatten(outputs)[0]:
+        if not is_floating(leaf):
+            raise RunError("vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype "
+                           f"{DTYPES[leaf.dtype]}")
+
+
+def pulled_back(func: Function, primals: Sequence[Any], has_aux: bool = False, unused: str = "zeros", where: str = "vjp",
+                places: Sequence[int] | None = None, named: dict[str, Any] | None = None) -> tuple[Any, Function, Any]:
     """As `vjp`, for a function whose results may also be integers, which have no gradient; the third result is None without has_aux.
-    where: the name of the transformation, for messages."""
-    places = [place for place, primal in enumerate(primals) if may_vary(func, place, primal)]
-    recorded = Recorded(func, primals, places, where=where)
+    where: the name of the transformation, for messages. places: the primals that get gradients, by default all that may vary. named: the
+    arguments by name."""
+    if places is None:
+        places = [place for place, primal in enumerate(primals) if may_vary(func, place, primal)]
+    recorded = Recorded(func, primals, places, named, where)
     result, aux = with_aux(recorded.result, has_aux, where)
     leaves, shape = flatten(result)
     if not leaves:
