@@ -30,7 +30,9 @@ def det_slope(A: Tensor, det: Tensor) -> Tensor:
         others = others - torch.diag_embed(s) + torch.diag_embed(torch.ones_like(s))
         sign = (torch.linalg_det(u) * torch.linalg_det(vh)).conj()
         return sign.unsqueeze(-1).unsqueeze(-1) * ((u * others.prod(dim=-1).unsqueeze(-2)) @ vh)
-    inverse, _ = torch.linalg_inv_ex(A)     # a batch of which some have no inverse computes both, and takes what is right at each place
+    # a trace, and a batch of which some have no inverse, compute both branches, and take what is right at each place
+    regular = torch.where((det == 0).unsqueeze(-1).unsqueeze(-1), torch.eye(A.size(-1), dtype=A.dtype, device=A.device), A)
+    inverse, _ = torch.linalg_inv_ex(regular)
     return inverse.mH * det.conj().unsqueeze(-1).unsqueeze(-1)
 
 
