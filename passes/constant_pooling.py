@@ -44,7 +44,7 @@ def constant_pooling(graph: Graph) -> bool:
                 if not aliases.can_merge(representative, node):
                     representative = node
                 else:
-                    aliases.note_merge(representative, node)
+                    aliases.note_replaced(node.outputs, representative.outputs)
         if representative is not node:
             node.output.replace_all_uses_with(representative.output)
             node.destroy()

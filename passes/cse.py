@@ -54,7 +54,7 @@ def cse(graph: Graph) -> bool:
         if why:
             missed(graph, dropped, "not merged with an equal node", why)
             return False
-        aliases.note_merge(first, dropped)
+        aliases.note_replaced(dropped.outputs, first.outputs)
         return True
 
     return merge_equal_nodes(graph, is_mergeable, can_merge)

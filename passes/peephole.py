@@ -129,7 +129,7 @@ class Simplifier:
 
     @property
     def aliases(self) -> Aliases:
-        """The alias analysis of the graph as it was at the start."""
+        """The alias analysis of the graph as it was at the start, with the replacements that asked it."""
         if self._aliases is None:
             self._aliases = Aliases(self.graph)
         return self._aliases
@@ -503,6 +503,7 @@ def _neutral(*neutral: tuple[str, float]) -> Rule:
         if node.kind == "aten::add" and (is_float_dtype(type.dtype) or is_complex_dtype(type.dtype)):
             return      # -0. + 0 is 0.
         if at.aliases.can_replace(node.output, node.inputs[0]):
+            at.aliases.note_replaced(node.outputs, node.inputs[:1])
             at.replace(node.output, node.inputs[0])
     return rule
 

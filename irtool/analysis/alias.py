@@ -10,7 +10,7 @@ snapshot: after edits that change which memory values are in, make a new one.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -252,9 +252,9 @@ class Aliases:
                     for mine, yours in zip(earlier.outputs, dropped.outputs, strict=True)]
         return not (any(escaping) and any(map(self.escapes, dropped.outputs)))
 
-    def note_merge(self, earlier: Node, dropped: Node) -> None:
-        """Update the analysis after a merge: results of `earlier` are now wild, or leave the graph, as those of `dropped` did."""
-        for mine, yours in zip(earlier.outputs, dropped.outputs, strict=True):
+    def note_replaced(self, old: Sequence[Value], new: Sequence[Value]) -> None:
+        """Update the analysis after new values have taken the places of old ones: they are now wild, or leave the graph, as these did."""
+        for mine, yours in zip(new, old, strict=True):
             for kind in (self._wild, self._output_roots):
                 if not kind.isdisjoint(self.roots(yours)):
                     kind.update(self.roots(mine))
