@@ -120,3 +120,50 @@ def test_a_list_that_two_attributes_are_is_one_list(body: str) -> None:
         irtool.save(made, file)
         for each in (made, irtool.load(file.getvalue())):
             assert [one.tolist() for one in each.bump()[2]] == [[10, 10], [1], [10, 10]]
+
+
+@pytest.mark.parametrize("wrt", [None, [], [0]], ids=["called", "no gradient", "gradient"])
+def test_an_attribute_stays_another_one_where_a_third_one_becomes_an_argument(wrt: list[int | str] | None) -> None:
+    made = module("self.view = self.buf\n    self.lst = [x, torch.slice(x, 0, 1), self.buf]")
+    x, ones = np.ones(2, np.float32), np.ones(2, np.float32)
+    for _ in range(2):
+        if wrt is None:
+            made(x)
+        else:
+            made.vjp("forward", [x], [ones], wrt)
+        buf, view, lst = made.bump()
+        _0 = made.lst[0].__iadd__(1)
+    assert buf.tolist() == view.tolist() == lst[2].tolist() == [20, 20]
+    assert [each.tolist() for each in made.lst] == [[2, 2], [2], [20, 20]]
+    assert x.tolist() == [1, 1]
+
+
+CHANGES = {     # what changes a dict, and its values afterwards, before which it was {"a": zeros of its own, "b": buf}
+    "_0 = torch.update(d, {\"a\": self.buf})": [[10, 10], [10, 10]],
+    "_0 = torch.update(d, {\"a\": x})": [[1, 1], [10, 10]],
+    "_0 = torch.setdefault(d, \"c\", self.buf)": [[0, 0], [10, 10], [10, 10]],
+    "_0 = torch.setdefault(d, \"a\", self.buf)": [[0, 0], [10, 10]],
+    "_0 = torch.popitem(d)": [[10, 10]],
+    "_0 = torch._set_item(d, \"a\", self.buf)": [[10, 10], [10, 10]],
+    "_0 = torch.pop(d, \"a\")": [[10, 10]],
+}
+
+
+@pytest.mark.parametrize("wrt", [None, [], [0]], ids=["called", "no gradient", "gradient"])
+@pytest.mark.parametrize("body", CHANGES)
+def test_what_a_dict_holds_after_a_change_is_the_tensor_itself(body: str, wrt: list[int | str] | None) -> None:
+    """Not its elements, written into the tensor that the dict held before."""
+    code = CODE.replace("  lst : List[Tensor]\n", "  lst : List[Tensor]\n  d : Dict[str, Tensor]\n  own : Tensor\n").replace(
+        "BODY", "d = self.d\n    BODY").replace(
+        "return (self.buf, self.view, self.lst)", "d = self.d\n    return (self.own, self.view, list(torch.values(d)))")
+    made = module(body, code, {b"own": tensor(0, 2), b"d": b"}"})
+    made.own = np.zeros(2, np.float32)
+    made._instance.attributes["d"].update(a=made._instance.attributes["own"], b=made._instance.attributes["buf"])
+    x, ones = np.ones(2, np.float32), np.ones(2, np.float32)
+    if wrt is None:
+        made(x)
+    else:
+        made.vjp("forward", [x], [ones], wrt)
+    own, _, values = made.bump()
+    assert own.tolist() == [0, 0]
+    assert [each.tolist() for each in values] == CHANGES[body]

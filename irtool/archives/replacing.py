@@ -1,10 +1,10 @@
 """Arrays that replace those of a module during a call, and the effects of a call's writes, on them or on the module."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from irtool.accepted_values import arrays_in, copied, copy_array, overlapping
+from irtool.accepted_values import arrays_in, copy_array, overlapping
 from irtool.archives.lowering import Lowered
 from irtool.dispatch.autograd import Autograd
 from irtool.dispatch.backend import BACKEND
@@ -161,10 +161,11 @@ def new_handle(tensor: Tensor) -> Tensor:
     return handle
 
 
-def copied_if_shared(values: Sequence[Any], others: Iterable[Any]) -> Sequence[Any]:
-    """The values; those that share memory with `others` are copied."""
+def copied_if_shared(values: Sequence[Any], others: Sequence[Any]) -> Sequence[Any]:
+    """The values, with copies of the arrays that share memory with `others`; arrays of the module stay themselves."""
     arrays = list(arrays_in(list(others)))
-    return copied(values) if any(share_memory(each, other) for each in arrays_in(list(values)) for other in arrays) else values
+    is_shared = any(share_memory(each, other) for each in arrays_in(list(values)) for other in arrays)
+    return originals(values, {}, (), others) if is_shared else values
 
 
 # -- the arrays of which results were made

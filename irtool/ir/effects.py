@@ -25,8 +25,9 @@ LOOP_KINDS = frozenset(("prim::Loop", "Loop"))
 CHOICE_KINDS = IF_KINDS | {"prim::GradOf"}
 """Kinds that run one block, or another, or (a `GradOf` without a gradient) none."""
 MUTATORS = frozenset(("aten::append", "aten::_set_item", "aten::extend", "aten::add_", "aten::insert", "aten::pop", "aten::clear",
-                      "aten::Delete", "aten::reverse", "aten::sort", "aten::remove", "aten::mul_"))
-"""Kinds that change the list, or the tensor, that is their first operand."""
+                      "aten::Delete", "aten::reverse", "aten::sort", "aten::remove", "aten::mul_", "aten::update", "aten::setdefault",
+                      "aten::popitem"))
+"""Kinds that change the list, the dict or the tensor that is their first operand."""
 
 SIDE_EFFECTS = frozenset("""
 prim::PythonOp prim::IgnoredPythonOp prim::Print prim::RaiseException prim::SetAttr prim::AddStatValue prim::TimePoint

@@ -32,8 +32,8 @@ aten::setdefault aten::extend
 ADD_ITEMS = kinds("aten::extend")
 """Those that put what it contains there, not itself."""
 SHARING_KINDS = kinds("""
-aten::__getitem__ aten::pop prim::TupleUnpack prim::TupleIndex prim::ListUnpack prim::GetAttr aten::get prim::unchecked_cast
-prim::unchecked_unwrap_optional aten::_unwrap_optional prim::CallFunction prim::CallMethod
+aten::__getitem__ aten::pop prim::TupleUnpack prim::TupleIndex prim::ListUnpack prim::GetAttr aten::get aten::setdefault
+prim::unchecked_cast prim::unchecked_unwrap_optional aten::_unwrap_optional prim::CallFunction prim::CallMethod
 """)
 """Kinds whose result may be a list that another value refers to as well."""
 PARTIAL_GRADIENT_KINDS = kinds("""
