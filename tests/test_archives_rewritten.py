@@ -89,7 +89,7 @@ def copies(path: Path, folder: Path) -> dict[str, Path]:
     frozen = folder / "frozen.pt"
     irtool.save(irtool.load(path).eval().freeze(), frozen)
     made = {"frozen": frozen}
-    for name, passes in (("rewritten", "cse,dce"), ("folded", "freeze{eval},constant-propagation,peephole,dce")):
+    for name, passes in (("rewritten", "cse,dce,canonicalize"), ("folded", "freeze{eval},canonicalize,constant-propagation,peephole,dce")):
         made[name] = folder / f"{name}.pt"
         err = io.StringIO()
         assert main(["opt", f"--passes={passes}", str(path), "-o", str(made[name])], stderr=err) == 0, err.getvalue()
@@ -144,6 +144,19 @@ def test_objects_defaults_and_code_that_never_runs_stay(form: str, tmp_path: Pat
         module = irtool.load(copy)
         for call, expected in zip(CALLS, [(sign * (X + 1), 2), (sign * (X + 3), 3), (sign * X * Y, 0)], strict=True):
             assert_same(module(*call), expected)
+
+
+@pytest.mark.parametrize("passes", ["canonicalize", "freeze{eval},canonicalize", "inference,canonicalize,cse", "canonicalize,O1"])
+@pytest.mark.parametrize("name", NAMES)
+def test_methods_take_the_arguments_that_they_took(name: str, passes: str, tmp_path: Path) -> None:
+    """Under the same names and with the same defaults, whatever passes call the values."""
+    module, path = irtool.load(FOLDER / f"{name}.pt"), tmp_path / "m.pt"
+    err = io.StringIO()
+    assert main(["opt", f"--passes={passes}", str(FOLDER / f"{name}.pt"), "-o", str(path)], stderr=err) == 0, err.getvalue()
+    copy = irtool.load(path)
+    for method in copy.methods():
+        before, after = module.method(method).parameters, copy.method(method).parameters
+        assert (after.names, after.defaults) == (before.names, before.defaults), method
 
 
 @pytest.mark.oracle

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from irtool.archives.flat_methods import flattened, frozen
 from irtool.archives.method_source import Method, Path
 from irtool.archives.module_writer import Held, of_graphs, write_methods
+from irtool.ir.defaults import following_names
 from irtool.ir.errors import PassError
 from irtool.ir.module import Module
 from irtool.torchscript.library import Library
@@ -28,6 +29,7 @@ class Rewriting:
         self._attributes = attributes
         self._name = name
         self._counts = {key: (len(method.graph.inputs), len(method.graph.outputs)) for key, method in methods.items()}
+        self._inputs = {graph.name: [value.name for value in graph.inputs] for graph in module.graphs} if methods else {}
 
     @classmethod
     def of_archive(cls, archive: ScriptModule, method: str, freezes: bool) -> Rewriting:
@@ -48,6 +50,7 @@ class Rewriting:
 
     def archive(self) -> bytes:
         """The archive of the graphs as they are now. Raises PassError if a pass changed the inputs or outputs of a method."""
+        self._name_inputs()
         if any(method.reads or method.writes for method in self._methods.values()):
             methods = [self._method(graph.name, index) for index, graph in enumerate(self.module.graphs)]
         else:
@@ -55,6 +58,16 @@ class Rewriting:
         file = io.BytesIO()
         write_methods(file, methods, self._attributes, self._name or "Graph", self._library)
         return file.getvalue()
+
+    def _name_inputs(self) -> None:
+        """Give inputs that a pass has numbered their names again, by which callers know the arguments of methods."""
+        for graph in self.module.graphs:
+            known = self._inputs.get(graph.name, [])
+            named = [pair for pair in zip(graph.inputs, known, strict=False) if not pair[1].isdecimal()]
+            if len(known) == len(graph.inputs) and {value.name for value in graph.values()}.isdisjoint(name for _, name in named):
+                with following_names(graph):
+                    for value, name in named:
+                        value.name = name
 
     def _method(self, name: str, index: int) -> Method:
         graph = self.module.graphs[index]
