@@ -107,19 +107,27 @@ def test_what_attributes_keep_of_an_argument_is_one_tensor(of_argument: str, exp
 KEEPERS = ("self.other = self.lst", "_0 = torch.append(self.lists, self.lst)\n    self.other = self.lists[0]")
 
 
+@pytest.mark.parametrize("wrt", [None, [], [0]], ids=["called", "no gradient", "gradient"])
 @pytest.mark.parametrize("body", KEEPERS)
-def test_a_list_that_two_attributes_are_is_one_list(body: str) -> None:
+def test_a_list_that_two_attributes_are_is_one_list(body: str, wrt: list[int | str] | None) -> None:
     """Also in a copy that is saved, and for a caller that gives tensors."""
     code = CODE.replace("  lst : List[Tensor]\n", "  lst : List[Tensor]\n  other : List[Tensor]\n  lists : List[List[Tensor]]\n").replace(
         "BODY", body).replace("return (self.buf, self.view, self.lst)", "_0 = torch.append(self.lst, self.buf)\n    "
                               "return (self.buf, self.view, self.other)")
     for given in (np.ones(2, np.float32), irtool.Tensor(np.ones(2, np.float32))):
         made = module(body, code, {b"other": b"]", b"lists": b"]"})
-        assert type(made(given)) is type(given)
+        if wrt is None:
+            assert type(made(given)) is type(given)
+        else:
+            gradients = made.vjp("forward", [given], [np.ones(2, np.float32)], wrt)
+            assert [each.tolist() for each in gradients] == [[3, 3]] * len(wrt)
         file = io.BytesIO()
         irtool.save(made, file)
         for each in (made, irtool.load(file.getvalue())):
-            assert [one.tolist() for one in each.bump()[2]] == [[10, 10], [1], [10, 10]]
+            with pytest.raises(irtool.UnsupportedError, match="a list or dict that is several"):
+                each.vjp("bump", [], [None] * 5, [])
+            each.bump()
+            assert [one.tolist() for one in each.other] == [one.tolist() for one in each.lst] == [[10, 10], [1], [10, 10]]
 
 
 @pytest.mark.parametrize("wrt", [None, [], [0]], ids=["called", "no gradient", "gradient"])

@@ -36,7 +36,7 @@ from irtool.ir.collector import Paused
 from irtool.ir.errors import RunError, UnsupportedError, did_you_mean
 from irtool.ir.graph import Graph, Node
 from irtool.ops.array_library import np
-from irtool.ops.arrays import generator, is_array
+from irtool.ops.arrays import generator, is_array, seeded
 from irtool.ops.nested_tensors import map_tensors, tensors_in
 from irtool.ops.node_calls import call_node
 from irtool.ops.structure import Attributes, Object
@@ -108,6 +108,14 @@ class Variant:
         if state[0] is not last_write:
             self._state = state = (last_write, NOTHING.attributes(self.lowered))
         return state[1]
+
+    def needs_lists(self) -> bool:
+        """Must a call work on the lists of attributes themselves? A graph takes and gives copies."""
+        return self.lowered.keeps_lists or self.changes_shared_list()
+
+    def changes_shared_list(self) -> bool:
+        """May the method change a list that two attributes are? For its graph these are two lists."""
+        return self.lowered.rebinds and has_one_twice(self.state())
 
     @cached_property
     def function(self) -> Callable[..., Any]:
@@ -198,9 +206,8 @@ class MethodRun:
             if replaced.names or current() is not BACKEND:
                 raise self.refused_shapes("calls under grad, vmap, jit and with other parameters are")
             return self.interpreted_as_given(arguments)
-        if not replaced.names and current() is BACKEND and (
-                variant.lowered.keeps_lists or variant.lowered.rebinds and has_one_twice(variant.state())):
-            return self.interpreted_as_given(arguments)     # on the lists themselves: a graph takes and gives copies
+        if not replaced.names and current() is BACKEND and variant.needs_lists():
+            return self.interpreted_as_given(arguments)
         if current() is not BACKEND:
             return self.under_layers(variant, arguments, replaced)
         if not variant.has_state:
@@ -309,18 +316,25 @@ class MethodRun:
         lowered = variant.lowered
         if lowered.reshapes:
             raise self.refused_shapes("gradients are")
+        if variant.changes_shared_list():
+            raise UnsupportedError(f"{self.name}: gradients are not supported, since it may change a list or dict that is several of the "
+                                   "attributes it reads", code="E0404")
         state = [holder.attributes[name] for holder, name in lowered.sources]
         arrays = {each: array_called(each, places, "vjp") for each in wrt if isinstance(each, str)}
         readers = {each: [index for index, value in enumerate(state, len(arguments)) if any(leaf is array for leaf in leaves(value))]
                    for each, array in arrays.items()}
         chosen = sorted({index for each in wrt for index in (readers[each] if isinstance(each, str) else [each])})
+        seed = int(generator().integers(2 ** 31))
         with self.program.lock if variant.has_state else nullcontext():
             with noting_copies() as copies:
-                recorded = variant.executor.record([*arguments, *state], chosen, seed=int(generator().integers(2 ** 31)))
+                recorded = variant.executor.record([*arguments, *state], chosen, seed=seed)
             seeds = per_leaf(recorded.outputs[:lowered.result_count], cotangents)
             rest = len(leaves(recorded.outputs[lowered.result_count:]))       # gets no cotangents
             gradients = dict(zip(chosen, recorded.backward([*seeds, *[None] * rest]), strict=True)) if chosen else {}
-            if lowered.by_reference:
+            if lowered.keeps_lists:
+                with seeded(seed):
+                    self.interpreted(arguments)
+            elif lowered.by_reference:
                 self.put_back_originals(lowered, recorded.outputs, copies, state, arguments)
             else:
                 self.put_back(lowered, recorded.outputs, NOTHING, arguments)
