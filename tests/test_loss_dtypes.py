@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -42,3 +43,20 @@ def test_a_loss_takes_the_dtypes_that_torch_takes(name: str) -> None:
         arrays = [np.ones((2, 3), first), np.ones((2, 3), second)]
         want, got = (dtype_or_refusal(LOSSES[name], library, arrays, reduction) for library in (torch, irtool.torch))
         assert got == want, (first, second, reduction)
+
+
+@pytest.mark.parametrize("variance", [math.inf, 0.0, 1e-30, 5.0])
+def test_a_bound_of_a_variance_leaves_its_gradient_and_infinities(variance: float) -> None:
+    """A variance below `eps` counts as `eps`, with the slope of what it became; an infinite one stays infinite."""
+    t, loss = irtool.torch, irtool.torch.nn.functional.gaussian_nll_loss
+    value, slope = irtool.value_and_grad(lambda var: loss(t.tensor([1.0]), t.tensor([2.0]), var))(t.tensor([variance], dtype=t.float64))
+    bounded = max(variance, 1e-6)
+    assert np.allclose(value, 0.5 * (math.log(bounded) + 1 / bounded) if bounded < math.inf else math.inf)
+    assert np.allclose(slope, 0.5 * (1 / bounded - 1 / bounded ** 2))
+
+
+def test_a_variance_of_whole_numbers_cannot_be_bounded() -> None:
+    """As in torch, which writes the bound into a copy of it."""
+    whole = irtool.torch.tensor([1, 2])
+    with pytest.raises(irtool.RunError, match="can't be cast to the desired output type"):
+        irtool.torch.nn.functional.gaussian_nll_loss(whole, whole, whole)

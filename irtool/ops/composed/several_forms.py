@@ -190,7 +190,9 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Union[Tensor, float], 
                 raise ValueError("var is of incorrect size")
     if reduction != "none" and reduction != "mean" and reduction != "sum":
         raise ValueError(reduction + " is not valid")
-    variance = variance + (variance.detach().clamp_min(eps) - variance.detach())        # the gradient ignores the bound
+    known = variance.detach()
+    bounded = known.clone().clamp_(min=eps)
+    variance = variance + torch.where(bounded > known, bounded - known, 0.0)        # the gradient ignores the bound
     loss = 0.5 * (torch.log(variance) + (input - target) ** 2 / variance)
     if full:
         loss = loss + 0.5 * math.log(2 * math.pi)
