@@ -132,3 +132,5 @@ def test_numbers_that_have_an_answer() -> None:
     targets = np.array([1, 255], np.uint8)
     assert call_op("aten::hinge_embedding_loss", [np.array([0.25, 0.5]), targets, 1.0, 2]) == 0.75
     np.testing.assert_allclose(call_op("aten::margin_ranking_loss", [np.ones(2), np.zeros(2), targets, 0.0, 0]), [255.0, 1.0])
+    bytes_ = [np.array([200, 3], np.uint8), np.array([3, 7], np.uint8), np.array([5, 1], np.uint8)]        # products wrap as bytes
+    np.testing.assert_array_equal(call_op("aten::margin_ranking_loss", [*bytes_, 0.5, 0]), np.array([39.5, 4.5], np.float32))

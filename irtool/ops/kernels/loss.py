@@ -243,16 +243,16 @@ def _mean_margin(xp, value):
 
 @table.op("aten::margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor")
 def margin_ranking_loss(xp, input1, input2, target, margin, reduction):
-    """max(0, -target * (input1 - input2) + margin)."""
+    """max(0, -target * (input1 - input2) + margin); differences and products of whole numbers wrap in their dtypes, as in torch."""
     no_bool_difference([input1, input2])
-    dtype = result_type([input1, input2, target])
+    difference = xp.subtract(*_both(xp, input1, input2))
+    sign, difference = _both(xp, xp.asarray(-target), xp.asarray(difference))
+    dtype = sign.dtype
     if dtype.kind == "c":
         raise RunError("clamp is not supported for complex types")
     if isinstance(margin, float):
         dtype = float_of(dtype)
-    sign = astype(-target, dtype)       # negated first: of bytes that is 256 less the target, as in torch
-    a, b = astype(input1, dtype), astype(input2, dtype)
-    return reduced(xp, _mean_margin(xp, sign * (a - b) + dtype.type(margin)), reduction)
+    return reduced(xp, _mean_margin(xp, astype(xp.asarray(sign * difference), dtype) + dtype.type(margin)), reduction)
 
 
 def minus_one(xp, target):
