@@ -125,6 +125,8 @@ NETS = {
     "fftn": "[f(x, dim=d) for f in (torch.fft.fftn, torch.fft.rfftn, torch.fft.hfftn, torch.fft.ihfftn) "
             "for d in ((0, 1), (2, 0), (1, 2), (0, 1, 2))]",
     "rot90": "[torch.rot90(x, k, d) for k in (1, 2, 3) for d in ((0, 1), (2, 1))]",
+    "shuffles": "[torch.channel_shuffle(F.pixel_unshuffle(x[..., :4], 2), 3), F.pixel_shuffle(F.pixel_unshuffle(x[..., :4], 2), 2), "
+                "F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2)] if x.dim() == 4 else []",
     "others": "torch.diff(x), torch.diff(x, dim=1), torch.complex(x, x), F.dropout(x, 0.5), torch.addcmul(x, x, x)",
 }
 
@@ -223,3 +225,21 @@ def test_plans_lay_out_results_of_mixed_operands_as_the_reference_does(options: 
     executor = irtool.compile(irtool.from_script(source), **options)
     for _ in range(3):
         assert [each.strides for each in executor.run([x, y])[0]] == wants
+
+
+@pytest.mark.parametrize("inner", [1, 3])
+@pytest.mark.parametrize("call", ["a.matmul(b)", "a[0].matmul(b[0])", "a[0].matmul(b)", "a.matmul(b[0])", "torch.bmm(a[0], b[0])",
+                                  "torch.baddbmm(a[0] @ b[0], a[0], b[0])", "torch.baddbmm(a.sum(), a[0], b[0], beta=0.5)",
+                                  "F.bilinear(a[0, :, :, 0].t(), a[1, :, :, 0].t(), torch.ones(5, 4, 4).to(a.dtype))"])
+def test_products_are_row_major(call: str, inner: int) -> None:
+    """Whatever the memory order of stacks of matrices, `view` of their products works, as in torch; by plans, too."""
+    names = ["torch", "F"]
+    module = irtool.from_script(f"def f(a, b):\n    c = {call}\n    return c.view(-1)\n", "f")
+    orders = [(0, 1, 2, 3), (1, 0, 2, 3), (2, 1, 0, 3), (1, 2, 0, 3), (3, 1, 0, 2), (0, 3, 2, 1)]
+    for order in orders:
+        a, b = (np.zeros([shape[place] for place in order]).transpose(np.argsort(order)) for shape in ((2, 4, 5, inner), (2, 4, inner, 6)))
+        space = dict(zip(names, (irtool.torch, irtool.torch.nn.functional)), a=irtool.torch.from_numpy(a), b=irtool.torch.from_numpy(b))
+        assert eval(call, space).is_contiguous()
+        executor = irtool.compile(module)
+        for _ in range(2):
+            assert executor(a, b)[0].ndim == 1

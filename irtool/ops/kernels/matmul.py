@@ -525,4 +525,4 @@ def grouped_mm(xp, self, mat2, offs, bias, out_dtype):
 
 table.takes("uilhfc=", "tensordot bilinear")
 table.laid_out("K", "addr")
-table.laid_out("C", "_trilinear")
+table.laid_out("C", "_trilinear bilinear bmm baddbmm matmul linalg_matmul")

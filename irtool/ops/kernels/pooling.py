@@ -348,6 +348,7 @@ table.takes("hf=", "fractional_max_pool2d fractional_max_pool3d")
 table.takes("lhf", "avg_pool1d avg_pool2d avg_pool2d_backward")
 table.takes("lf", "avg_pool3d avg_pool3d_backward")
 table.laid_out("L", "avg_pool1d")
-table.laid_out("M", "max_pool2d max_pool3d max_pool2d_with_indices_backward avg_pool2d avg_pool2d_backward")
+table.laid_out("M", "max_pool2d max_pool3d max_pool2d_with_indices_backward avg_pool2d avg_pool2d_backward "
+                    "max_unpool2d")
 table.laid_out("LL", "max_pool1d_with_indices")
 table.laid_out("MM", "max_pool2d_with_indices max_pool3d_with_indices")

@@ -58,3 +58,6 @@ def _channel_shuffle(xp, self, groups):
 
 table.define(("aten::channel_shuffle(Tensor self, SymInt groups) -> Tensor", "aten::native_channel_shuffle(Tensor self, SymInt groups) -> "
               "Tensor"), _channel_shuffle, doc="Channels of all groups interleaved.")
+
+
+table.laid_out("M", "pixel_shuffle pixel_unshuffle channel_shuffle native_channel_shuffle")
