@@ -65,10 +65,11 @@ def cosine_similarity_gradient(grad, x1, x2, dim, eps):
     one = torch.linalg_vector_norm(left, 2, [dim], True)
     two = torch.linalg_vector_norm(right, 2, [dim], True)
     first, second = at_least(one, eps), at_least(two, eps)
-    cosine = (left * right).sum([dim], True) / (first * second)
+    unit, other = left / first, right / second      # products of these fit half precision
+    cosine = (unit * other).sum([dim], True)
     slope = grad.unsqueeze(dim)
-    for_one = slope * (right / (first * second) - cosine / first * (left / one.masked_fill(one == 0, float("inf"))))
-    for_two = slope * (left / (first * second) - cosine / second * (right / two.masked_fill(two == 0, float("inf"))))
+    for_one = slope * ((other - cosine * (left / one.masked_fill(one == 0, float("inf")))) / first)
+    for_two = slope * ((unit - cosine * (right / two.masked_fill(two == 0, float("inf")))) / second)
     return for_one.sum_to_size(x1.size()), for_two.sum_to_size(x2.size())
 
 

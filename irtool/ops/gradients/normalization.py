@@ -155,15 +155,21 @@ def native_layer_norm_backward_gradient(grad_input, grad_weight, grad_bias, grad
     return for_grads.reshape(input.size()), for_rows.reshape(input.size()), None, None, second_weight, None
 
 
+def precise(x: Tensor) -> Tensor:
+    """Half precision as single precision, in which torch computes these gradients: squares of 256 and more do not fit half."""
+    return x.to(torch.float32) if x.dtype == torch.float16 else x
+
+
 def rms_backward(grad: Tensor, input: Tensor, weight: Tensor | None, inner: int, eps: float) -> tuple[Tensor, Tensor | None]:
     """Gradients of rms_norm over the last `inner` dimensions, for input and weight."""
     axes = list(range(-inner, 0))
-    inverse = ((input * input).mean(axes, True) + eps).rsqrt().conj()       # input * input also for complex numbers, as in torch
-    normalized = input.conj() * inverse
-    scaled = grad if weight is None else grad * weight.conj()
+    rows, grads = precise(input), precise(grad)
+    inverse = ((rows * rows).mean(axes, True) + eps).rsqrt().conj()       # rows * rows also for complex numbers, as in torch
+    normalized = rows.conj() * inverse
+    scaled = grads if weight is None else grads * weight.conj()
     for_input = inverse * (scaled - normalized * (scaled * normalized).mean(axes, True))
-    for_weight = (grad * normalized).sum_to_size(weight.size()) if weight is not None else None
-    return for_input, for_weight
+    for_weight = (grads * normalized).sum_to_size(weight.size()).to(weight.dtype) if weight is not None else None
+    return for_input.to(input.dtype), for_weight
 
 
 def rms_epsilon(input: Tensor, eps: float | None) -> float:
@@ -251,8 +257,8 @@ def native_group_norm_backward_gradient(grad_input, grad_weight, grad_bias, grad
 
 @table.derivative("instance_norm")
 def instance_norm_gradient(grad, input, weight, bias, running_mean, running_var, use_input_stats, eps):
-    planes = input.flatten(2)
-    grads = grad.flatten(2)
+    planes = precise(input.flatten(2))
+    grads = precise(grad.flatten(2))
     scaled = grads if weight is None else grads * weight.unsqueeze(1)
     if use_input_stats:
         centred = planes - planes.mean([2], True)
@@ -264,9 +270,9 @@ def instance_norm_gradient(grad, input, weight, bias, running_mean, running_var,
         inverse = (running_var + eps).rsqrt().unsqueeze(1)
         normalized = (planes - running_mean.unsqueeze(1)) * inverse
         for_input = scaled * inverse
-    for_weight = (grads * normalized).sum([0, 2]) if weight is not None else None
-    for_bias = grads.sum([0, 2]) if bias is not None else None
-    return for_input.reshape(input.size()), for_weight, for_bias, None, None
+    for_weight = (grads * normalized).sum([0, 2]).to(weight.dtype) if weight is not None else None
+    for_bias = grads.sum([0, 2]).to(bias.dtype) if bias is not None else None
+    return for_input.reshape(input.size()).to(input.dtype), for_weight, for_bias, None, None
 
 
 table.no_gradient_for("running_mean running_var", "torch has none for running statistics either",

@@ -260,10 +260,13 @@ def gelu_backward(xp, grad_output, self, approximate):
     if approximate == "none":
         cdf = kind(0.5) * (1 + _erf(xp, self * kind(math.sqrt(0.5))))
         return grad_output * (cdf + self * xp.exp(-kind(0.5) * self * self) * kind(1 / math.sqrt(2 * math.pi)))
+    x = self.astype(xp.float32) if self.dtype == xp.float16 else self       # squares of 256 and more do not fit half precision
+    kind = x.dtype.type
     factor = kind(math.sqrt(2 / math.pi))
-    bent = xp.tanh(factor * (self + kind(0.044715) * self * self * self))
-    slope = factor * (1 + kind(3 * 0.044715) * self * self)
-    return grad_output * (kind(0.5) * (1 + bent) + kind(0.5) * self * (1 - bent * bent) * slope)
+    bent = xp.tanh(factor * (x + kind(0.044715) * x * x * x))
+    slope = factor * (1 + kind(3 * 0.044715) * x * x)
+    whole = kind(0.5) * (1 + bent) + kind(0.5) * x * (1 - bent * bent) * slope
+    return grad_output * whole.astype(self.dtype, copy=False)
 
 
 @_define("aten::silu(Tensor self) -> Tensor", "silu_cpu", "fc")
