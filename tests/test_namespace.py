@@ -147,6 +147,15 @@ def test_distinct_elements() -> None:
     assert [each.tolist() for each in torch.nonzero(torch.eye(2), as_tuple=True)] == [[0, 1], [0, 1]]
 
 
+def test_windows_of_a_signal_are_centred() -> None:
+    """By the method as by the function; other than by TorchScript's method, as in torch."""
+    x = torch.arange(30).float()
+    assert x.stft(4, return_complex=True).shape == torch.stft(x, 4, return_complex=True).shape == [3, 31]
+    assert x.stft(4, center=False, return_complex=True).shape == [3, 27]
+    script = irtool.from_script("def f(x):\n    return x.stft(4, return_complex=True)\n")
+    assert irtool.run(script, [np.asarray(x)])[0].shape == (3, 27)
+
+
 def test_a_diagonal_is_filled() -> None:
     assert torch.zeros(2, 3).fill_diagonal_(7).tolist() == [[7, 0, 0], [0, 7, 0]]
     assert torch.zeros(5, 2).fill_diagonal_(7, wrap=True).tolist() == [[7, 0], [0, 7], [0, 0], [7, 0], [0, 7]]

@@ -80,6 +80,14 @@ def polygamma(self: Tensor, n: int) -> Any:
     return call("aten::polygamma", (n, self), {})
 
 
+def stft(self: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Any = None, center: bool = True,
+         pad_mode: str = "reflect", normalized: bool = False, onesided: bool | None = None, return_complex: bool | None = None,
+         align_to_window: bool | None = None) -> Any:
+    """Fourier transforms of windows of the signal. By default windows are centred, other than in TorchScript's method."""
+    return call("aten::stft", (self, n_fft, hop_length, win_length, window, center, pad_mode, normalized, onesided, return_complex,
+                               align_to_window), {})
+
+
 def type_(self: Tensor, dtype: Any = None) -> Any:
     """The elements in another dtype; without a dtype, the name of torch's class of tensors, `torch.FloatTensor`."""
     if dtype is not None:
@@ -121,7 +129,7 @@ def refused(name: str, instead: str) -> Callable[..., Any]:
 
 METHODS: dict[str, Callable[..., Any]] = {
     "new_tensor": new_tensor, "fill_diagonal_": fill_diagonal_, "unique": unique, "unique_consecutive": unique_consecutive,
-    "where": where, "polygamma": polygamma,
+    "where": where, "polygamma": polygamma, "stft": stft,
     "nonzero": nonzero, "type": type_, "size": size, "stride": stride, "requires_grad_": requires_grad_,
     "nelement": lambda self: call("aten::numel", (self,), {}), "ndimension": lambda self: self.ndim,
     "cfloat": lambda self: call("aten::to", (self, BY_NAME["complex64"]), {}),
