@@ -4,8 +4,9 @@ from __future__ import annotations
 from typing import Any
 
 from irtool.ir.errors import RunError, UnsupportedError
+from irtool.ops.arrays import dtype_of
 from irtool.ops.batch import Batch
-from irtool.ops.batching.batch_dim import aligned, wrapped_dim
+from irtool.ops.batching.batch_dim import aligned, promoted_dtype, wrapped_dim
 from irtool.ops.kernels.matmul import table
 
 
@@ -86,7 +87,10 @@ def linear(batch: Batch, self: Any, weight: Any, bias: Any) -> Any:
 
 
 def combined(batch: Batch, self: Any, addend: Any, beta: Any, alpha: Any) -> Any:
-    """beta * self + alpha * addend; if beta is 0, self is ignored, even nan."""
+    """beta * self + alpha * addend; if beta is 0, self is ignored, even nan. Sums of whole numbers or booleans stay such."""
+    kind = dtype_of(promoted_dtype([self, addend])).kind
+    if kind in "iub":
+        beta, alpha = (bool(each) if kind == "b" else int(each) for each in (beta, alpha))
     if alpha != 1:
         addend = batch.again("aten::mul", addend, alpha)
     if beta == 0:
@@ -116,13 +120,16 @@ def addmm_activation(batch: Batch, self: Any, first: Any, second: Any, beta: Any
 @table.batch("addr")
 def addr(batch: Batch, self: Any, first: Any, second: Any, beta: Any, alpha: Any) -> Any:
     """beta * self + alpha * outer(first, second)."""
+    if dtype_of(promoted_dtype([self, first, second])).kind in "iub" and (isinstance(beta, float) or isinstance(alpha, float)):
+        raise RunError("For integral input tensors, arguments alpha and beta must not be a floating point number.", code="E0409")
     return combined(batch, self, outer(batch, first, second), beta, alpha)
 
 
 @table.batch("addbmm")
 def addbmm(batch: Batch, self: Any, first: Any, second: Any, beta: Any, alpha: Any) -> Any:
     """first (n, a, b) @ second (n, b, c), summed over n."""
-    return combined(batch, self, batch.again("aten::sum", product(batch, first, second), [0]), beta, alpha)
+    products = product(batch, first, second)
+    return combined(batch, self, batch.again("aten::sum", products, [0], False, dtype=products.dtype), beta, alpha)
 
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
