@@ -147,6 +147,24 @@ def test_distinct_elements() -> None:
     assert [each.tolist() for each in torch.nonzero(torch.eye(2), as_tuple=True)] == [[0, 1], [0, 1]]
 
 
+def test_sizes_that_are_the_input_s() -> None:
+    """None in the sizes of an adaptive pool; the lists of TorchScript cannot hold it."""
+    x, functional = torch.ones(2, 3, 8, 6, 4), torch.nn.functional
+    for kind in ("avg", "max"):
+        assert getattr(functional, f"adaptive_{kind}_pool2d")(x[0], (None, 2)).shape == [3, 8, 6, 2]
+        assert getattr(functional, f"adaptive_{kind}_pool3d")(x, [3, None, None]).shape == [2, 3, 3, 6, 4]
+    assert [each.shape for each in functional.adaptive_max_pool2d(x[0], (5, None), return_indices=True)] == [[3, 8, 5, 4]] * 2
+    assert irtool.vmap(lambda x: functional.adaptive_avg_pool2d(x, (None, 2)))(x[0]).shape == [3, 8, 6, 2]
+
+
+def test_modes_of_distances_have_names() -> None:
+    x = torch.arange(6).reshape(3, 2).float()
+    for mode in ("use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist", "use_mm_for_euclid_dist_if_necessary"):
+        np.testing.assert_allclose(torch.cdist(x, x, 2.0, mode), torch.cdist(x, x), atol=1e-6)
+    with pytest.raises(irtool.RunError, match="x is not a valid value for compute_mode"):
+        torch.cdist(x, x, compute_mode="x")
+
+
 def test_windows_of_a_signal_are_centred() -> None:
     """By the method as by the function; other than by TorchScript's method, as in torch."""
     x = torch.arange(30).float()

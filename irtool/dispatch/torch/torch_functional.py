@@ -52,7 +52,20 @@ def functions() -> dict[str, Callable[..., Any]]:
     python = {name: speaking(each) for module in (functional, functional_nets, several_forms) for name, each in vars(module).items()
               if isinstance(each, FunctionType) and each.__module__ == module.__name__ and not name.startswith(HELPERS)}
     choices = {name: choosing(python[name], python[with_indices], position) for name, (position, with_indices) in INDICES.items()}
-    return python | choices | {"triplet_margin_with_distance_loss": triplet_margin_with_distance_loss}
+    pools = {**python, **choices, "adaptive_avg_pool3d": lambda input, output_size: do("adaptive_avg_pool3d", input, output_size)}
+    sized = {name: with_input_sizes(pools[name], rank) for rank in (2, 3) for name in
+             (f"adaptive_avg_pool{rank}d", f"adaptive_max_pool{rank}d", f"adaptive_max_pool{rank}d_with_indices")}
+    return python | choices | sized | {"triplet_margin_with_distance_loss": triplet_margin_with_distance_loss}
+
+
+def with_input_sizes(pool: Callable[..., Any], rank: int) -> Callable[..., Any]:
+    """An adaptive pool in whose sizes None stands for the input's, which TorchScript does not take."""
+    @wraps(pool)
+    def pooled(input: Any, output_size: Any, *args: Any, **named: Any) -> Any:
+        if isinstance(output_size, list | tuple) and len(output_size) == rank <= getattr(input, "ndim", 0):
+            output_size = [own if size is None else size for size, own in zip(output_size, input.shape[-rank:])]
+        return pool(input, output_size, *args, **named)
+    return pooled
 
 
 def speaking(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -14,7 +14,7 @@ from irtool.dispatch import jacobians, tangents, transforms
 from irtool.dispatch.stack import Layer, current
 from irtool.dispatch.torch import higher_order, low_rank
 from irtool.dispatch.torch.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
-from irtool.dispatch.torch.torch_functional import of_array
+from irtool.dispatch.torch.torch_functional import of_array, speaking
 from irtool.ir.arguments import check_seed
 from irtool.ir.errors import NameMissing, RunError, UnsupportedError
 from irtool.ops.array_library import np
@@ -122,6 +122,13 @@ def stft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int 
     return call("aten::stft", (input, n_fft, hop_length, win_length, window, normalized, onesided, return_complex), {})
 
 
+def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Any:
+    """Distances of all pairs of rows; compute_mode says whether Euclidean ones are computed by a product of matrices."""
+    from irtool.ops.composed.several_forms import cdist_of_mode
+
+    return speaking(cdist_of_mode)(x1, x2, p, compute_mode)
+
+
 def plain(tensor: Any) -> Any:
     """The array of a tensor. Raises UnsupportedError inside a transformation."""
     if isinstance(tensor, Tensor) and not isinstance(tensor.array, np.ndarray):
@@ -188,6 +195,7 @@ NAMES: Mapping[str, Any] = {
     "pi": math.pi, "e": math.e, "inf": math.inf, "nan": math.nan, "newaxis": None,
     "strided": 0, "contiguous_format": 0, "preserve_format": 1, "channels_last": 2, "channels_last_3d": 3,
     "finfo": finfo, "iinfo": iinfo, "Size": Size, "Tensor": Tensor, "device": Place, "vmap": transforms.vmap, "stft": stft,
+    "cdist": cdist,
     "Generator": Generator, "quantize_per_tensor": quantize_per_tensor, "quantize_per_channel": quantize_per_channel,
     "dequantize": dequantize,
     "no_grad": no_grad, "inference_mode": no_grad, "enable_grad": enable_grad, "set_grad_enabled": set_grad_enabled,
