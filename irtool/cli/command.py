@@ -34,6 +34,7 @@ DIAGNOSTICS = "Diagnostics"
 NAMES = ("FILE", "DIR", "NAME", "DIALECT")
 """Metavars of values that must not be empty: `--expect=$UNSET` must not mean that nothing is compared."""
 OPTION_WORDS = "irtool.option_words"
+AFTER_EQUALS = "irtool.after_equals"
 COLUMN = 30
 """The largest width of the first column of a help text."""
 
@@ -142,6 +143,7 @@ class Arguments:
         self.given = {name for name, value in context.params.items()
                       if value != () and context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
         self.option_words: list[str] = context.meta.get(OPTION_WORDS, [])
+        self.after_equals: str = context.meta.get(AFTER_EQUALS, "")
 
     if TYPE_CHECKING:
         def __getattr__(self, name: str) -> Any: ...
@@ -178,6 +180,7 @@ class Command(Program):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         words = list(self.spelled_out(args))
+        ctx.meta[AFTER_EQUALS] = self.after_equals(args)
         ctx.meta[OPTION_WORDS] = [word for word in words[:words.index("--") if "--" in words else None] if word.startswith("--")]
         if (console := ctx.find_object(object)) is not None:
             prepare(console, words)
@@ -186,8 +189,13 @@ class Command(Program):
         except click.UsageError as error:
             raise in_our_words(error, ctx) from None
         if rest and not ctx.resilient_parsing:
-            raise UsageError(f"unexpected argument '{rest[0]}'", code="E0804")
+            raise UsageError(f"unexpected argument '{rest[0]}'{ctx.meta[AFTER_EQUALS]}", code="E0804")
         return rest
+
+    def after_equals(self, words: Sequence[str]) -> str:
+        """A hint for `--validate FILE`, where the value is taken for an argument; empty if no such option is among the words."""
+        bare = [option for option in self.params if isinstance(option, Option) and option.bare is not None and option.long_flag in words]
+        return "".join([f"; a value of {option.long_flag} follows '=': {option.long_flag}={option.metavar}" for option in bare[:1]])
 
     def spelled_out(self, words: Sequence[str]) -> Iterator[str]:
         """The words for click's parser: long options only, each with its value after `=`, `bare` values included.
@@ -273,7 +281,7 @@ def in_our_words(error: click.UsageError, ctx: click.Context) -> UsageError:
         what = f"needs a value: {error.option_name}={option.metavar}" if option is not None and takes_value else "takes no value"
         return UsageError(f"{error.option_name} {what}", code="E0805")
     if isinstance(error, click.MissingParameter) and error.param is not None:
-        return UsageError(f"missing argument {(error.param.name or '').upper()}", code="E0804")
+        return UsageError(f"missing argument {error.param.metavar or error.param.human_readable_name}", code="E0804")
     if isinstance(error, click.BadParameter) and isinstance(error.param, Option):
         return UsageError(f"{error.param.long_flag}: {error.message}", code="E0805")
     return UsageError(error.message)

@@ -55,13 +55,17 @@ def each_file(command: str, files: tuple[str, ...], arguments: Arguments, consol
 
     writes: False if the command writes into the files themselves, or nothing; in folders it looks at texts alone then.
     """
-    from irtool.corpora.selection import GRAPHS, TEXTS, Case
+    from irtool.corpora.selection import GRAPHS, TEXTS, Case, is_many
 
     folder = arguments.output if writes else None
     if folder == "-":
-        if len(files) == 1 and not os.path.isdir(files[0]):
-            listed(files, None, GRAPHS)     # raises for a name of nothing
-        raise UsageError(f"the results of many files go to a folder: irtool {command} ... -o DIR")
+        what = "the results of many files"
+        if not is_many(files):
+            asking = next(flag for flag in (*FLAGS, "json") if flag in arguments.given)
+            what = f"--{asking} is for many files, whose results"
+        if files != ("-",):
+            listed([each for each in files if not os.path.isdir(each)], None, GRAPHS)     # raises for a name of nothing
+        raise UsageError(f"{what} go to a folder: irtool {command} ... -o DIR{arguments.after_equals}")
     cases = []
     for path, name in listed(files, folder, GRAPHS if writes else TEXTS):
         output = None if folder is None else os.path.join(folder, name)

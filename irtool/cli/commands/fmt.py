@@ -32,8 +32,9 @@ def fmt(arguments: Arguments, console: Console) -> int:
     """Format each file; `--check` only reports which would change."""
     if arguments.in_place and arguments.check:
         raise UsageError("--in-place and --check exclude each other")
-    if arguments.in_place and "output" in arguments.given:
-        raise UsageError("--in-place and --output exclude each other")
+    for name in ("in_place", "check"):
+        if arguments.given >= {name, "output"}:
+            raise UsageError(f"--{name.replace('_', '-')} and --output exclude each other")
     if is_asked(arguments.files, arguments):
         if arguments.constants:
             raise UsageError("--constants takes one file at a time")

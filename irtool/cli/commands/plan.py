@@ -126,6 +126,8 @@ def profiled_runs(executor: Executor, values: list[Any], wrt: list[int], argumen
 def values_of(graph: Graph, arguments: Arguments, console: Console) -> list[Any]:
     """The inputs of the plan: those of the command line, or smallest values of the types in `--spec`."""
     from irtool.interop.binding import bind
+    from irtool.ir.arguments import signature
+    from irtool.ir.graph import counted
 
     if arguments.spec is None:
         archive, literals = graph_inputs.read_values(arguments, console)
@@ -135,6 +137,9 @@ def values_of(graph: Graph, arguments: Arguments, console: Console) -> list[Any]
     if arguments.inputs or arguments.input:
         raise UsageError("--spec and inputs exclude each other")
     types = spec_types(arguments.spec)
+    if len(types) != len(graph.inputs):
+        raise UsageError(f"--spec: {counted(len(types), 'type')}, the graph has {counted(len(graph.inputs), 'input')} ({signature(graph)})",
+                         code="E0805")
     from irtool.execute.argument_spec import samples
 
     return samples(graph, types)

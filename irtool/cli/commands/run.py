@@ -68,13 +68,13 @@ def run(arguments: Arguments, console: Console) -> int:
 
 def run_graph(graph: Graph, arguments: Arguments, console: Console) -> int:
     """Run one graph by the executor; by the interpreter if an option asks for that, or needs to watch each node."""
-    if not interprets(arguments):
+    if not interpreting(arguments):
         return execute_graph(graph, arguments, console)
     from irtool.interop.binding import bind
 
     wrong = executed(arguments, ("interpret",))
     if wrong:
-        raise UsageError(f"{wrong[0]} is for plans, not for the interpreter, which runs a graph that is watched")
+        raise UsageError(f"{wrong[0]} is for plans; with {interpreting(arguments)[0]} the interpreter runs the graph")
     archive, literals = graph_inputs.read_values(arguments, console)
     inputs = bind(graph, archive, literals, arguments.cast)
     if arguments.log_dispatch:
@@ -162,10 +162,10 @@ class Watched:
             self.together.finish()
 
 
-def interprets(arguments: Arguments) -> bool:
-    """Do the options ask for the reference interpreter, or for a watcher, which needs it?"""
-    return bool(arguments.interpret or arguments.trace or arguments.trace_memory or arguments.save_intermediates or arguments.check
-                or arguments.log_dispatch)
+def interpreting(arguments: Arguments) -> list[str]:
+    """The options that ask for the reference interpreter, or for a watcher, which needs it."""
+    names = ("interpret", "trace", "trace_memory", "save_intermediates", "check", "log_dispatch")
+    return [f"--{name.replace('_', '-')}" for name in names if getattr(arguments, name)]
 
 
 def make_watchers(arguments: Arguments, console: Console) -> list[Watcher]:

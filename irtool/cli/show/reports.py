@@ -132,6 +132,8 @@ class Reports(Observer):
         path = os.path.join(self.folder, name)
         try:
             os.makedirs(self.folder, exist_ok=True)
+        except FileExistsError:
+            raise UsageError(f"cannot write {path}: {self.folder} is no folder", code="E0708") from None
         except OSError as error:
             raise UsageError(f"cannot write {path}: {reason(error)}", code="E0708") from None
         write_whole(path, encoded(text))
