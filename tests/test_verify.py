@@ -49,6 +49,8 @@ BAD = [
     ("%2 : Tensor, %3 : Tensor = aten::tanh(%x)", "E0208: aten::tanh gives 1 result, found 2"),
     ("%2 : int = prim::Constant[value=abc]()", "E0208: a constant of type int needs a number, found 'abc'"),
     ("%2 : int = prim::Constant[value=[1, 2]]()", "E0208: a constant of type int needs a number, found '[1, 2]'"),
+    ("%2 : int = prim::Constant[val=1]()", "E0208: a constant of type int needs the attribute 'value', found 'val'"),
+    ("%2 : int[] = prim::Constant[values=[1]]()", "E0208: a constant of type int[] needs the attribute 'value', found 'values'"),
     ("%2 : int[] = prim::Constant[value=1]()", "E0208: a constant of type int[] needs a list, found '1'"),
     ('%2 : int[] = prim::Constant[value="abc"]()', "E0208: a constant of type int[] needs numbers, found '\"abc\"'"),
     ("%2 : int[] = prim::Constant[value=[1, 2.5]]()", "E0208: a constant of type int[] needs whole numbers, found '[1, 2.5]'"),

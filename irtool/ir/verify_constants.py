@@ -24,9 +24,16 @@ def constant_problem(node: Node, strict: bool) -> str:
     attribute = node.attributes.get("value")
     type = node.output.type
     if attribute is None:
-        return f"a constant of type {type} needs a value" if strict and not node.attributes and type.key in NUMBER_KEYS else ""
+        return _problem_without_value(node, type) if strict else ""
     needed = (needed_for if strict else _needed_by_old_texts)(attribute.as_type(type), type)
     return f"a constant of type {type} needs {needed}, found '{attribute.text[:40]}'" if needed else ""
+
+
+def _problem_without_value(node: Node, type: Type) -> str:
+    """A number needs a value. If there is another attribute, its name is wrong: only the name of a function may stand there."""
+    if node.attributes and "name" not in node.attributes:
+        return f"a constant of type {type} needs the attribute 'value', found '{next(iter(node.attributes))}'"
+    return f"a constant of type {type} needs a value" if not node.attributes and type.key in NUMBER_KEYS else ""
 
 
 def needed_for(value: object, type: Type) -> str:
