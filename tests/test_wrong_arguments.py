@@ -127,6 +127,16 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "register_python_op": (lambda: lib.register_python_op("a b", square), "expected the name of an operator, such as 'Twice'"),
     "register_python_op: no function": (lambda: lib.register_python_op("Twice", 3), "register_python_op: Twice: expected a function"),
     "Builder": (lambda: lib.Builder("graph"), "Builder: expected a Graph, got str"),
+    "an operator: a dtype": (lambda: lib.torch.zeros(2, dtype="float32"), "'dtype' takes a dtype, such as torch.float32, not str"),
+    "an operator: a tensor": (lambda: lib.torch.cat(X, X), "the argument 'tensors' takes Tensor[], not "),
+    "an operator: a list": (lambda: lib.torch.zeros((2, 2.5)), "the argument 'size' takes int[], not list of float, int"),
+    "an operator: too many": (lambda: lib.torch.relu(lib.Tensor(X), 3), "aten::relu() expected at most 1 argument(s) but received 2"),
+    "an operator: too few": (lambda: lib.torch.softmax(lib.Tensor(X)), "is missing value for argument 'dim'"),
+    "an operator: no such argument": (lambda: lib.torch.randn(2, sead=3), "aten::randn() has no argument 'sead'"),
+    "freeze: a position": (lambda: lib.freeze(NUMBERED, {2: 3}), "freeze: no input is at position 2, there are 0 (%x"),
+    "parse: a path": (lambda: lib.parse("graphs/model.ir"), "found 'graphs/model.ir'; this is the name of a file, which irtool.load reads"),
+    "a pass in capitals": (lambda: lib.PassManager("DCE"), "did you mean 'dce'?"),
+    "a preset": (lambda: lib.PassManager("o1"), "did you mean 'O1'?"),
     "a name": (lambda: lib.compil, "did you mean 'compile'?"),
 }
 
@@ -137,6 +147,16 @@ def test_calls(name: str) -> None:
     with pytest.raises(irtool.Error) as caught:
         call()
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("target", ["none/x.pt", "."])
+def test_a_file_that_cannot_be_written_has_the_name_that_was_given(target: str, tmp_path: Path) -> None:
+    """Not that of the file which is renamed at the end."""
+    path = tmp_path / target
+    with pytest.raises(OSError) as caught:
+        irtool.save(NUMBERED, path)
+    assert (caught.value.filename, caught.value.filename2) == (str(path), None)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_a_function_raises_itself_stays() -> None:
@@ -242,7 +262,7 @@ def test_loops_of_2018_02_are_refused_by_name(more: list[str], capsys: pytest.Ca
 def test_what_only_plans_can_do_is_refused_elsewhere(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (model / "pair.ir").write_text(str(irtool.PassManager("differentiate").run(irtool.parse((model / "graph.ir").read_text()))))
     for words, message in (("run pair.ir -i x=2xf32=1 -i n=3 --stats", "--stats is for one graph: add --graph f or --graph df"),
-                           ("run graph.ir -i x=2xf32=1 -i n=3 --interpret --threads 2", "--threads is for plans, not for the interpreter")):
+                           ("run graph.ir -i x=2xf32=1 -i n=3 --interpret --threads 2", "is for plans; with --interpret")):
         assert main(words.split()) == 2
         assert message in capsys.readouterr().err
 

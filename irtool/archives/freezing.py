@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import index
 from typing import TYPE_CHECKING, Any, overload
 
 from irtool.accepted_values import accept, arrays_in, overlapping
 from irtool.analysis.alias import Aliases
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.archives.lowering import Lowered, UnknownInstance
-from irtool.ir.arguments import check_graph, listed, misfit, positions
+from irtool.ir.arguments import check_graph, is_whole, listed, misfit
 from irtool.ir.attribute import Attribute
 from irtool.ir.builder import Builder
 from irtool.ir.defaults import DEFAULTS, spelled
@@ -61,7 +62,9 @@ def freeze(graph: Graph | Module | ScriptModule, values: Mapping[str | int, Any]
     names = Names(graph.inputs)
     by_place: dict[int, Any] = {}
     for key, value in values.items():
-        for place in names.places(key) if isinstance(key, str) else positions("freeze", [key], graph):
+        if not isinstance(key, str) and not (is_whole(key) and 0 <= key < len(graph.inputs)):
+            raise RunError(f"freeze: no input is at position {key!r}, there are {listed(graph)}", code="E0402")
+        for place in names.places(key) if isinstance(key, str) else [index(key)]:
             if place in by_place:
                 raise RunError(f"freeze: input {place} twice, the second time as {key!r}", code="E0402")
             by_place[place] = accept(unwrapped(value), graph.inputs[place])

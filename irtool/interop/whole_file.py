@@ -19,7 +19,10 @@ def whole_file(target: str) -> Iterator[BinaryIO]:
             yield file
             if os.path.exists(target):
                 os.chmod(temporary, os.stat(target).st_mode & 0o7777)
-        os.replace(temporary, target)
+        try:
+            os.replace(temporary, target)
+        except OSError as error:                # names the file that the caller knows
+            raise type(error)(error.errno, error.strerror, target) from None
     except BaseException:                       # also KeyboardInterrupt
         os.unlink(temporary)
         raise
@@ -34,4 +37,6 @@ def sibling(target: str) -> tuple[int, str]:
             return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666), path
         except FileExistsError:
             continue
+        except OSError as error:
+            raise type(error)(error.errno, error.strerror, target) from None
     raise FileExistsError(17, "File exists", path)

@@ -117,12 +117,16 @@ class PipelineError(UnsupportedError):
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known name that `word` most likely misspells, or None.
 
-    Of the names that difflib calls similar, the one with the fewest edits (a letter more, less, other, or two swapped), then one of the
-    same letters, then one with the same beginning.
+    A name that differs only in upper and lower case; else, of the names that difflib calls similar, the one with the fewest edits (a letter
+    more, less, other, or two swapped), then one of the same letters, then one with the same beginning.
     """
     from difflib import get_close_matches
 
-    similar = get_close_matches(word[:100], [name for name in known if len(name) <= 100], n=6, cutoff=0.6)
+    names = [name for name in known if len(name) <= 100]
+    for name in names:
+        if name.lower() == word.lower() and name != word:
+            return name
+    similar = get_close_matches(word[:100], names, n=6, cutoff=0.6)
     if not similar:
         return None
     best = min(similar, key=lambda name: (edit_distance(word, name), sorted(name) != sorted(word), name[:1] != word[:1]))

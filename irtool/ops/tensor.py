@@ -21,7 +21,7 @@ from typing import Any
 from irtool.ir.displayed import Displayed
 from irtool.ir.effects import ITEMS_THEMSELVES, OPERAND_ITSELF, RESHAPES
 from irtool.ir.errors import NameMissing, RunError, UnsupportedError
-from irtool.ir.schema import forgets_kinds, parse_schema, schemas
+from irtool.ir.schema import Schema, forgets_kinds, parse_schema, schemas
 from irtool.ir.types import TENSOR
 from irtool.ops.array_library import np
 from irtool.ops.arrays import CODES, code_of, is_array
@@ -529,7 +529,33 @@ def choose(kind: str, args: Sequence[Any], named: Mapping[str, Any], plain: Call
         if of_numbers is not None:
             return of_numbers
     described = ", ".join("Tensor" if isinstance(arg, Tensor) else type(arg).__name__ for arg in [*args, *named.values()])
-    raise UnsupportedError(f"{kind} on ({described}) is not supported")
+    raise UnsupportedError(f"{kind} on ({described}) is not supported{_misfit(candidates, args, named, plain)}")
+
+
+def _misfit(candidates: Sequence[Schema], args: Sequence[Any], named: Mapping[str, Any], plain: Callable[[Any], Any]) -> str:
+    """`; the argument 'dtype' takes a dtype, such as torch.float32, not str`: of the first overload that has as many arguments.
+
+    Without one, what the first overload says: `; aten::linspace() is missing value for argument 'steps'`.
+    """
+    from irtool.ops.call import fits
+    from irtool.ops.checks import bind
+
+    unbound = ""
+    for schema in candidates:
+        if any(argument.name == "out" for argument in schema.arguments) and "out" not in named:
+            continue
+        try:
+            values = bind(schema, _packed(schema, args, True), named)
+        except RunError as error:
+            unbound = unbound or f"; {error.message}"
+            continue
+        for argument, value in zip(schema.arguments, values, strict=False):
+            if not fits(argument, plain(value), True) and not (argument.fixed_size and isinstance(value, int)):
+                wanted = argument.type_text.replace("SymInt", "int")
+                wanted = "a dtype, such as torch.float32" if wanted.startswith("ScalarType") else wanted
+                found = ", ".join(sorted({type(each).__name__ for each in value})) if isinstance(value, list) else ""
+                return f"; the argument '{argument.name}' takes {wanted}, not {type(value).__name__}{found and f' of {found}'}"
+    return unbound
 
 
 def _plain(value: Any) -> Any:

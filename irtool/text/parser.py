@@ -106,6 +106,8 @@ class GraphFile(TextFile):
                 message += "; did you mean 'graph'?"
             elif self.source.name.endswith(".py") or lexer.PYTHON.match(text, at):
                 message += "; 'irtool compile' makes graphs of Python source"
+            elif text.strip() == match[1] and match[1].endswith((".ir", ".pt")):
+                message += "; this is the name of a file, which irtool.load reads"
         self.report(Mistake(message, at, end, code="E0102"), text.count("\n", 0, at) + 1)
         return len(text), 1
 
