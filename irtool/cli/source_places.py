@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from irtool.cli.opener import ArchiveSource
 from irtool.ir.errors import Error
+from irtool.ir.extensions import position
 from irtool.ir.graph import Graph
 from irtool.ir.module import Module
 from irtool.ir.source import Diagnostic, SourceFile
@@ -64,12 +65,8 @@ def placed(error: BaseException, console: Console, path: str, what: str) -> Erro
         message, place = error.msg, (error.lineno or 0, error.offset or 0, error.end_offset or 0)
     trace = error.__traceback__
     while trace is not None:
-        code = trace.tb_frame.f_code
-        if code.co_filename == path:
-            first, last, start, end = list(code.co_positions())[trace.tb_lasti // 2]
-            place = (trace.tb_lineno, 0, 0)
-            if first is not None and start is not None and end is not None:
-                place = (first, start + 1, end + 1 if last == first else 0)
+        if trace.tb_frame.f_code.co_filename == path:
+            place = position(trace)
         trace = trace.tb_next
     if not place[0]:
         return error.at(()) if isinstance(error, Error) else Error(f"{what}: {message}", code="E0607")

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
+from itertools import islice
+from types import TracebackType
 from typing import Any
 
 from irtool.ir.errors import Error
@@ -50,6 +52,7 @@ class Place:
         self.file: str = getattr(code, "co_filename", "") or str(getattr(function, "__module__", ""))
         self.line: int = getattr(code, "co_firstlineno", 0)
         self.name: str = getattr(function, "__qualname__", type(function).__qualname__)
+        self.column, self.end = 1, 0
 
     def is_of(self, other: Place) -> bool:
         """Is the other place that of the same definition, executed again?"""
@@ -60,7 +63,7 @@ class Place:
         from linecache import getlines
 
         source = SourceFile(self.file, "".join(getlines(self.file)))
-        return Error(diagnostics=[Diagnostic("error", message, source, self.line, 1)] if self.line else (),
+        return Error(diagnostics=[Diagnostic("error", message, source, self.line, self.column, self.end)] if self.line else (),
                      message="" if self.line else f"{self.file}: {message}", code="E0310")
 
     def __str__(self) -> str:
@@ -68,14 +71,22 @@ class Place:
 
 
 def raised_in(function: Callable[..., Any], error: Exception) -> Error:
-    """An exception of a user's function as an error at the innermost line of its file."""
+    """An exception of a user's function as an error at the innermost place in its file."""
     place = Place(function)
     trace = error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == place.file:
-            place.line = trace.tb_lineno
+            place.line, place.column, place.end = position(trace)
         trace = trace.tb_next
     return place.error(f"{type(error).__name__}: {error}".rstrip(": "))
+
+
+def position(trace: TracebackType) -> tuple[int, int, int]:
+    """The line of a step of a traceback, its first column and the column behind the last one; 0: not known."""
+    first, last, start, end = next(islice(trace.tb_frame.f_code.co_positions(), trace.tb_lasti // 2, None))
+    if first is None or start is None or end is None:
+        return trace.tb_lineno, 0, 0
+    return first, start + 1, end + 1 if last == first else 0
 
 
 def check_name(what: str, name: str, function: Callable[..., Any], owner: Callable[..., Any] | None) -> None:

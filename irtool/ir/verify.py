@@ -5,10 +5,11 @@ precise types. Kinds outside `aten::` and `prim::` are not checked.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from irtool.ir.attribute import Attribute
 from irtool.ir.custom import BACKWARD, CUSTOM_VJP, custom_parts
 from irtool.ir.effects import IF_KINDS
 from irtool.ir.errors import Error, UnsupportedError, VerifyError
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from irtool.ir.source import SourceFile
 
 MAX_FOUND = 1000
-LINKS, SCOPES = "E0201", "E0202"
+LINKS, SCOPES, CLASSES = "E0201", "E0202", "E0213"
 
 
 def verify(subject: Module | Graph) -> None:
@@ -66,16 +67,38 @@ def explained(graph: Graph) -> Iterator[None]:
 
 
 def violations(graph: Graph) -> list[Diagnostic]:
-    """All violations in a graph, in the order of the table; if links are broken, only those."""
+    """All violations in a graph, in the order of the table; if links are broken, or parts are of other classes, only those."""
     out: list[Diagnostic] = []
-    for code, check in INVARIANTS:
-        for node, message, *precise in check(graph):
-            out.append(diagnostic_at(graph.source, node, message, precise[0] if precise else code))
-            if len(out) >= MAX_FOUND:
-                return out
-        if out and code in (LINKS, SCOPES):
-            break
+    try:
+        for code, check in INVARIANTS:
+            for node, message, *precise in check(graph):
+                out.append(diagnostic_at(graph.source, node, message, precise[0] if precise else code))
+                if len(out) >= MAX_FOUND:
+                    return out
+            if out and code in (LINKS, SCOPES):
+                break
+    except (LookupError, TypeError, ValueError, AttributeError):     # a check met what is no type, or no attribute
+        found = [Diagnostic("error", message, graph.source, node.line, code=CLASSES) for node, message in _wrong_classes(graph)]
+        if not found:
+            raise
+        return found
     return out
+
+
+def _wrong_classes(graph: Graph) -> Iterator[tuple[Node, str]]:
+    """Kinds that are no texts, attributes that are no Attribute, types that are no Type: what Python lets a pass assign."""
+    for node in (graph.block.param_node, *graph.walk()):
+        kind: Any = node.kind
+        attributes: Mapping[str, Any] = node.attributes
+        if not isinstance(kind, str):
+            yield node, f"the kind of a node is {kind!r}; expected a text"
+        for name, attribute in attributes.items():
+            if not isinstance(attribute, Attribute):
+                yield node, f"the attribute '{name}' of a node is {attribute!r}; expected an irtool.ir.attribute.Attribute"
+        for value in (*node.outputs, *[each for block in node.blocks for each in block.inputs]):
+            type: Any = value.type
+            if not isinstance(type, Type):
+                yield node, f"the type of %{value.name} is {type!r}; expected an irtool.ir.types.Type, as parse_type makes it"
 
 
 def diagnostic_at(source: SourceFile | None, node: Node | None, message: str, code: str = "") -> Diagnostic:
