@@ -235,7 +235,8 @@ class Reader:
             self._fail(f"option '{key}' is given twice", start, code="E0305")
         if self.text[self.at: self.at + 1] != "=":
             if not option.type.startswith("bool"):
-                self._fail(f"option '{key}' needs a value: {key}=<{option.type}>", start, code="E0305")
+                wanted = f"<{option.type}>" if option.values is None else option.values.example
+                self._fail(f"option '{key}' needs a value: {key}={wanted}", start, code="E0305")
             options[option.parameter] = True
             return
         self.at += 1

@@ -268,7 +268,13 @@ def is_followed(layer: Any) -> bool:
 
 
 def jit(function: Any) -> Any:
-    """The function, traced once for each path it takes and run by executors after that; a graph is run by its executor."""
+    """The function, traced once for each path it takes and run by executors after that; a graph is run by its executor.
+
+    Results have the function's dtypes and shapes: tensors, numbers, texts, None, and lists, tuples and dicts of these. `variants` of the
+    jitted function is the list of its traces, each with what it was traced for; `graphs()` returns their graphs, `clear()` forgets them.
+    Raises RunError for what is no function, for other results, and for more than 16 paths for equal numbers; UnsupportedError and
+    DispatchError for what cannot be traced; and what the function raises.
+    """
     graph = graph_of("jit", function)
     if graph is not None:
         return JittedGraph(graph)

@@ -45,7 +45,8 @@ def parse_literal(text: str, load: Callable[[str], Array]) -> Any:
     value = reader.value(0, at_top=True)
     reader.skip_blanks()
     if reader.at < len(reader.text):
-        raise reader.error(f"unexpected '{shorten(reader.text[reader.at:])}'")
+        hint = "; tensors are like 2x3xf32=0" if reader.text[reader.at] == "x" else ""
+        raise reader.error(f"unexpected '{shorten(reader.text[reader.at:])}'{hint}")
     return value
 
 

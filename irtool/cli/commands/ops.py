@@ -125,7 +125,9 @@ def unknown(name: str, ops: dict[str, Op]) -> str:
         return f"'{name}' has no kernel, and cannot run; `irtool ops --missing=kernel` lists such operators of torch"
     if is_known_prim(name):
         return f"'{name}' has no kernel: control flow, constants and containers are the interpreter's own"
-    return f"no operator '{name}' has a kernel{did_you_mean(name, {key.partition('.')[0] for key in ops})}"
+    kind = name.partition(".")[0]
+    near = [key for key in ops if key.partition(".")[0] == kind] or {key.partition(".")[0] for key in ops}
+    return f"no operator '{name}' has a kernel{did_you_mean(name, near)}"
 
 
 def is_stated(op: Op, attribute: str, name: str | None = None) -> bool:
