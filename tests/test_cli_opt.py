@@ -142,6 +142,7 @@ def test_a_failure_writes_no_output(tmp_path: Path) -> None:
     (["opt", "--passes=dce", "--dump-dir", "/dev/null", "-"], 2, "error: cannot write /dev/null/00_input.ir: /dev/null is no folder"),
     (["plan", "-", ".", "--time", "json"], 2, "error: unexpected argument 'json'; a value of --time follows '=': --time=FORM"),
     (["fmt", "--check", "-o", "x.ir", "-"], 2, "error: --check and --output exclude each other"),
+    (["transform", "-", "foo"], 2, "there is no transformation 'foo', expected one of grad, value_and_grad"),
     (["ops", "add.Tensr"], 2, "(did you mean 'aten::add.Tensor'?)"),
     (["opt", "--passes=differentiate{wrt}", "-"], 2, "option 'wrt' needs a value: wrt=0,2"),
     (["run", "-", "-i", "a=4x8f32=0"], 2, "unexpected 'x8f32=0'; tensors are like 2x3xf32=0"),

@@ -104,7 +104,8 @@ def _build(function: Callable[..., Any], tree: ast.expr, text: str, depth: int) 
     if make is None:
         from irtool.ir.errors import did_you_mean
 
-        raise PipelineError(f"there is no transformation '{tree.func.id}'{did_you_mean(tree.func.id, NAMES)}", code="E0309")
+        hint = did_you_mean(tree.func.id, NAMES) or f", expected one of {', '.join(NAMES)}"
+        raise PipelineError(f"there is no transformation '{tree.func.id}'{hint}", code="E0309")
     arguments = list(tree.args)
     if arguments and isinstance(arguments[0], ast.Call | ast.Name):
         function = _build(function, arguments.pop(0), text, depth + 1)
