@@ -156,7 +156,7 @@ def test_frozen_inputs_leave_the_signature() -> None:
 
 
 @pytest.mark.parametrize("values, message", [
-    ({"v": 1}, "no input is called 'v'"), ({7: 1}, "input 7"), ({"w": 1, 1: 2}, "input 1 twice"), ({"n": "a"}, "n"),
+    ({"v": 1}, "no input is called 'v'"), ({7: 1}, "position 7"), ({"w": 1, 1: 2}, "input 1 twice"), ({"n": "a"}, "n"),
 ])
 def test_values_that_fit_no_input_are_refused(values: Any, message: str) -> None:
     with pytest.raises(irtool.Error, match=message):
