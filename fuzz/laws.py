@@ -92,10 +92,19 @@ def rounded(value: Any, *digits: Any) -> Any:
     return float(result) if isinstance(value, float) else result
 
 
+def of_numbers(choose: Callable[..., Any]) -> Callable[..., Any]:
+    """Python's `min` or `max`, with TorchScript's result: a float for numbers of which one is a float."""
+    def chosen(*values: Any) -> Any:
+        result = choose(*values)
+        return float(result) if isinstance(result, int) and any(isinstance(each, float) for each in values) else result
+    return chosen
+
+
 def executed(source: str) -> Any:
     """The function `f` of a source, on irtool's tensors. What Python itself refuses in it is a RunError."""
     space: dict[str, Any] = {"torch": irtool.torch, "F": irtool.torch.nn.functional, "Tensor": irtool.Tensor, "List": list, "Dict": dict,
-                             "Optional": Optional, "Tuple": tuple, "math": math, "round": rounded}
+                             "Optional": Optional, "Tuple": tuple, "math": math, "round": rounded,
+                             "min": of_numbers(min), "max": of_numbers(max)}
     exec(compile(source, PROGRAM, "exec"), space)  # the generator's text
 
     def function(*args: Any) -> Any:
