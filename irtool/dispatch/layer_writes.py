@@ -137,7 +137,11 @@ def without_write(name: str) -> str | None:
 def arguments_of_plain(name: str, plain: str, args: list[Any]) -> list[Any]:
     """The arguments of the overload `plain`, from those of `name`, which writes; more have defaults (`copy_.Tensor`).
 
-    A number to be copied becomes a tensor, since it is converted as one; a number to fill with must fit."""
+    A number to be copied becomes a tensor, since it is converted as one; a number to fill with must fit. Running sums and products are
+    computed in the dtype of what they are written into."""
+    names = [argument.name for argument in overload(name).schema.arguments]
+    if "dtype" in names and args[place := names.index("dtype")] is None:
+        args = [*args[:place], args[0].dtype, *args[place + 1:]]
     if plain == "aten::copy" and not isinstance(args[1], Tensor):
         args = [args[0], args[1].tensor() if hasattr(args[1], "tensor") else Tensor(np.asarray(args[1])), *args[2:]]
     rest = overload(plain).schema.arguments[len(args):]

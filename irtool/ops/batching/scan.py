@@ -53,5 +53,14 @@ def gradient_of_dims(batch: Batch, self: Any, spacing: Any, dim: Any, edge_order
     return batch.box(batch.do("aten::gradient", batch.front(self), spacing=spacing, dim=shifted(dim, self), edge_order=edge_order))
 
 
-table.batch("cumsum cumprod cummax cummin logcumsumexp _logcumsumexp trapezoid.dx trapz.dx cumulative_trapezoid.dx gradient.scalararray "
+@table.batch("cumsum cumprod")
+def running(batch: Batch, self: Any, dim: int, dtype: int | None) -> Any:
+    """(B, ...), dim + 1. Of a number there is nothing to add, so that it may be a bool."""
+    if self.ndim:
+        return along(batch, self, dim, dtype)
+    shifted(dim, self)      # must be 0 or -1
+    return batch.again("aten::sum", self, dtype=dtype)
+
+
+table.batch("cummax cummin logcumsumexp _logcumsumexp trapezoid.dx trapz.dx cumulative_trapezoid.dx gradient.scalararray "
             "gradient.array gradient.scalarrayarray")(along)
