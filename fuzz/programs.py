@@ -121,6 +121,9 @@ def compare_with_torch(function: Any, source: str, module: Any, sets: list[list[
             agree_with_either(compare, function, partial(oracle.eager, source, False), tally)
         except Wrong:
             want = oracle.ran(function, values)
+            if "corrcoef" in source and is_same(nan_for_infinity(got), nan_as_in(nan_for_infinity(want), nan_for_infinity(got)), "torch"):
+                tally["torch has a correlation of equal numbers, whose mean it rounds"] += 1
+                continue
             if not NAN_OF_INFINITY.search(source) or not is_same(nan_for_infinity(got), nan_for_infinity(want), "torch"):
                 raise
             tally["torch has nan for an infinity"] += 1
@@ -159,6 +162,14 @@ def nan_for_infinity(each: Any) -> Any:
     if isinstance(each, list | tuple):
         return nan_for_infinity(each[0]) if len(each) == 1 else tuple(map(nan_for_infinity, each))
     return np.where(np.isinf(each), each.dtype.type(np.nan), each) if isinstance(each, np.ndarray) and each.dtype.kind in "fc" else each
+
+
+def nan_as_in(each: Any, like: Any) -> Any:
+    """A value of any structure with nan where `like`, of the same structure, has it."""
+    if isinstance(each, tuple) and isinstance(like, tuple) and len(each) == len(like):
+        return tuple(map(nan_as_in, each, like))
+    is_like = isinstance(each, np.ndarray) and isinstance(like, np.ndarray) and each.shape == like.shape and each.dtype.kind in "fc"
+    return np.where(np.isnan(like), like, each) if is_like else each
 
 
 def is_same(got: Outcome, want: Outcome, way: str) -> bool:
