@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import irtool
 from irtool.execute.plan import placement
-from irtool.execute.plan.buffers import Recycler, Shared
+from irtool.execute.plan.buffers import Recycler, Shared, room_of
 from irtool.execute.plan.compiled import Plan, compile_plan
 from irtool.execute.plan.lower import WORTH_FUSING
 from irtool.execute.plan.memory import MemoryReport
@@ -337,3 +337,9 @@ def test_large_plans_keep_no_memory_beside_that_of_operators() -> None:
     at, run = np.arange(128), irtool.compile(irtool.parse(text).graph())
     peak, _ = peak_of(lambda: lambda: run(words, at, square, weight))
     assert peak <= 4 * 128 * (256 + 5000) + (1 << 14)
+
+
+@pytest.mark.parametrize("size", [2 ** 50, 2 ** 62, 2 ** 63 - 1, 2 ** 63, 2 ** 70])
+def test_rooms_that_no_memory_holds_are_refused(size: int) -> None:
+    with pytest.raises(irtool.RunError, match=f"not enough memory: a run needs {size:,} bytes"):
+        room_of(size)

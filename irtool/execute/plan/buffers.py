@@ -39,7 +39,7 @@ def room_of(size: int) -> tuple[Any, int]:
     """New memory, and the offset of the first aligned byte in it."""
     try:
         room = np.empty(size + ALIGNMENT, np.uint8)
-    except MemoryError:
+    except (MemoryError, ValueError):       # of more bytes than an address counts
         raise RunError(f"not enough memory: a run needs {size:,} bytes for values between its operators", code="E0406") from None
     return room, -room.ctypes.data % ALIGNMENT
 
