@@ -18,6 +18,7 @@ Facts and rules
     operator_rules      what layers ask about an operator
     recipes             its gradient; batch_rules: its rule under `vmap`; first_place: what it refuses alone
     layer_writes        writes: values never change, names get new values; write_guard: functions that must not write
+    lent_arguments      what a transformed function writes into its arguments, and returns of them
     overwriting         tangents of what is written by index
     gradients_off       `no_grad`: which layers record
     graph_batching      loops and branches of graphs under `vmap`

@@ -14,7 +14,7 @@ from typing import Any
 from weakref import ref
 
 from irtool.dispatch.backend import BACKEND
-from irtool.dispatch.stack import Boxed, Layer, current, elements_of
+from irtool.dispatch.stack import Boxed, Layer, elements_of
 from irtool.ir.effects import ITEMS_THEMSELVES, OF_EACH, OF_ONE, OPERAND_ITSELF, RESHAPES, UNDECLARED, facts_of
 from irtool.ir.errors import Error, RunError, UnsupportedError
 from irtool.ir.schema import forgets_kinds, parse_schema, schema_named
@@ -82,6 +82,19 @@ def at_bottom(operand: Any) -> Any:
 def sized_as(other: Tensor, whole: Tensor) -> Tensor:
     """Another tensor of a list, for the lowest layer: of its elements, views of the list have only the number."""
     return Tensor(np.zeros(other.shape, dtype_of(whole.dtype)))
+
+
+class Same(View):
+    """The origin of a new handle for a tensor: both show the same elements."""
+
+    __slots__ = ()
+
+    def __init__(self, whole: Tensor) -> None:
+        super().__init__(whole, "aten::alias", [whole], None, 0)
+
+    def of(self, whole: Any, layer: Layer) -> Any:
+        """The tensor itself."""
+        return whole
 
 
 class Links:
@@ -223,6 +236,14 @@ def linked(layer: Layer, name: str, args: list[Any], whole: Tensor, hole: tuple[
     return results
 
 
+def link(handle: Tensor, view: View) -> None:
+    """Note that a handle is a view: a write into its whole changes it, too."""
+    handle.links = handle.links or Links()
+    handle.links.origin = view
+    view.whole.links = view.whole.links or Links()
+    view.whole.links.parts.append(ref(handle))
+
+
 def see_memory_of_root(layer: Layer, view: View) -> None:
     """Make a view of memory (`as_strided`) one of the tensor at the start of the chain, as in torch, not of the part that it was asked of:
     a write reaches elements outside of this part, too."""
@@ -324,43 +345,6 @@ def take_in(layer: Layer, tensor: Tensor) -> None:
         for each in views_of(root):
             if each.links is not None and each.links.origin is not None:
                 become(each, each.links.origin.of(each.links.origin.whole, layer))
-
-
-# -- arguments
-class Lent:
-    """New handles for the arguments of a transformed function; `hand_back` copies the values that it wrote into the caller's tensors."""
-
-    def __init__(self) -> None:
-        self.pairs: list[tuple[Tensor, Tensor, int | None]] = []
-
-    def lend(self, tensor: Any, handle: Any = None, dim: int | None = None) -> Any:
-        """The handle for a tensor: `handle`, or a new one if that is None; any other value unchanged. dim: the hidden dimension, under a
-        batch."""
-        if not isinstance(tensor, Tensor):
-            return tensor
-        if handle is None:
-            handle = another(tensor)
-        self.pairs.append((tensor, handle, dim))
-        return handle
-
-    def hand_back(self, layer: Layer) -> None:
-        """Copy the values of handles that were written into the caller's tensors, by operations on the layer that is on top now."""
-        for tensor, handle, dim in self.pairs:
-            root: Any = root_of(handle)
-            if (root.value is tensor) if dim is not None and layer.owns(root) else is_same(root, tensor):
-                continue
-            top = current()
-            value = layer.opened(root)
-            if dim is not None:
-                tensor, value = top.call("aten::movedim", (tensor, dim, 0), {}), layer.front(root)     # type: ignore[attr-defined]
-            top.call("aten::copy_", (tensor, value), {})
-
-
-def is_same(one: Tensor, other: Tensor) -> bool:
-    """Have two handles the same value?"""
-    if isinstance(one, Boxed) or isinstance(other, Boxed):
-        return isinstance(one, Boxed) and isinstance(other, Boxed) and one.layer is other.layer and one.value is other.value
-    return one.array is other.array
 
 
 # -- writes
@@ -525,6 +509,7 @@ def kept_in(before: Tensor, after: Tensor, tapes: list[Any]) -> Tensor:
 
 def put_back(layer: Layer, name: str, root: Any, chain: list[View], part: Any) -> Any:
     """`root` with the elements that the last view of a chain shows replaced by `part`. Raises RunError if a view shows an element twice."""
+    chain = [view for view in chain if not isinstance(view, Same)]
     if not chain:
         return part
     for place, view in enumerate(chain):

@@ -9,7 +9,7 @@ from typing import Any
 
 from irtool.dispatch.autograd import Autograd
 from irtool.dispatch.callables import as_function
-from irtool.dispatch.layer_writes import Lent
+from irtool.dispatch.lent_arguments import Lent
 from irtool.dispatch.stack import current, is_floating, pushed
 from irtool.dispatch.transforms import Function, as_tensor, as_variable, described, do, pulled_back, tensors
 from irtool.dispatch.trees import aligned, flatten, unflatten
@@ -41,9 +41,10 @@ class Linearized:
         chosen = range(len(primals)) if places is None else places
         self.pulled, self.wanted = flatten(tuple([pulled[place] for place in chosen]))
         self.points = flatten([tensors(primals[place], as_variable) for place in chosen])[0]
-        self.leaves = [outer.opened(leaf) for leaf in leaves]
+        self.leaves = [lent.returned(outer, leaf) for leaf in leaves]
         self.outputs = unflatten(self.shape, self.leaves)
-        self.aux = unflatten((flat_aux := flatten(aux))[1], [outer.opened(each) for each in flat_aux[0]])      # None without has_aux
+        aux_leaves, aux_shape = flatten(aux)        # None without has_aux
+        self.aux = unflatten(aux_shape, [lent.returned(outer, each) for each in aux_leaves])
         if strict and all(each is None for each in self.pulled):
             raise RunError("jvp: the output of the function is independent of the inputs. This is not allowed with strict=True")
 

@@ -18,7 +18,7 @@ from irtool.dispatch.autograd import Autograd
 from irtool.dispatch.batched import RANDOMNESS, Batched
 from irtool.dispatch.callables import as_function, may_vary
 from irtool.dispatch.gradients_off import mode_kept
-from irtool.dispatch.layer_writes import Lent
+from irtool.dispatch.lent_arguments import Lent
 from irtool.dispatch.stack import current, is_floating, pushed
 from irtool.dispatch.traced_numbers import Number
 from irtool.dispatch.trees import aligned, flatten, spread, unflatten
@@ -115,7 +115,7 @@ class Recorded:
     def __init__(self, function: Function, args: Sequence[Any], which: Sequence[int], named: dict[str, Any] | None = None,
                  where: str = "grad") -> None:
         self.layer = Autograd(current())
-        lent = Lent()
+        self.lent = lent = Lent()
 
         def taken(value: Any) -> Any:
             return lent.lend(as_tensor(value))
@@ -127,7 +127,7 @@ class Recorded:
                 raise RunError(f"{where}: argument {place} has {with_article(type(other).__name__)} in it; expected tensors, floats and "
                                "complex numbers, or lists, tuples and dicts of these, in arguments that gradients are taken for")
             refuse_whole(where, place, leaves)
-            boxed = [self.layer.variable(leaf) if is_floating(leaf) else lent.lend(leaf) for leaf in leaves]
+            boxed = [lent.lend_variable(leaf, self.layer.variable(leaf)) if is_floating(leaf) else lent.lend(leaf) for leaf in leaves]
             self.variables.append((leaves, shape, [self.layer.snapshot(each) for each in boxed]))       # against writes
             operands[place] = unflatten(shape, boxed)
         with mode_kept(self.layer), pushed(self.layer):
@@ -148,9 +148,9 @@ class Recorded:
         return trees
 
     def opened(self, value: Any) -> Any:
-        """A result with the tape's boxes opened."""
+        """A result with the tape's boxes opened; an argument is the caller's tensor."""
         leaves, shape = flatten(value)
-        return unflatten(shape, [self.layer.opened(as_tensor(leaf)) for leaf in leaves])
+        return unflatten(shape, [self.lent.returned(self.layer, as_tensor(leaf)) for leaf in leaves])
 
     def close(self) -> None:
         """End the run: later uses of the tape's tensors are errors."""
@@ -325,7 +325,7 @@ def vmap(func: Function, in_dims: Any = 0, out_dims: Any = 0, randomness: str = 
             if isinstance(wanted, tuple) and len(wanted) == 1 and not isinstance(result, list | tuple | dict):
                 wanted = wanted[0]
             places = spread(wanted, result, "out_dims")
-            opened = [unhidden(layer, leaf, dim) for leaf, dim in zip(results, places, strict=True)]
+            opened = [unhidden(layer, lent.tied(layer, leaf), dim) for leaf, dim in zip(results, places, strict=True)]
             layer.is_alive = False
             return opened, places, out_shape
 
