@@ -39,7 +39,7 @@ def product_slope(values: Tensor, result: Tensor, dim: int) -> Tensor:
     """The gradient of a product along a dimension, as torch computes it: the product divided by each factor, unless one of all is 0."""
     if bool((values == 0).any()):
         return product_of_others(values, dim)
-    return result / values
+    return result / values.masked_fill(values == 0, 1)      # under vmap, both ways are computed and differentiated
 
 
 @table.derivative("prod")
