@@ -278,7 +278,8 @@ def view_of(memory: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> An
     """The view of memory, one row, that its strides in elements describe. Raises ValueError if it is not just this memory."""
     from numpy.lib.stride_tricks import as_strided
 
-    if len(strides) != len(shape) or 0 in shape or memory.size != _span(shape, strides):
+    if len(strides) != len(shape) or 0 in shape or memory.size != _span(shape, strides) or \
+            _product(shape) * memory.itemsize >= 1 << 63:       # of repeated elements, more than an array can count
         raise ValueError("sizes and strides do not fit the memory")
     return as_strided(memory, shape, [stride * memory.itemsize for stride in strides])
 
