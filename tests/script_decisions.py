@@ -1,5 +1,5 @@
 """Small programs of one function `f` each, of which torch compiles some and refuses others: those of tests/data/script/decisions.txt, and
-tables of conditions that narrow the type of a variable.
+tables of conditions that narrow the type of a variable, and of functions of the file that have the name of one of Python's.
 
 Lines `# run: 1, True` above the function are inputs to run it on.
 """
@@ -42,6 +42,11 @@ FORMS = [
     "    return str({use}) if {condition} else 'no'\n", "    assert {condition}\n    return str({use})\n",
 ]
 """Statements that use a condition, and x where it holds or where it does not."""
+NAMES = ("print tuple float int bool complex str getattr hasattr isinstance len hex oct round hash min max abs all any divmod sum list "
+         "dict ord chr bin pow range zip enumerate sorted rangelist _to_tensor AssertionError reversed type repr set map filter next open "
+         "slice")
+"""Names of functions that a file defines; torch calls its own function of the name, where it has one."""
+ARGUMENTS = {"int": "3", "List[int]": "[1, 2]"}
 
 
 def programs() -> list[str]:
@@ -52,6 +57,9 @@ def programs() -> list[str]:
         for condition in conditions:
             bodies = [form.format(condition=condition, use=use) for use in uses for form in FORMS]
             made += [f"{runs}def f(x: {type}, c: bool):\n{body}" for body in bodies]
+    for name in NAMES.split():
+        made += [f"def {name}(x: {type}) -> str:\n    return 'its own'\n# run: {value}\ndef f(x: {type}):\n    return {name}(x)\n"
+                 for type, value in ARGUMENTS.items()]
     return [*(FOLDER / "decisions.txt").read_text().split("# ====\n"), *made]
 
 

@@ -553,7 +553,7 @@ SPECIALS: dict[str, Callable[[Emitter, ast.Call, Special, Type | None], Meaning]
     "is_tracing": not_tracing,
     **{name: operator(f"aten::{name}") for name in
        ("sum", "any", "all", "ord", "chr", "hex", "oct", "bin", "hash", "pow", "divmod")},
-    "id": operator("prim::id"),
+    "id": operator("prim::id"), "rangelist": operator("prim::rangelist"), "_to_tensor": cast("prim::NumToTensor", "Tensor"),
     **{name: refused for name in ("reversed", "type", "super", "iter", "next", "decorator")},
     **{f"tensor.{name}": tensor_cast for name in
        ("byte", "char", "short", "int", "long", "half", "float", "double", "bool", "bfloat16", "cfloat", "cdouble")},

@@ -231,7 +231,7 @@ def instance_check(e: Emitter, node: ast.Call) -> Condition:
     if len(node.args) != 2 or node.keywords:
         e.fail(node, "isinstance expected exactly 2 arguments")
     value = value_of(e, node.args[0])
-    wanted = [type for each in _listed(node.args[1]) for type in _checked_types(e, each)]
+    wanted = [part for each in _listed(node.args[1]) for type in _checked_types(e, each) for part in parts_of(type)]
     e.at(node)
     parts = parts_of(value.type)
     yes = [part for part in parts if any(_is_instance(part, type) for type in wanted)]

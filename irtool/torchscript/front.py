@@ -19,7 +19,7 @@ from irtool.torchscript.classes import meaning_of_name
 from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.environment import Meaning
 from irtool.torchscript.meanings import Alias, Builtin, Called, Known, Literal, Overloads, Packaged, Python
-from irtool.torchscript.python_names import ARCHIVE, EXCEPTIONS, SPECIALS, imported_name, python_name
+from irtool.torchscript.python_names import ARCHIVE, EXCEPTIONS, RESERVED, SPECIALS, imported_name, python_name
 from irtool.torchscript.source_text import TOO_DEEP, Function, Unit, fail, joined, literal, read
 from irtool.torchscript.statements import function_body
 
@@ -144,6 +144,8 @@ class Compilation:
         """The meaning of a name outside of all functions."""
         if unit.place.library is not None and name in ("__torch__", "CONSTANTS"):
             return Packaged(name, unit.place.library)
+        if name in RESERVED and name not in self.helpers:
+            return python_name(name)
         if name in unit.overloads and name in unit.functions:
             return self._overloads(name, unit)
         if name in unit.functions:

@@ -10,10 +10,14 @@ from irtool.ir.schema import schemas
 from irtool.torchscript.environment import Meaning
 from irtool.torchscript.meanings import Builtin, Context, ExceptionClass, Known, Namespace, Python, Special
 
-SPECIALS = frozenset((
-    "range", "enumerate", "zip", "len", "int", "float", "bool", "complex", "str", "abs", "round", "min", "max", "sum", "sorted", "any",
-    "all", "isinstance", "ord", "chr", "hex", "oct", "bin", "hash", "id", "pow", "divmod", "list", "dict", "tuple", "getattr", "hasattr",
-    "print", "annotate", "unchecked_cast", "uninitialized", "reversed", "type", "super", "iter", "super", "next", "slice",
+RESERVED = frozenset((
+    "print", "tuple", "float", "int", "bool", "complex", "str", "getattr", "hasattr", "isinstance", "len", "hex", "oct", "round", "hash",
+    "id", "min", "max", "abs", "all", "any", "divmod", "sum", "list", "dict", "ord", "chr", "bin", "pow", "range", "zip", "enumerate",
+    "sorted", "rangelist", "_to_tensor", "AssertionError",
+))
+"""Names that mean TorchScript's own functions also where the file defines or imports them; only local variables go before, as in torch."""
+SPECIALS = RESERVED | frozenset((
+    "annotate", "unchecked_cast", "uninitialized", "reversed", "type", "super", "iter", "next", "slice",
 ))
 """Python's functions, and functions of torch that are no operators."""
 ARCHIVE: dict[str, Meaning] = {

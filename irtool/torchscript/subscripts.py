@@ -279,4 +279,6 @@ def delete_item(e: Emitter, target: ast.Subscript) -> None:
     if definition is not None and "__delitem__" not in definition.methods:
         e.fail(target, "Class does not define __delitem__")
     if special_method(e, target, "__delitem__", held, [index]) is None:
+        if isinstance(held.type, TupleType):        # as an argument it would become a list, which is new
+            e.fail(target, f"'{e.type_name(held)}' object doesn't support item deletion")
         e.operator(target, "aten::Delete", [held, index])
