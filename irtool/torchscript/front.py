@@ -93,6 +93,14 @@ KINDS: dict[type[ast.expr], str] = {ast.List: "list", ast.Dict: "dict", ast.Tupl
 """Displays at the top level of a file -> the types of their values."""
 
 
+def kind_of(node: ast.expr) -> str:
+    """The type of what an expression at the top level of a file gives, as far as that is known without executing it."""
+    try:
+        return type(literal(node)).__name__
+    except ValueError:
+        return KINDS.get(type(node), "object")
+
+
 class Compilation:
     """Functions compiled together, each once; it also refuses recursion."""
 
@@ -162,7 +170,7 @@ class Compilation:
             value = unit.constants[name]
             if isinstance(value, ast.Attribute | ast.Name):
                 return Alias(value)
-            return Literal(value) if isinstance(value, ast.Constant) else Python(KINDS.get(type(value), type(value).__name__))
+            return Literal(value) if isinstance(value, ast.Constant) else Python(kind_of(value))
         if any(name in known for known in (SPECIALS, ARCHIVE, EXCEPTIONS, SIMPLE, CONSTRUCTORS)):
             return python_name(name)
         return None
