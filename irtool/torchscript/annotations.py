@@ -280,7 +280,9 @@ def _as_expression(node: ast.AST) -> ast.expr:
 
 
 TYPE = "# type:"
-IGNORED = re.compile(r"# type:\s*ignore(\[[a-zA-Z-]+\])?$")
+IGNORED = re.compile(r"# type: ignore(\[[a-zA-Z-]+\])?$")
+MISSPELT = re.compile(r"#[\t ]*type[\t ]*(?!: ignore(\[.*\])?$):")
+"""What torch takes for a type comment written in another way, `#type: (int) -> int`."""
 COUNTS = "Number of type annotations ({}) did not match the number of function parameters ({})"
 
 
@@ -291,8 +293,12 @@ def _type_line(definition: ast.FunctionDef, place: Place) -> str | None:
     """
     start = min([definition.lineno, *[each.lineno for each in definition.decorator_list]])
     numbers = range(start + place.first_line - 1, (definition.end_lineno or start) + place.first_line)
-    lines = [line for line in map(place.line, numbers) if TYPE in line and not IGNORED.search(line.rstrip())]
+    every = [place.line(number) for number in numbers]
+    lines = [line for line in every if TYPE in line and not IGNORED.search(line)]
     if not lines:
+        wrong = next((i for i, line in enumerate(every) if MISSPELT.search(line)), None)
+        if wrong is not None:
+            fail(place, definition, f"The annotation prefix in line {wrong} is probably invalid.\nIt must be '# type:'", len("def"))
         return None
     if len(lines) == 1:
         if not lines[0].lstrip().startswith(TYPE):
