@@ -208,6 +208,11 @@ def fit(number: Any, dtype: Any) -> Any:
     return number if dtype.kind == "c" else parts[0]
 
 
+def fit_fill(number: Any, dtype: Any) -> Any:
+    """The number that a tensor of this dtype is filled with. As `fit`, but what is too large for float16 becomes an infinity there."""
+    return float(fit(number, np.dtype(np.float64))) if dtype == np.float16 else fit(number, dtype)
+
+
 def _holds(number: float, dtype: Any) -> bool:
     if dtype.kind in "iu":
         highest: float = (1 << 8 * dtype.itemsize - (dtype.kind == "i")) - 1

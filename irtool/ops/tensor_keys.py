@@ -9,7 +9,8 @@ from typing import Any
 
 from irtool.ir.errors import PlaceMissing, RunError
 from irtool.ops.array_library import np
-from irtool.ops.arrays import CODES, dtype_of
+from irtool.ops.arrays import CODES, as_array, dtype_of
+from irtool.ops.checks import fit_fill
 from irtool.ops.tensor import CASTS, Tensor, call, elements, has_layers
 
 
@@ -28,12 +29,21 @@ def assign(self: Tensor, key: Any, value: Any) -> None:
     if not indices and not has_elements:
         call("aten::fill_", (part, value), {})
         return
-    source = value if isinstance(value, Tensor) else Tensor(value if has_elements else np.asarray(value, dtype_of(part.dtype)))
+    source = value if isinstance(value, Tensor) else Tensor(value) if has_elements else tensor_of(value, dtype_of(part.dtype))
     places = [index for index in indices if index is not None]
     rank = part.ndim - sum(map(dims_of_key, places)) + max([1 if is_mask(index) else index.ndim for index in places], default=0)
     while source.ndim > rank and source.shape[0] == 1:      # as in torch, leading dimensions of size 1 do not count
         source = call("aten::squeeze", (source, 0), {})
     call("aten::index_put_", (part, indices, source), {}) if indices else call("aten::copy_", (part, source), {})
+
+
+def tensor_of(value: Any, dtype: Any) -> Tensor:
+    """A number, or what NumPy takes for an array, as a tensor of a dtype. Raises RunError for a number that the dtype cannot represent."""
+    if hasattr(value, "tensor"):        # a number of a trace knows its tensor
+        known: Tensor = value.tensor(dtype.name)
+        return known
+    plain = isinstance(value, int | float | complex)
+    return Tensor(as_array(fit_fill(value, dtype), dtype) if plain else np.asarray(value, dtype))
 
 
 def located(self: Tensor, key: Any) -> tuple[Tensor, list[Any]]:

@@ -9,11 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 from irtool.ir.errors import UnsupportedError
-from irtool.ops.arrays import CODES
+from irtool.ops.array_library import np
+from irtool.ops.arrays import CODES, dtype_of
 from irtool.ops.kernels.cast import check_diagonal
 from irtool.ops.tensor import Tensor, call
 from irtool.ops.tensor_facts import BY_NAME, DTYPES, Size
-from irtool.ops.tensor_parts import has_tensors, made_of, of_parts
+from irtool.ops.tensor_parts import has_tensors, made_of, of_parts, refuse_others
 
 GRADIENTS = "gradients are asked for by irtool.grad(f)(x), or irtool.value_and_grad"
 
@@ -27,7 +28,10 @@ def new_tensor(self: Tensor, data: Any, dtype: int | None = None, device: str | 
         return call("aten::to", (call("aten::detach", (data,), {}), dtype), {"copy": True})
     if has_tensors(data):
         return of_parts(data, dtype)
-    return call("aten::to", (made_of(data), dtype), {})
+    made = made_of(data)
+    if not isinstance(data, np.ndarray):
+        refuse_others(made.array, dtype_of(dtype))
+    return call("aten::to", (made, dtype), {})
 
 
 def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 from irtool.ir.errors import RunError
 from irtool.ops.array_library import np
 from irtool.ops.arrays import dtype_of, is_of_numbers, number_dtype
+from irtool.ops.checks import fit
 from irtool.ops.promotion import promote_types
 from irtool.ops.tensor import Tensor, call, elements, next_birth
 from irtool.ops.tensor_facts import BY_NAME
@@ -35,6 +36,15 @@ def made_of(data: Any) -> Tensor:
     made = Tensor(np.array(elements(data)))
     made.born = next_birth()
     return made
+
+
+def refuse_others(array: Any, dtype: Any) -> None:
+    """Raise torch's error for numbers that a dtype cannot represent: complex ones in real dtypes, and those out of an integer's range."""
+    if array.dtype.kind == "c" and dtype.kind not in "bc":
+        raise RunError("must be real number, not complex")
+    if array.size and array.dtype.kind in "if" and dtype.kind in "iu":
+        fit(array.min().item(), dtype)
+        fit(array.max().item(), dtype)
 
 
 def of_parts(data: Any, dtype: int | None) -> Any:

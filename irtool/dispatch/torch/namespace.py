@@ -18,10 +18,11 @@ from irtool.dispatch.torch.torch_names import ABSENT, NAMES, without_gradient
 from irtool.dispatch.traced_numbers import Number
 from irtool.ir.errors import NameMissing, RunError
 from irtool.ops.array_library import np
+from irtool.ops.arrays import dtype_of
 from irtool.ops.size_facts import FACTORIES
 from irtool.ops.tensor import Functions, Tensor, call, calling_kind, is_kind, next_birth, operator_names
 from irtool.ops.tensor_methods import refuse_gradient
-from irtool.ops.tensor_parts import has_tensors, of_parts
+from irtool.ops.tensor_parts import has_tensors, of_parts, refuse_others
 
 PREFIXES = ("linalg", "fft", "special")
 VARIADIC = ("broadcast_tensors", "block_diag", "cartesian_prod", "chain_matmul", "meshgrid")
@@ -60,7 +61,9 @@ class Torch(Functions):
         Tensors, also in lists, it copies, and no gradient goes back to them. Raises RunError for other data."""
         refuse_gradient(requires_grad, "tensor")
         if type(data) is Number:
-            known = data.tensor("float32" if type(data.value) is float and dtype is None else None)
+            if dtype is not None and dtype_of(dtype).kind in "iu":
+                return data.tensor(dtype_of(dtype).name)        # which raises where it does not fit
+            known, dtype = data.tensor(), self.float32 if type(data.value) is float and dtype is None else dtype
             return known if dtype is None else known.to(dtype)
         if isinstance(data, Tensor):
             known = data.detach()       # as in torch: of a tensor it takes the numbers, and no gradient
@@ -76,15 +79,17 @@ class Torch(Functions):
             raise RunError(f"tensor: expected numbers of at most 64 bits, got {str(data)[:40]}")
         if dtype is None and is_of_python(data):
             dtype = {"f": self.float32, "c": self.complex64}.get(tensor.array.dtype.kind)
+        elif dtype is not None and not isinstance(data, np.ndarray):
+            refuse_others(tensor.array, dtype_of(dtype))
         return tensor if dtype is None else tensor.to(dtype)
 
     def asarray(self, data: Any, *, dtype: int | None = None, device: str | None = None, copy: bool | None = None) -> Any:
         """A tensor that shares the memory of an array, or a copy of it; for numbers as `tensor`."""
         if isinstance(data, Tensor):
             return data.clone() if copy and dtype is None else data if dtype is None else data.to(dtype, copy=bool(copy))
-        if copy:
+        if copy or not isinstance(data, np.ndarray):
             return self.tensor(data, dtype)
-        tensor = Tensor(data) if isinstance(data, np.ndarray) else self.tensor(data)
+        tensor = Tensor(data)
         return tensor if dtype is None else tensor.to(dtype)
 
     def as_tensor(self, data: Any, dtype: int | None = None, device: str | None = None) -> Any:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import as_array, astype, broadcast_view, code_of, convert, copied, current_namespace, is_array
-from irtool.ops.checks import fit, refuse_growth, refuse_overlap, refuse_partial_overlap
+from irtool.ops.checks import fit_fill, refuse_growth, refuse_overlap, refuse_partial_overlap
 from irtool.ops.conjugates import origin
 from irtool.ops.op import OpTable
 
@@ -224,7 +224,7 @@ def copy(xp, self, src, non_blocking):
 def _fill_value(value, dtype):
     if getattr(value, "ndim", 0):
         raise RunError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions.")
-    return as_array(value if is_array(value) else fit(value, dtype), dtype)
+    return as_array(value if is_array(value) else fit_fill(value, dtype), dtype)
 
 
 @table.op("aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)",

@@ -3,7 +3,7 @@ import math
 
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import as_array, astype, default_dtype, dtype_of, memory_order, number_dtype, strided_view, title, to_number
-from irtool.ops.checks import fit
+from irtool.ops.checks import fit, fit_fill
 from irtool.ops.kernels.cast import CHANNELS_LAST, PRESERVE, check_device, check_layout
 from irtool.ops.op import OpTable
 
@@ -38,8 +38,8 @@ def whole(dtype, layout, device):
 
 
 def number_of(number, dtype):
-    """A number as a 0-d array of a dtype. Raises as torch does for one out of range; -1 as uint8 is 255 though."""
-    return as_array(fit(number, dtype), dtype)
+    """A number as a 0-d array of a dtype. Raises as torch does for one out of range; -1 as uint8 is 255 though, 1e300 as float16 inf."""
+    return as_array(fit_fill(number, dtype), dtype)
 
 
 def filled(xp, size, number, dtype):
@@ -139,6 +139,9 @@ def new_full(xp, self, size, fill_value, dtype, layout, device, pin_memory):
 
 
 # ---- tensors of given numbers
+#
+# In graphs `aten::tensor(0.1, dtype=float64)` is 0.10000000149011612, as in torch: floats become float32 first, complex numbers complex64.
+# Only numbers alone are refused where they are too large for that; in lists they become infinities. `irtool.torch.tensor` is exact.
 
 @table.op(f"aten::scalar_tensor(Scalar s, {OPTIONS}) -> Tensor")
 def scalar_tensor(xp, s, dtype, layout, device, pin_memory):
@@ -155,9 +158,8 @@ def _from_list(xp, data, dtype, device):
         shape.append(len(level))
         level = level[0] if level else None
     _flatten(data, shape, flat)
-    if dtype is None and flat:
-        return _joined(xp, flat, _common_number_dtype(flat)).reshape(shape)
-    return _joined(xp, flat, default_dtype if dtype is None else dtype_of(dtype)).reshape(shape)
+    result = _joined(xp, flat, _common_number_dtype(flat) if flat else default_dtype).reshape(shape)
+    return result if dtype is None else astype(result, dtype_of(dtype))
 
 
 def _joined(xp, flat, dtype):
@@ -185,7 +187,8 @@ def _flatten(data, shape, flat):
 
 def _of_number(xp, t, dtype, device, requires_grad=False):
     check_device(device)
-    return as_array(t, number_dtype(t) if dtype is None else dtype_of(dtype))
+    result = number_of(t, number_dtype(t))
+    return result if dtype is None else astype(result, dtype_of(dtype))
 
 
 def _of_list(xp, data, dtype, device, requires_grad=False):

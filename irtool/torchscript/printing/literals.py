@@ -1,7 +1,9 @@
 """Constants and types as TorchScript source. Reading the text restores the value, to the last bit."""
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from struct import pack, unpack
 
 from irtool.ir import types
 from irtool.ir.attribute import Opaque, TensorLiteral
@@ -31,6 +33,8 @@ SIMPLE = {
 MAX_ELEMENTS = 1000
 """Larger tensors are not written into the source."""
 MAX_DEPTH = 50
+LARGEST_SINGLE = 3.4028234663852886e38
+"""The largest float32, which tensors print as the larger number 3.4028235e+38."""
 
 
 def annotation(type: Type, depth: int = 0, name_of: Callable[[Type], str] | None = None) -> str:
@@ -141,7 +145,8 @@ def _container(value: list[object] | tuple[object, ...] | dict[object, object], 
 
 
 def tensor(value: TensorLiteral) -> str:
-    """A tensor as `torch.tensor(...)`. Raises UnsupportedError if its data are unknown, or too large."""
+    """A tensor as `torch.tensor(...)`, or as a stack of numbers where that would round them: TorchScript makes float32 of them first, and
+    makes no tensors of lists of complex numbers. Raises UnsupportedError if its data are unknown, or too large."""
     if not value.has_data or value.is_quantized:
         raise UnsupportedError("the numbers of a tensor constant are not in the text", code="E0606")
     shape, dtype = value.shape, value.dtype
@@ -157,7 +162,12 @@ def tensor(value: TensorLiteral) -> str:
     code = "" if dtype == "int64" else f", dtype={CODES[dtype]}"
     if not numbers:
         return f"torch.zeros([{', '.join(map(str, shape))}], dtype={CODES[dtype]})"
-    texts = [number(_cast(each, dtype)) for each in numbers]
+    exact = [_cast(each, dtype) for each in numbers]
+    texts = list(map(number, exact))
+    if dtype.startswith("complex") and shape or dtype in ("float64", "complex128") and not all(map(_is_single, exact)):
+        texts = [f"torch.scalar_tensor({text}{code})" for text in texts]
+        stacked = f"torch.stack([{', '.join(texts)}])" if shape else texts[0]
+        return f"{stacked}.view([{', '.join(map(str, shape))}])" if len(shape) > 1 else stacked
     for size in reversed(shape):
         texts = [f"[{', '.join(texts[i:i + size])}]" for i in range(0, len(texts), size)]
     return f"torch.tensor({texts[0]}{code})"
@@ -167,10 +177,19 @@ def _cast(value: bool | int | float | complex, dtype: str) -> bool | int | float
     if dtype == "bool":
         return bool(value)
     if dtype.startswith("complex"):
-        return complex(value)
+        value = complex(value)
+        return complex(_cast(value.real, "float32"), _cast(value.imag, "float32")) if dtype == "complex64" else value
     if dtype.startswith(("float", "bfloat")) and not isinstance(value, complex):
-        return float(value)
+        value = float(value)
+        return math.copysign(LARGEST_SINGLE, value) if dtype == "float32" and LARGEST_SINGLE < abs(value) < math.inf else value
     return value
+
+
+def _is_single(value: float | complex) -> bool:
+    """Is a number, or are both parts of a complex one, a float32?"""
+    if isinstance(value, complex):
+        return _is_single(value.real) and _is_single(value.imag)
+    return not math.isfinite(value) or abs(value) <= LARGEST_SINGLE and unpack("f", pack("f", value)) == (value,)
 
 
 def joined(parts: Sequence[str], single: str = "") -> str:
