@@ -27,7 +27,7 @@ def ask_in_df(captures: Captures) -> None:
 
 def is_question(node: Node) -> bool:
     """Does a node compute the size or dtype of its operand?"""
-    return node.kind in ("aten::size", "prim::dtype") and len(node.inputs) == 1
+    return node.kind in ("aten::size", "prim::dtype") and len(node.inputs) == 1 and not node.attributes
 
 
 def ask_in_rounds(captures: Captures) -> None:

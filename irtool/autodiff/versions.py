@@ -29,7 +29,7 @@ Put = Callable[[Builder, Node, Value, Value], Value]
 def _scatter(kind: str) -> Put:
     """A function that adds the node of a kind that replaces a part of a tensor, and returns the new whole."""
     def put(build: Builder, view: Node, whole: Value, part: Value) -> Value:
-        return build.node(kind, (whole, part, *view.inputs[1:]), output_types=(spell(TENSOR, build.dialect),)).output
+        return build.node(kind, (whole, part, *view.inputs[1:]), view.attributes, output_types=(spell(TENSOR, build.dialect),)).output
 
     return put
 
@@ -39,7 +39,7 @@ def _reshaped(build: Builder, view: Node, whole: Value, part: Value) -> Value:
 
 
 def _transposed(build: Builder, view: Node, whole: Value, part: Value) -> Value:
-    return build.node(view.kind, (part, *view.inputs[1:]), output_types=(spell(TENSOR, build.dialect),)).output
+    return build.node(view.kind, (part, *view.inputs[1:]), view.attributes, output_types=(spell(TENSOR, build.dialect),)).output
 
 
 VIEWS: dict[str, tuple[str, Put]] = {

@@ -102,9 +102,11 @@ class Builder:
                 return self.node(dialect.none_kind, (), NO_ATTRIBUTES, (self._spelled(types.TENSOR),)).output
             kind = dialect.none_kind if type is None or type.key == "None" else "prim::Constant"
             return self.node(kind, (), NO_ATTRIBUTES, (self._spelled(type or types.NONE),)).output
+        # texts of 2018 have numbers where a type says so, else tensors
+        is_tensor = type is None or type.key not in ("int", "float", "bool", "complex")
         type = type or type_of(value)
         kind = "prim::Constant" if dialect.qualified_kinds else "Constant"
-        if dialect.attribute_arguments and isinstance(value, (bool, int, float, complex)):
+        if dialect.attribute_arguments and is_tensor and isinstance(value, (bool, int, float, complex)):
             return self.node(kind, (), {"value": Attribute.argument(value, types.TENSOR, dialect)}, (self._spelled(types.TENSOR),)).output
         if value.__class__ not in (int, bool):
             return self.node(kind, (), {"value": Attribute.of(value, dialect, type)}, (self._spelled(type),)).output

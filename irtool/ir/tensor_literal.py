@@ -64,12 +64,12 @@ class TensorLiteral:
 
     @staticmethod
     def scalar(value: Number) -> TensorLiteral:
-        """`{1}`: a tensor of one element, printed with 6 digits as torch does."""
+        """`{1}`: a tensor of one element, printed with 6 digits as torch does, or with all where 6 say another number."""
         if isinstance(value, complex):
-            return TensorLiteral(f"{{({value.real:g},{value.imag:g})}}")
+            return TensorLiteral(f"{{({_shortest(value.real)},{_shortest(value.imag)})}}")
         if isinstance(value, (bool, int)):
             return TensorLiteral(f"{{{int(value)}}}")
-        return TensorLiteral(f"{{{value:g}}}")
+        return TensorLiteral(f"{{{_shortest(value)}}}")
 
     @property
     def has_data(self) -> bool:
@@ -317,7 +317,7 @@ def _number(token: str, text: str) -> Number:
             return complex(float(_number(real, text).real), float(_number(imaginary, text).real))
     if token and all(c in NUMBER_CHARACTERS for c in token) and len(token) < 400:
         try:
-            return int(token)
+            return int(token) if token != "-0" else -0.0        # only floats print a negative zero
         except ValueError:
             pass
         try:
@@ -325,6 +325,11 @@ def _number(token: str, text: str) -> Number:
         except ValueError:
             pass
     raise Error(f"expected a number in tensor '{_short(text)}', found '{_short(token)}'", code="E0113")
+
+
+def _shortest(number: float) -> str:
+    six = f"{number:g}"
+    return six if float(six) == number or number != number else repr(number)
 
 
 def _apart(body: str) -> str:
