@@ -22,6 +22,10 @@ SOURCES = {
     "a write into a view":
         "def f(x: Tensor):\n    y = x.clone()\n    y.transpose(0, 1)[2].mul_(3)\n    return y\n",
     "a write into a diagonal": "def f(x: Tensor):\n    y = x.clone()\n    torch.diagonal(y, 1).mul_(7)\n    return y\n",
+    "a fill":
+        "def f(x: Tensor):\n    y = x.clone()\n    torch.diagonal(y, 1).fill_(7)\n    y[0].fill_(0.5)\n    y[1].zero_()\n    return y\n",
+    "a fill of a copy":
+        "def f(x: Tensor):\n    y = x.clone()\n    y.copy_(x[0])\n    y[1].fill_(2.5)\n    y[2].fill_(True)\n    return y\n",
     "a write into a column": "def f(x: Tensor):\n    y = x.clone()\n    y.t().unsqueeze(0)[0, 1] = 2.5\n    return y\n",
 }
 

@@ -522,6 +522,8 @@ def make_template(node: Node, values: list[Any]) -> Template | None:
         if handler is not None:
             return handler(node, operands)
         if node.kind in WRITES_ALL:
+            if node.attributes:     # old texts: `fill_[value={7}](%x)`
+                operands = from_values(node, operands)[1]
             return (trace_copy(operands[0], operands[1] if len(operands) > 1 else 0, node.kind != "aten::copy_"),)
         plan = plan_for(node)
         overload, args = (plan.overload, plan.arguments(operands)) if plan is not None else from_values(node, operands)
