@@ -12,7 +12,7 @@ from irtool.ops.call import call_op
 from irtool.ops.checks import fit
 
 INF, NAN = float("inf"), float("nan")
-NUMBERS = (300, -1, -128, -129, 3, 2.7, -2.7, 1e10, 70000, 70000.0, 1e39, -1e39, 1e300, 2**31, 2**40, 2**63 - 1, INF, -INF, NAN, True, 1j,
+NUMBERS = (300, -1, -128, -129, 3, 2.7, -2.7, -0.5, 127.9, 1e10, 70000, 70000.0, 1e39, -1e39, 1e300, 2**31, 2**40, 2**63 - 1, INF, -INF, NAN, True, 1j,
            1e40 + 1j, 2 + 0j)
 
 
@@ -66,6 +66,7 @@ CALLS = {
     "masked_fill.Tensor": lambda x, n: (x, MASK, np.array(n)), "full_like": lambda x, n: (x, n), "new_full": lambda x, n: (x, [2], n),
     "constant_pad_nd": lambda x, n: (x, [1, 1], n), "index_fill.int_Scalar": lambda x, n: (x, 0, FIRST, n),
     "scatter.value": lambda x, n: (x, 0, FIRST, n), "threshold": lambda x, n: (x, 2, n), "hardtanh": lambda x, n: (x, -1, n),
+    "hardtanh_": lambda x, n: (x, n, 2),
     "leaky_relu": lambda x, n: (x, n), "elu": lambda x, n: (x, n), "celu": lambda x, n: (x, n), "softplus": lambda x, n: (x, n),
     "hardshrink": lambda x, n: (x, n), "addcmul": lambda x, n: (x, x, x), "addcdiv": lambda x, n: (x, x, x),
     "index_add": lambda x, n: (x, 0, FIRST, x[:1]), "lerp.Scalar": lambda x, n: (x, x, n), "pow.Tensor_Scalar": lambda x, n: (x, n),

@@ -2,8 +2,9 @@
 import math
 
 from irtool.ir.errors import RunError
+from irtool.ops.array_library import np
 from irtool.ops.arrays import as_array, generator, wrap_dim
-from irtool.ops.checks import only, row_major, widen
+from irtool.ops.checks import fit, only, row_major, widen
 from irtool.ops.kernels.pointwise_binary import within
 from irtool.ops.op import OpTable
 from irtool.ops.promotion import PROMOTE
@@ -73,15 +74,28 @@ def relu6(xp, self):
     return _clamp(xp, self, 0, 6)
 
 
-@table.op("aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", fits="min_val max_val")
+def _limit(number, dtype):
+    """A known limit as torch reads it: for integers, without its fraction. Raises torch's error for one that the dtype cannot represent."""
+    if not isinstance(number, int | float | complex):
+        return number
+    if dtype.kind not in "iu":
+        return fit(number, dtype)
+    whole = int(fit(number, np.dtype(np.int64)))
+    if dtype.kind == "u" and whole < 0:
+        raise RunError("cannot do hardtanh on an unsigned type with negative limits")
+    return whole
+
+
+@table.op("aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor")
 def hardtanh(xp, self, min_val, max_val):
     """x clamped to [min_val, max_val]."""
     if self.dtype.kind == "b":
         raise RunError("Bool inputs not supported for hardtanh")
-    if self.dtype.kind == "u" and (min_val < 0 or max_val < 0):
-        raise RunError("cannot do hardtanh on an unsigned type with negative limits")
+    low, high = (_limit(number, self.dtype) for number in (min_val, max_val))
     only("clamp_scalar_cpu", "iuf", self)
-    return _clamp(xp, self, min_val, max_val)
+    if self.dtype.kind in "iu":
+        low, high = (fit(number, self.dtype) if isinstance(number, int) else number for number in (low, high))
+    return _clamp(xp, self, low, high)
 
 
 @table.op("aten::hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor")

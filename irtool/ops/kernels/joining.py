@@ -140,6 +140,10 @@ def chunk_cat(xp, tensors, dim, num_chunks):
     """Each tensor padded with zeros, cut into chunks along `dim`, each chunk flattened; chunks of all tensors joined."""
     if num_chunks < 1:
         raise RunError("_chunk_cat expects positive num_chunks")
+    if not tensors:
+        raise RunError("_chunk_cat expects a non-empty input tensor list")
+    if any(0 in each.shape for each in tensors):
+        raise RunError("_chunk_cat expects non-empty tensor")
     if any(each.dtype != tensors[0].dtype for each in tensors):
         raise RunError("_chunk_cat expects all input tensors with the same dtype")
     dim = wrap_dim(dim, tensors[0].ndim)
