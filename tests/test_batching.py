@@ -376,6 +376,30 @@ def test_numbers_between_bounds_of_any_dtype(dtype: str) -> None:
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int64", "float16", "float64"])
+@pytest.mark.parametrize("steps", [0, 1, 2, 7, 50])
+def test_numbers_between_bounds_are_counted_as_without_batches(dtype: str, steps: int) -> None:
+    """The bounds of whole numbers lose their fractions first: from 4.3 to 50 are 4, 4, 5, 6, not 4, 5, 6, 7."""
+    low, high, to = np.array([4.3, 0.9, 2.5]), np.array([50.0, 99.8, 2.5], np.float32), getattr(torch, dtype)
+    for function in (lambda x, y: torch.linspace(x, y, steps, dtype=to), lambda x, y: torch.linspace(1.7, y, steps, dtype=to),
+                     lambda x, y: torch.linspace(x, 77, steps, dtype=to), lambda x, y: torch.logspace(x / 3, y / 30, steps, 2.5, dtype=to)):
+        wanted = np.stack([function(torch.tensor(low[row]), torch.tensor(high[row])).array for row in range(3)])
+        for found in (irtool.vmap(function)(torch.tensor(low), torch.tensor(high)), vmap(function)(low, high)):
+            assert found.dtype == to
+            np.testing.assert_array_equal(np.asarray(found), wanted)
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: torch.linspace(x, 2, 3, dtype=torch.bool), lambda x: torch.linspace(x, 2, -1), lambda x: torch.logspace(x, 2, -1),
+    lambda x: torch.linspace(x, 2j, 3, dtype=torch.float32), lambda x: torch.linspace(x.reshape(1), 2, 3)])
+def test_numbers_between_bounds_are_refused_as_without_batches(function) -> None:
+    with pytest.raises(irtool.RunError) as alone:
+        function(torch.tensor(1.0))
+    with pytest.raises(irtool.RunError) as batched:
+        irtool.vmap(function)(torch.tensor([1.0, 2.0]))
+    assert str(alone.value).partition("error: ")[2].partition("\n")[0] in str(batched.value)
+
+
 @pytest.mark.parametrize(("numbers", "minlength", "expected"), [
     ([[0, 1], [1, 1]], 4, [[1, 1, 0, 0], [0, 2, 0, 0]]), ([[0, 1], [1, 1]], 0, [[1, 1], [0, 2]]),
     ([[0, 2], [2, 1]], 1, [[1, 0, 1], [0, 1, 1]]), ([[], []], 3, [[0, 0, 0], [0, 0, 0]])])

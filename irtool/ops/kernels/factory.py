@@ -297,10 +297,7 @@ table.define(f"aten::range.step(Scalar start, Scalar end, Scalar step=1, {OPTION
 
 def _spaced(xp, start, end, steps, dtype):
     """`steps` numbers from start to end, counted from both ends as torch does, so that both are exact."""
-    if steps < 0:
-        raise RunError("number of steps must be non-negative")
-    _need_numbers("linspace_cpu", dtype, "biufc" if steps < 2 else "iufc")
-    check_size([steps], 16)
+    check_steps("linspace", steps, dtype)
     if steps == 1:
         return as_array(start, dtype).reshape(1)
     wide = xp.complex128 if dtype.kind == "c" else xp.float64
@@ -315,21 +312,38 @@ def _spaced(xp, start, end, steps, dtype):
     return astype(result, dtype)
 
 
-def _as_numbers(*ends):
+def check_steps(name, steps, dtype):
+    """Raises torch's errors for a number of steps, and for a dtype in which it has no kernel for them."""
+    if steps < 0:
+        raise RunError("number of steps must be non-negative")
+    _need_numbers(f"{name}_cpu", dtype, "biufc" if steps < 2 else "iufc")
+    check_size([steps], 16)
+
+
+def check_ends(*ends):
+    """Raises torch's error for ends with dimensions."""
     for end in ends:
         if getattr(end, "ndim", 0):
             raise RunError(f"linspace only supports 0-dimensional start and end tensors, but got start with {end.ndim} dimension(s).")
+
+
+def _as_numbers(*ends):
+    check_ends(*ends)
     return [to_number(end) for end in ends]
 
 
 def _linspace(xp, start, end, steps, dtype, layout, device, pin_memory):
     start, end = _as_numbers(start, end)
-    return _spaced(xp, start, end, steps, options(dtype, layout, device, _default_of("linspace", start, end, dtype)))
+    return _spaced(xp, start, end, steps, options(dtype, layout, device, default_between("linspace", _is_complex(start, end), dtype)))
 
 
-def _default_of(name, start, end, dtype):
+def _is_complex(*ends):
+    return any(isinstance(end, complex) for end in ends)
+
+
+def default_between(name, is_complex, dtype):
     """The dtype of numbers between complex ones; None for real ones. Raises torch's error where another is asked for."""
-    if not isinstance(start, complex) and not isinstance(end, complex):
+    if not is_complex:
         return None
     if dtype is not None and dtype_of(dtype).kind != "c":
         raise RunError(f"torch.{name}(): inferred dtype c10::complex<float> can't be safely cast to passed dtype {title(dtype_of(dtype))}")
@@ -346,8 +360,8 @@ def _power(base, exponent):
 
 def _logspace(xp, start, end, steps, base, dtype, layout, device, pin_memory):
     start, end = _as_numbers(start, end)
-    chosen = options(dtype, layout, device, _default_of("logspace", start, end, dtype))
-    _need_numbers("logspace_cpu", chosen, "biufc" if steps < 2 else "iufc")
+    chosen = options(dtype, layout, device, default_between("logspace", _is_complex(start, end), dtype))
+    check_steps("logspace", steps, chosen)
     if steps == 1:
         return as_array(fit(_power(base, start), chosen), chosen).reshape(1)
     if chosen.kind in "iu":
