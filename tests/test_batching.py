@@ -397,7 +397,7 @@ def test_numbers_between_bounds_are_refused_as_without_batches(function) -> None
         function(torch.tensor(1.0))
     with pytest.raises(irtool.RunError) as batched:
         irtool.vmap(function)(torch.tensor([1.0, 2.0]))
-    assert str(alone.value).partition("error: ")[2].partition("\n")[0] in str(batched.value)
+    assert str(alone.value) in str(batched.value)
 
 
 @pytest.mark.parametrize(("numbers", "minlength", "expected"), [

@@ -12,8 +12,8 @@ from irtool.ops.call import call_op
 from irtool.ops.checks import fit
 
 INF, NAN = float("inf"), float("nan")
-NUMBERS = (300, -1, -128, -129, 3, 2.7, -2.7, -0.5, 127.9, 1e10, 70000, 70000.0, 1e39, -1e39, 1e300, 2**31, 2**40, 2**63 - 1, INF, -INF, NAN, True, 1j,
-           1e40 + 1j, 2 + 0j)
+NUMBERS = (300, -1, -128, -129, 3, 2.7, -2.7, -0.5, 127.9, 1e10, 70000, 70000.0, 1e39, -1e39, 1e300, 2**31, 2**40, 2**63 - 1, INF, -INF,
+           NAN, True, 1j, 1e40 + 1j, 2 + 0j)
 
 
 @pytest.mark.parametrize("scale", [1e25, 1e-30])
