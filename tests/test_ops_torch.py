@@ -299,3 +299,30 @@ def test_polynomials(name):
         x = np.tile(np.array([-2, -1, -0.5, 0, 0.25, 0.5, 0.9, 1, 3]), 14).astype(dtype)
         same_as_torch(name, x, degrees)
         same_as_torch(name, x, degrees.astype("float32"))
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_exponentials_of_infinite_complex_numbers_added(dtype):
+    """Two of them that are 0 were nan, and so were gradients of logcumsumexp whose cotangents have zeros."""
+    ends = [complex(real, imag) for real in (-INF, 0.0, -1.0, INF, float("nan")) for imag in (0.0, 1.0, -2.0, INF, float("nan"))]
+    pairs = np.array(list(itertools.product(ends, ends)), dtype).T.copy()
+    same_as_torch("aten::logaddexp", *pairs)
+    same_as_torch("aten::logsumexp", pairs, [0])
+    same_as_torch("aten::logcumsumexp", pairs, 0)
+    same_as_torch("aten::logcumsumexp", np.array(ends, dtype), 0)
+
+
+@pytest.mark.parametrize("row", [[1 + 2j, 0.3 - 1j, -2 + 0.5j], [0, -INF, 1], [-INF, 0, 1j], [-INF, -INF, 1], [-1000, 0, 1j], [800, 0, 1j]])
+@pytest.mark.parametrize("cotangent", [[1, 0, 0], [0, 1j, 0], [0, 0, 0], [1, -1, 0], [0, 0, 2]])
+def test_gradient_of_logcumsumexp_of_complex_numbers(row, cotangent):
+    import torch
+
+    import irtool
+
+    x, grad = np.array(row, complex), np.array(cotangent, complex)
+    leaf = torch.tensor(x, requires_grad=True)
+    wanted, = torch.autograd.grad(leaf.logcumsumexp(0), leaf, torch.tensor(grad))
+    graph = irtool.from_script("def f(x):\n    return torch.logcumsumexp(x, 0)\n", "f")
+    for interpret in (False, True):
+        found, = irtool.vjp(graph, [x], [grad], [0], interpret=interpret)
+        np.testing.assert_allclose(found, wanted.resolve_conj().numpy(), rtol=1e-10, atol=1e-12)

@@ -2,6 +2,8 @@
 
 Operands arrive broadcastable and, where a promotion rule is named, in their common dtype (`alpha` too); `value` stays a Python number.
 """
+import math
+
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import as_array, astype, copied, title
 from irtool.ops.checks import fit, only, refuse, widen
@@ -285,9 +287,18 @@ def logaddexp(xp, self, other):
     only("logaddexp_cpu", "fc", self)
     if self.dtype.kind == "f":
         return xp.logaddexp(self, other)
-    larger = self.real >= other.real
-    high, low = xp.where(larger, self, other), xp.where(larger, other, self)
-    return high + xp.log(1 + xp.exp(low - high))
+    return log_add(xp, self, other).astype(self.dtype, copy=False)
+
+
+def log_add(xp, x, y):
+    """log(exp(x) + exp(y)) of complex numbers; y where both exponentials are 0, and nan in both parts where one is nan, as in torch."""
+    is_less = x.real < y.real
+    low, high = xp.where(is_less, x, y), xp.where(is_less, y, x)
+    difference = low - high
+    ratio = xp.where(difference.real == -math.inf, 0, xp.exp(difference))
+    same = xp.isinf(low.real) & (low.real == high.real)
+    total = xp.where(same, xp.where(low.real < 0, low, xp.log(xp.exp(low) + xp.exp(high))), high + xp.log(1 + ratio))
+    return xp.where(xp.isnan(x) | xp.isnan(y), complex(math.nan, math.nan), total)
 
 
 def _names(name, first, second):

@@ -1,7 +1,10 @@
 """Running sums, products and extremes along a dimension; differences, integrals by the trapezoid rule, numerical gradients."""
+import math
+
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import as_array, astype, dtype_of, to_number, wrap_dim
 from irtool.ops.checks import c_name, only, refuse_overlap, row_major, wrap_dims
+from irtool.ops.kernels.pointwise_binary import log_add
 from irtool.ops.kernels.reduction import add_up, as_summed
 from irtool.ops.op import OpTable
 from irtool.ops.promotion import float_of, result_type
@@ -75,12 +78,9 @@ def logcumsumexp(xp, self, dim):
         return astype(xp.logaddexp.accumulate(self.astype(xp.float64), axis=axis), self.dtype)
     rows = xp.moveaxis(self.astype(xp.complex128), axis, 0)
     result = xp.empty_like(rows)
-    result[0] = total = rows[0]
-    for place in range(1, len(rows)):
-        larger = rows[place].real > total.real
-        high, low = xp.where(larger, rows[place], total), xp.where(larger, total, rows[place])
-        total = high + xp.log(1 + xp.exp(low - high))
-        result[place] = total
+    total = xp.full(rows.shape[1:], -math.inf, rows.dtype)
+    for place in range(len(rows)):
+        result[place] = total = log_add(xp, rows[place], total)
     return astype(xp.moveaxis(result, 0, axis), self.dtype)
 
 

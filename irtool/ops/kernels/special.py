@@ -225,7 +225,7 @@ def _zeta(xp, s, q):
     left = (q < 0) & ~whole & ~undefined & (s != 1) & xp.isfinite(q)
     if (q[left] < -LEFTMOST).any():
         raise UnsupportedError(f"zeta left of {-LEFTMOST} is not supported")
-    place, total = xp.where(left | (q > 0), q, q.dtype.type(1)), xp.zeros(q.shape, q.dtype)
+    place, total = xp.where(left | (q > 0), q, q.dtype.type(1)), xp.zeros_like(q)
     while True:
         going = left & (place < 0)
         if not going.any():
