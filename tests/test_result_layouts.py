@@ -104,6 +104,11 @@ def test_results_lie_in_memory_as_in_torch(name: str) -> None:
             assert result == want or is_refused and want[:60] in result, way
 
 
+def arrays(value: Any) -> Any:
+    """Tensors of irtool, also in lists, as arrays."""
+    return [arrays(each) for each in value] if isinstance(value, list | tuple) else np.asarray(value)
+
+
 def laid(value: Any) -> Any:
     """The strides of tensors, in elements, of irtool's and torch's alike."""
     if isinstance(value, list | tuple):
@@ -127,6 +132,12 @@ NETS = {
     "rot90": "[torch.rot90(x, k, d) for k in (1, 2, 3) for d in ((0, 1), (2, 1))]",
     "shuffles": "[torch.channel_shuffle(F.pixel_unshuffle(x[..., :4], 2), 3), F.pixel_shuffle(F.pixel_unshuffle(x[..., :4], 2), 2), "
                 "F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2)] if x.dim() == 4 else []",
+    "joined": "[f([x, y], d) for f in (torch.cat, torch.stack) for y in (x, x.contiguous(), x[:1].expand(x.shape), torch.cat([x])) "
+              "for d in range(x.dim())], torch.cat([x, x[:1]]), torch.hstack([x, x]), torch.dstack([x, x])",
+    "rolled": "[torch.roll(x, n, d) for n in (1, 2, 6) for d in range(x.dim())], torch.roll(x, 1), torch.roll(x, [1, 1], [0, 1]), "
+              "torch.fft.fftshift(x), torch.fft.fftshift(x[:1]), torch.fft.ifftshift(x, 1)",
+    "unchanged": "[f(x, 1) for f in (F.pixel_shuffle, F.pixel_unshuffle, torch.channel_shuffle) if x.dim() == 4], "
+                 "torch.diff(x, n=0), torch.rot90(x, 0), torch.rot90(x[:, :2], 4), F.one_hot((x > 0).long(), 3), torch.polygamma(3, x), torch.special.zeta(x, 2.0)",
     "others": "torch.diff(x), torch.diff(x, dim=1), torch.complex(x, x), F.dropout(x, 0.5), torch.addcmul(x, x, x)",
 }
 
@@ -144,9 +155,8 @@ def test_results_of_permuted_images_lie_in_memory_as_in_torch(name: str, dtype: 
                 for library, make in ((torch, torch.from_numpy), (irtool.torch, irtool.Tensor)):
                     space = {"torch": library, "F": library.nn.functional, "x": make(args[0]), "w": make(args[1])}
                     result = eval(NETS[name], space)  # of the table
-                    found.append(laid([each if library is torch else np.asarray(each) for each in result]
-                                      if isinstance(result, list | tuple) else result if library is torch else np.asarray(result)))
-                assert found[0] == found[1], (axes, other)
+                    found.append(laid(result if library is torch else arrays(result)))
+                assert found[0] == found[1], (rank, axes, other)
 
 
 @pytest.mark.oracle

@@ -20,6 +20,7 @@ from irtool.ops.arrays import (
     as_array,
     astype,
     code_of,
+    copied,
     current_namespace,
     element_strides,
     is_array,
@@ -237,7 +238,7 @@ class Overload:
         if finish is not None and value is not None:
             value = finish(value)
         if self.fresh and is_array(value) and _shares(value, args):
-            value = value.copy()
+            value = copied(value) if self.op.layout else value.copy()
         return value
 
 

@@ -183,3 +183,4 @@ def one_hot(xp, self, num_classes):
 # ---- dtypes that torch serves
 
 table.takes("hf", "embedding_bag _embedding_bag _embedding_bag_forward_only")
+table.laid_out("C", "one_hot")

@@ -4,6 +4,7 @@ import math
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import astype, complex_of, real_of, title, wrap_dim
 from irtool.ops.checks import channels_last, in_memory_order, wrap_dims
+from irtool.ops.kernels.joining import rolled
 from irtool.ops.op import OpTable
 from irtool.ops.promotion import float_of
 
@@ -149,20 +150,20 @@ for _name in COMPUTE:
     _several(_name, _name in ("rfftn", "ihfftn"))
 
 
-def _shift(name):
+def _shift(name, up):
     def kernel(xp, self, dim):
         if self.ndim == 0:
             raise RunError(f"Dimension specified as {dim[0]} but tensor has no dimensions" if dim else "`shifts` required")
         if dim is not None and not len(dim):
             raise RunError("`shifts` required")
-        axes = None if dim is None else tuple(wrap_dim(axis, self.ndim) for axis in dim)      # one named twice moves twice
-        return getattr(xp.fft, name)(self, axes)
+        axes = range(self.ndim) if dim is None else [wrap_dim(axis, self.ndim) for axis in dim]      # one named twice moves twice
+        return rolled(xp, self, tuple((self.shape[axis] + up) // 2 for axis in axes), tuple(axes))
     table.define(f"aten::fft_{name}(Tensor self, int[1]? dim=None) -> Tensor", kernel,
                  doc="The zero frequency moved to the middle, or back.")
 
 
-_shift("fftshift")
-_shift("ifftshift")
+_shift("fftshift", 0)
+_shift("ifftshift", 1)
 
 
 # ---- the transforms below: normalization 0 none, 1 by the root of the number of points, 2 by that number
@@ -201,4 +202,4 @@ def fft_c2r(xp, self, dim, normalization, last_dim_size):
 
 table.takes("c", "_fft_c2c _fft_c2r")
 table.takes("f", "_fft_r2c")
-table.laid_out("C", "fft_fftshift fft_ifftshift _fft_r2c _fft_c2r")
+table.laid_out("C", "_fft_r2c _fft_c2r")

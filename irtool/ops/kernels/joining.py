@@ -1,7 +1,7 @@
 """Tensors joined, split, repeated and rearranged. Splitting returns views; joining and rearranging return new, contiguous tensors."""
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import astype, broadcast_view, memory_order, wrap_dim
-from irtool.ops.checks import fit, in_memory_order, refuse_growth, row_major
+from irtool.ops.checks import channels_last, fit, in_memory_order, refuse_growth, row_major
 from irtool.ops.kernels.shape import infer_shape
 from irtool.ops.op import OpTable
 from irtool.ops.promotion import result_type
@@ -34,7 +34,21 @@ def concatenated(xp, tensors, dim):
     dim = wrap_dim(dim, parts[0].ndim) if parts[0].shape != (0,) else 0
     if len({t.shape for t in parts}) > 1:
         _same_but(parts, dim, [t.shape for t in parts])
-    return row_major(xp, xp.concatenate([astype(t, dtype) for t in parts], dim))
+    parts = [astype(t, dtype) for t in parts]
+    order = _common_order(tensors) if 4 <= parts[0].ndim <= 5 else None
+    if order is None:
+        return row_major(xp, xp.concatenate(parts, dim))
+    return _turned_back(row_major(xp, xp.concatenate([t.transpose(order) for t in parts], order.index(dim))), order)
+
+
+def _common_order(tensors):
+    """The dimensions with channels last, if all tensors are so in memory; else None."""
+    order = list(channels_last(tensors[0]))
+    return order if order[-1] == 1 and all(list(channels_last(t)) == order for t in tensors[1:]) else None
+
+
+def _turned_back(turned, order):
+    return turned.transpose([order.index(place) for place in range(len(order))])
 
 
 def _cat(xp, tensors, dim):
@@ -55,6 +69,9 @@ def stack(xp, tensors, dim):
         if tensor.shape != tensors[0].shape:
             raise RunError(f"stack expects each tensor to be equal size, but got {list(tensors[0].shape)} at entry 0 and "
                            f"{list(tensor.shape)} at entry {place}")
+    rank = tensors[0].ndim
+    if rank > 3 and dim < rank and _common_order(tensors) is not None:
+        return concatenated(xp, tensors, dim).reshape((*tensors[0].shape[:dim], len(tensors), *tensors[0].shape[dim:]))
     dtype = result_type(tensors)
     return row_major(xp, xp.stack([astype(t, dtype) for t in tensors], dim))
 
@@ -472,7 +489,17 @@ def roll(xp, self, shifts, dims):
         raise RunError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
     if not self.ndim and dims:
         raise RunError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
-    return row_major(xp, xp.roll(self, tuple(shifts), tuple(wrap_dim(d, self.ndim) for d in dims))) if self.ndim else self.copy()
+    if not self.ndim:
+        return self.copy()
+    return rolled(xp, self, tuple(shifts), tuple(wrap_dim(d, self.ndim) for d in dims))
+
+
+def rolled(xp, x, shifts, dims):
+    """Moved round along dimensions. As in memory where parts are joined: in rows, if the second part has no elements."""
+    result = xp.roll(x, shifts, dims)
+    if 0 not in x.shape and all(shift % x.shape[dim] for shift, dim in zip(shifts, dims, strict=True)):
+        return in_memory_order(xp, result, list(channels_last(x)))
+    return row_major(xp, result)
 
 
 @table.op("aten::rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor")
@@ -486,7 +513,7 @@ def rot90(xp, self, k, dims):
     if a == b:
         raise RunError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
     turned = xp.rot90(self, k, (a, b))
-    order = memory_order(self)
+    order = memory_order(self) if k % 4 else list(range(self.ndim))
     if k % 2:       # torch swaps the dimensions of the flipped tensor
         order = [b if place == a else a if place == b else place for place in order]
     return in_memory_order(xp, turned, order)

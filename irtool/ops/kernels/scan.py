@@ -2,7 +2,7 @@
 import math
 
 from irtool.ir.errors import RunError
-from irtool.ops.arrays import as_array, astype, dtype_of, to_number, wrap_dim
+from irtool.ops.arrays import as_array, astype, copied, dtype_of, to_number, wrap_dim
 from irtool.ops.checks import c_name, only, refuse_overlap, row_major, wrap_dims
 from irtool.ops.kernels.pointwise_binary import log_add
 from irtool.ops.kernels.reduction import add_up, as_summed
@@ -107,7 +107,7 @@ def diff(xp, self, n, dim, prepend, append):
                 raise RunError("diff expects the shape of tensor to prepend or append to match that of input except along the differencing "
                                f"dimension; input.size({place}) = {own_size}, but got tensor.size({place}) = {size}")
     if n == 0:
-        return self.copy()
+        return copied(self)
     dtype = result_type(joined)
     x = row_major(xp, xp.concatenate([astype(part, dtype) for part in joined], axis)) if len(joined) > 1 else self
     for _ in range(min(n, x.shape[axis])):

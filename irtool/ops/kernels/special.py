@@ -3,8 +3,8 @@ import math
 from importlib import import_module
 
 from irtool.ir.errors import RunError, UnsupportedError
-from irtool.ops.arrays import astype, title
-from irtool.ops.checks import only, refuse, refuse_overlap, widen
+from irtool.ops.arrays import astype, memory_order, title
+from irtool.ops.checks import in_memory_order, only, refuse, refuse_overlap, widen
 from irtool.ops.op import OpTable
 from irtool.ops.promotion import PROMOTE, TO_FLOAT, Rule
 
@@ -218,6 +218,7 @@ def _zeta(xp, s, q):
 
     inf at s = 1 and at whole q <= 0; nan for s < 1, for a fractional s with other q <= 0, and at q = inf.
     """
+    laid = memory_order(max((s, q), key=lambda each: each.ndim))
     s, q = xp.broadcast_arrays(s, q)
     whole = q == xp.floor(q)
     with_pole = (q <= 0) & whole
@@ -225,7 +226,7 @@ def _zeta(xp, s, q):
     left = (q < 0) & ~whole & ~undefined & (s != 1) & xp.isfinite(q)
     if (q[left] < -LEFTMOST).any():
         raise UnsupportedError(f"zeta left of {-LEFTMOST} is not supported")
-    place, total = xp.where(left | (q > 0), q, q.dtype.type(1)), xp.zeros_like(q)
+    place, total = xp.where(left | (q > 0), q, q.dtype.type(1)), xp.zeros(q.shape, q.dtype)
     while True:
         going = left & (place < 0)
         if not going.any():
@@ -233,7 +234,8 @@ def _zeta(xp, s, q):
         total = total + xp.where(going, xp.power(xp.where(going, place, q.dtype.type(1)), -s), q.dtype.type(0))
         place = xp.where(going, place + 1, place)
     total = total + astype(xp.asarray(library(xp).zeta(_exact(xp, s), _exact(xp, place))), q.dtype)
-    return xp.where(s == 1, q.dtype.type(math.inf), xp.where(undefined, q.dtype.type(math.nan), xp.where(with_pole, math.inf, total)))
+    total = xp.where(s == 1, q.dtype.type(math.inf), xp.where(undefined, q.dtype.type(math.nan), xp.where(with_pole, math.inf, total)))
+    return in_memory_order(xp, total, laid)
 
 
 def _zeta_kernel(xp, self, other):
