@@ -137,7 +137,8 @@ NETS = {
     "rolled": "[torch.roll(x, n, d) for n in (1, 2, 6) for d in range(x.dim())], torch.roll(x, 1), torch.roll(x, [1, 1], [0, 1]), "
               "torch.fft.fftshift(x), torch.fft.fftshift(x[:1]), torch.fft.ifftshift(x, 1)",
     "unchanged": "[f(x, 1) for f in (F.pixel_shuffle, F.pixel_unshuffle, torch.channel_shuffle) if x.dim() == 4], "
-                 "torch.diff(x, n=0), torch.rot90(x, 0), torch.rot90(x[:, :2], 4), F.one_hot((x > 0).long(), 3), torch.polygamma(3, x), torch.special.zeta(x, 2.0)",
+                 "torch.diff(x, n=0), torch.rot90(x, 0), torch.rot90(x[:, :2], 4), F.one_hot((x > 0).long(), 3), torch.polygamma(3, x), "
+                 "torch.special.zeta(x, 2.0)",
     "others": "torch.diff(x), torch.diff(x, dim=1), torch.complex(x, x), F.dropout(x, 0.5), torch.addcmul(x, x, x)",
 }
 

@@ -180,6 +180,12 @@ def channels_last(x: Any, least_rank: int = 4) -> Sequence[int]:
     return [0, *range(2, rank), 1]
 
 
+def common_order(arrays: Sequence[Any]) -> Sequence[int]:
+    """The dimensions of arrays, with C last if all of them are channels-last in memory."""
+    orders = [list(channels_last(each)) for each in arrays]
+    return orders[0] if all(order == orders[0] for order in orders) else range(max(each.ndim for each in arrays))
+
+
 C_NAMES = {"float32": "float", "float64": "double", "int64": "long int", "int32": "int", "float16": "c10::Half", "bool": "bool",
            "complex64": "c10::complex<float>", "complex128": "c10::complex<double>", "uint8": "unsigned char", "int8": "signed char",
            "int16": "short int"}

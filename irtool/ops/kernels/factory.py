@@ -1,5 +1,6 @@
 """New tensors: filled, counted, spaced. Without a dtype, numbers decide it: float32 for floats, int64 for whole numbers."""
 import math
+from typing import Any
 
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import as_array, astype, default_dtype, dtype_of, memory_order, number_dtype, strided_view, title, to_number
@@ -312,7 +313,7 @@ def _spaced(xp, start, end, steps, dtype):
     return astype(result, dtype)
 
 
-def check_steps(name, steps, dtype):
+def check_steps(name: str, steps: int, dtype: Any) -> None:
     """Raises torch's errors for a number of steps, and for a dtype in which it has no kernel for them."""
     if steps < 0:
         raise RunError("number of steps must be non-negative")
@@ -320,7 +321,7 @@ def check_steps(name, steps, dtype):
     check_size([steps], 16)
 
 
-def check_ends(*ends):
+def check_ends(*ends: Any) -> None:
     """Raises torch's error for ends with dimensions."""
     for end in ends:
         if getattr(end, "ndim", 0):
@@ -341,7 +342,7 @@ def _is_complex(*ends):
     return any(isinstance(end, complex) for end in ends)
 
 
-def default_between(name, is_complex, dtype):
+def default_between(name: str, is_complex: bool, dtype: Any) -> Any:
     """The dtype of numbers between complex ones; None for real ones. Raises torch's error where another is asked for."""
     if not is_complex:
         return None

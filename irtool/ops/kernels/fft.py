@@ -4,7 +4,7 @@ import math
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import astype, complex_of, real_of, title, wrap_dim
 from irtool.ops.checks import channels_last, in_memory_order, wrap_dims
-from irtool.ops.kernels.joining import rolled
+from irtool.ops.kernels.shape import rolled
 from irtool.ops.op import OpTable
 from irtool.ops.promotion import float_of
 

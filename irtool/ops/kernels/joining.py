@@ -1,8 +1,8 @@
 """Tensors joined, split, repeated and rearranged. Splitting returns views; joining and rearranging return new, contiguous tensors."""
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import astype, broadcast_view, memory_order, wrap_dim
-from irtool.ops.checks import channels_last, fit, in_memory_order, refuse_growth, row_major
-from irtool.ops.kernels.shape import infer_shape
+from irtool.ops.checks import common_order, fit, in_memory_order, refuse_growth, row_major
+from irtool.ops.kernels.shape import infer_shape, rolled
 from irtool.ops.op import OpTable
 from irtool.ops.promotion import result_type
 
@@ -34,28 +34,11 @@ def concatenated(xp, tensors, dim):
     dim = wrap_dim(dim, parts[0].ndim) if parts[0].shape != (0,) else 0
     if len({t.shape for t in parts}) > 1:
         _same_but(parts, dim, [t.shape for t in parts])
-    parts = [astype(t, dtype) for t in parts]
-    order = _common_order(tensors) if 4 <= parts[0].ndim <= 5 else None
-    if order is None:
-        return row_major(xp, xp.concatenate(parts, dim))
-    return _turned_back(row_major(xp, xp.concatenate([t.transpose(order) for t in parts], order.index(dim))), order)
+    joined = xp.concatenate([astype(t, dtype) for t in parts], dim)
+    return in_memory_order(xp, joined, common_order(tensors)) if joined.ndim > 3 else row_major(xp, joined)
 
 
-def _common_order(tensors):
-    """The dimensions with channels last, if all tensors are so in memory; else None."""
-    order = list(channels_last(tensors[0]))
-    return order if order[-1] == 1 and all(list(channels_last(t)) == order for t in tensors[1:]) else None
-
-
-def _turned_back(turned, order):
-    return turned.transpose([order.index(place) for place in range(len(order))])
-
-
-def _cat(xp, tensors, dim):
-    return concatenated(xp, tensors, dim)
-
-
-table.define([f"aten::{name}(Tensor[] tensors, int dim=0) -> Tensor" for name in ("cat", "concat", "concatenate")], _cat,
+table.define([f"aten::{name}(Tensor[] tensors, int dim=0) -> Tensor" for name in ("cat", "concat", "concatenate")], concatenated,
              doc="Tensors one after another along a dimension, in their common dtype; empty 1-d ones do not count.")
 
 
@@ -69,8 +52,7 @@ def stack(xp, tensors, dim):
         if tensor.shape != tensors[0].shape:
             raise RunError(f"stack expects each tensor to be equal size, but got {list(tensors[0].shape)} at entry 0 and "
                            f"{list(tensor.shape)} at entry {place}")
-    rank = tensors[0].ndim
-    if rank > 3 and dim < rank and _common_order(tensors) is not None:
+    if tensors[0].ndim > max(dim, 3):      # torch joins along that dimension, and then splits it
         return concatenated(xp, tensors, dim).reshape((*tensors[0].shape[:dim], len(tensors), *tensors[0].shape[dim:]))
     dtype = result_type(tensors)
     return row_major(xp, xp.stack([astype(t, dtype) for t in tensors], dim))
@@ -157,10 +139,8 @@ def chunk_cat(xp, tensors, dim, num_chunks):
     """Each tensor padded with zeros, cut into chunks along `dim`, each chunk flattened; chunks of all tensors joined."""
     if num_chunks < 1:
         raise RunError("_chunk_cat expects positive num_chunks")
-    if not tensors:
-        raise RunError("_chunk_cat expects a non-empty input tensor list")
-    if any(0 in each.shape for each in tensors):
-        raise RunError("_chunk_cat expects non-empty tensor")
+    if not tensors or any(0 in each.shape for each in tensors):
+        raise RunError("_chunk_cat expects non-empty tensor" if tensors else "_chunk_cat expects a non-empty input tensor list")
     if any(each.dtype != tensors[0].dtype for each in tensors):
         raise RunError("_chunk_cat expects all input tensors with the same dtype")
     dim = wrap_dim(dim, tensors[0].ndim)
@@ -489,17 +469,7 @@ def roll(xp, self, shifts, dims):
         raise RunError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
     if not self.ndim and dims:
         raise RunError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
-    if not self.ndim:
-        return self.copy()
-    return rolled(xp, self, tuple(shifts), tuple(wrap_dim(d, self.ndim) for d in dims))
-
-
-def rolled(xp, x, shifts, dims):
-    """Moved round along dimensions. As in memory where parts are joined: in rows, if the second part has no elements."""
-    result = xp.roll(x, shifts, dims)
-    if 0 not in x.shape and all(shift % x.shape[dim] for shift, dim in zip(shifts, dims, strict=True)):
-        return in_memory_order(xp, result, list(channels_last(x)))
-    return row_major(xp, result)
+    return rolled(xp, self, tuple(shifts), tuple(wrap_dim(d, self.ndim) for d in dims)) if self.ndim else self.copy()
 
 
 @table.op("aten::rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor")

@@ -7,7 +7,7 @@ import math
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.types import contiguous_strides
 from irtool.ops.arrays import broadcast_view, complex_of, dtype_of, element_strides, is_contiguous, real_of, title, wrap_dim
-from irtool.ops.checks import in_memory_order, row_major
+from irtool.ops.checks import channels_last, in_memory_order, row_major
 from irtool.ops.conjugates import conjugated
 from irtool.ops.op import OpTable
 
@@ -148,6 +148,14 @@ def same_size(xp, self, other):
 
 
 # ---- other shapes of the same elements
+
+def rolled(xp, x, shifts, dims):
+    """Moved round along dimensions. As in memory where parts are joined: in rows, if the second part has no elements."""
+    result = xp.roll(x, shifts, dims)
+    if 0 not in x.shape and all(shift % x.shape[dim] for shift, dim in zip(shifts, dims, strict=True)):
+        return in_memory_order(xp, result, list(channels_last(x)))
+    return row_major(xp, result)
+
 
 def infer_shape(shape, count):
     """`shape` with its -1 worked out for `count` elements. Raises RunError with torch's messages."""
