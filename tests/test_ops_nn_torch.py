@@ -236,3 +236,22 @@ def test_borders_of_the_dtypes_that_torch_takes(mode: str, dtype: str) -> None:
             except (RuntimeError, irtool.Error) as error:
                 found.append(str(error))
         np.testing.assert_array_equal(*found)
+
+
+@pytest.mark.parametrize("options", ["", ", is_causal=True", ", scale=2.0", ", attn_mask=m", ", attn_mask=m.half()"])
+@pytest.mark.parametrize("size", [1.0, 30.0, 300.0])
+def test_gradients_of_attention_in_float16_whose_scores_are_larger(options, size):
+    """They were nan: scores are computed in float32, as in torch."""
+    rng = np.random.default_rng(3)
+    query, key, value, cotangent = (rng.standard_normal((2, 4, 8)) * s for s in (size, size, 1, 1))
+    arrays = [each.astype(np.float16) for each in (query, key, value)] + [rng.standard_normal((4, 4)).astype(np.float32)]
+    leaves = [torch.tensor(each, requires_grad=True) for each in arrays]
+    space = {"F": torch.nn.functional, **dict(zip("qkvm", leaves))}
+    result = eval(f"F.scaled_dot_product_attention(q, k, v{options})", space)
+    wanted = torch.autograd.grad(result, leaves, torch.tensor(cotangent).half(), allow_unused=True)
+    graph = irtool.from_script(f"def f(q, k, v, m):\n    return F.scaled_dot_product_attention(q, k, v{options})\n", "f")
+    for interpret in (False, True):
+        found = irtool.vjp(graph, arrays, [cotangent.astype(np.float16)], [0, 1, 2, 3], interpret=interpret)
+        for one, other, leaf in zip(found, wanted, leaves, strict=True):
+            expected = torch.zeros_like(leaf) if other is None else other
+            np.testing.assert_allclose(np.zeros_like(leaf.detach()) if one is None else one, expected, rtol=4e-3, atol=1e-3)
