@@ -26,6 +26,10 @@ row("aten::linalg_vector_norm", np.complex128([1e200j]), 3, None, False, None, g
 row("aten::linalg_vector_norm", np.float64([[NAN], [0]]), 0, [1], False, None, gives=np.float64([1, 0]))
 row("aten::cosine_similarity", np.float64([[1e-200], [-3]]), np.float64([[2], [1e200]]), 1, 0.0, gives=np.float64([1, -1]))
 
+# a dtype without a kernel counts only where there is something to compute
+row("aten::adaptive_avg_pool1d", np.zeros((0, 2, 3), np.int64), [2], gives=np.zeros((0, 2, 2), np.int64))
+row("aten::adaptive_avg_pool2d", np.zeros((1, 0, 3, 3), np.bool_), [2, 2], gives=np.zeros((1, 0, 2, 2), np.bool_))
+
 # an order that the dtype cannot hold is infinity for distances between rows
 row("aten::cdist", np.float32([[1, 2], [3, 5]]), np.float32([[1, 2]]), 1e300, None, gives=np.float32([[0], [3]]))
 row("aten::pdist", np.float32([[1, 2], [3, 5]]), 1e300, gives=np.float32([3]))
@@ -123,3 +127,8 @@ def test_torch_takes_it_so(driver: str, rcond: float, solution: list[float], res
     theirs = torch.linalg.lstsq(torch.from_numpy(POINTS), torch.from_numpy(HEIGHTS), rcond=rcond, driver=driver)
     for one, wanted in zip(theirs, (np.array(solution)[:, None], residuals, rank, [2, 1]), strict=True):
         np.testing.assert_allclose(one, wanted, 1e-12, 1e-12)
+
+
+def test_the_mode_of_one_number_needs_no_kernel():
+    values, indices = call_op("aten::mode", [np.array(2j, np.complex64)])
+    assert values == 2j and values.dtype == np.complex64 and indices == 0 and indices.dtype == np.int64

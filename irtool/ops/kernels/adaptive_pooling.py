@@ -88,7 +88,7 @@ def _maximum(xp, x, sizes):
 def _by_rank(rank):
     def average(xp, self, output_size):
         sizes = _sizes(f"adaptive_avg_pool{rank}d()", self, output_size, rank, 1 if rank == 3 else 2)
-        if 0 not in sizes or rank == 3:
+        if (self.size or set(sizes) == {1}) and 0 not in sizes or rank == 3:       # one window is a mean, which has no other dtypes
             only(f"adaptive_avg_pool{rank}d", "f", self)
         return averaged(xp, self, sizes)
 

@@ -138,9 +138,9 @@ def mode(xp, self, dim, keepdim):
     """The most frequent value along a dimension, the smallest of several, and its last index."""
     axis = wrap_dim(dim, self.ndim)
     need_elements("mode()", self, (axis,), True)
-    only("mode_cpu", "biuf", self)
     if self.ndim == 0:
         return self.copy(), xp.zeros((), xp.int64)
+    only("mode_cpu", "biuf", self)
     indices = order(xp, self, axis)
     if self.dtype.kind == "f" and xp.isnan(self).any():
         flat, sorted_flat = xp.moveaxis(self, axis, -1), xp.moveaxis(indices, axis, -1)
