@@ -134,3 +134,13 @@ def test_a_tensor_constant_written_as_source_keeps_its_bits(array: np.ndarray[An
 
 def test_the_largest_float32_as_torch_prints_it_is_written_as_a_number_that_fits() -> None:
     assert written(TensorLiteral("{3.4028235e+38}", "float32", ())) == "torch.tensor(3.4028234663852886e+38, dtype=6)"
+
+
+@pytest.mark.parametrize("dtype, number", [("float16", 65510), ("float16", 1e5), ("float32", 1e300), ("uint8", 300), ("int8", 200)])
+def test_diagonals_refuse_numbers_that_do_not_fit(dtype: str, number: float) -> None:
+    """Other than `fill_`, of float16 too."""
+    zeros = np.zeros((2, 2), dtype)
+    script = irtool.from_script(f"def f(x: Tensor):\n    x.fill_diagonal_({number!r})\n    return x\n", "f")
+    for call in (lambda: irtool.torch.tensor(zeros).fill_diagonal_(number), lambda: irtool.run(script, [zeros])):
+        with pytest.raises(irtool.RunError, match="without overflow"):
+            call()

@@ -11,6 +11,7 @@ from typing import Any
 from irtool.ir.errors import UnsupportedError
 from irtool.ops.array_library import np
 from irtool.ops.arrays import CODES, dtype_of
+from irtool.ops.checks import fit
 from irtool.ops.kernels.cast import check_diagonal
 from irtool.ops.tensor import Tensor, call
 from irtool.ops.tensor_facts import BY_NAME, DTYPES, Size
@@ -38,6 +39,8 @@ def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Any:
     """Write a number on the diagonal, also of more than two equal dimensions. wrap: continue the diagonal below, if there are more rows
     than columns."""
     check_diagonal(self.shape)
+    if isinstance(fill_value, int | float | complex):
+        fit(fill_value, dtype_of(self.dtype))       # what is too large for float16 is refused, other than by `fill_`
     rows, columns = self.shape[:2]
     if self.ndim == 2 and not (wrap and rows > columns + 1):
         call("aten::fill_", (call("aten::diagonal", (self,), {}), fill_value), {})

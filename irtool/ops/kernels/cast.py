@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import as_array, astype, broadcast_view, code_of, convert, copied, current_namespace, is_array
-from irtool.ops.checks import fit_fill, refuse_growth, refuse_overlap, refuse_partial_overlap
+from irtool.ops.checks import fit, fit_fill, refuse_growth, refuse_overlap, refuse_partial_overlap
 from irtool.ops.conjugates import origin
 from irtool.ops.op import OpTable
 
@@ -255,7 +255,7 @@ def check_diagonal(shape: Sequence[int]) -> None:
 def fill_diagonal_into(xp, self, fill_value, wrap):
     """One number written on the diagonal. wrap: it goes on in the next block of a matrix of more rows than columns."""
     check_diagonal(self.shape)
-    xp.fill_diagonal(self, _fill_value(fill_value, self.dtype), bool(wrap))
+    xp.fill_diagonal(self, as_array(fit(fill_value, self.dtype), self.dtype), bool(wrap))      # too large for float16 too, unlike fill_
     return self
 
 
