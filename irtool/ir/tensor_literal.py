@@ -64,12 +64,12 @@ class TensorLiteral:
 
     @staticmethod
     def scalar(value: Number) -> TensorLiteral:
-        """`{1}`: a tensor of one element, printed with 6 digits as torch does, or with all where 6 say another number."""
+        """`{1}`: a tensor of one element, printed with 6 digits as torch does; a run of more warns (`is_rounded`)."""
         if isinstance(value, complex):
-            return TensorLiteral(f"{{({_shortest(value.real)},{_shortest(value.imag)})}}")
+            return TensorLiteral(f"{{({value.real:g},{value.imag:g})}}")
         if isinstance(value, (bool, int)):
             return TensorLiteral(f"{{{int(value)}}}")
-        return TensorLiteral(f"{{{_shortest(value)}}}")
+        return TensorLiteral(f"{{{value:g}}}")
 
     @property
     def has_data(self) -> bool:
@@ -325,11 +325,6 @@ def _number(token: str, text: str) -> Number:
         except ValueError:
             pass
     raise Error(f"expected a number in tensor '{_short(text)}', found '{_short(token)}'", code="E0113")
-
-
-def _shortest(number: float) -> str:
-    six = f"{number:g}"
-    return six if float(six) == number or number != number else repr(number)
 
 
 def _apart(body: str) -> str:
