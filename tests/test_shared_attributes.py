@@ -4,6 +4,7 @@ from __future__ import annotations
 import io
 import struct
 import zipfile
+from typing import Any
 
 import numpy as np
 import pytest
@@ -64,16 +65,21 @@ def module(body: str, code: str = CODE, more: dict[bytes, bytes] | None = None) 
     return loaded
 
 
+def use(made: Any, x: Any, wrt: list[int | str] | None) -> None:
+    """Call a module, or, with `wrt`, ask for its gradients, which has the same effects."""
+    if wrt is None:
+        made(x)
+    else:
+        made.vjp("forward", [x], [np.ones(2, np.float32)], wrt)
+
+
 @pytest.mark.parametrize("wrt", [None, [], [0]], ids=["called", "no gradient", "gradient"])
 @pytest.mark.parametrize("body", METHODS)
 def test_attributes_share_memory_as_before(body: str, wrt: list[int | str] | None) -> None:
     made = module(body)
-    x, ones = np.ones(2, np.float32), np.ones(2, np.float32)
+    x = np.ones(2, np.float32)
     for _ in range(2):
-        if wrt is None:
-            made(x)
-        else:
-            made.vjp("forward", [x], [ones], wrt)
+        use(made, x, wrt)
     buf, view, lst = made.bump()
     np.testing.assert_equal((buf.tolist(), view.tolist(), [each.tolist() for each in lst]), METHODS[body])
 
@@ -133,12 +139,9 @@ def test_a_list_that_two_attributes_are_is_one_list(body: str, wrt: list[int | s
 @pytest.mark.parametrize("wrt", [None, [], [0]], ids=["called", "no gradient", "gradient"])
 def test_an_attribute_stays_another_one_where_a_third_one_becomes_an_argument(wrt: list[int | str] | None) -> None:
     made = module("self.view = self.buf\n    self.lst = [x, torch.slice(x, 0, 1), self.buf]")
-    x, ones = np.ones(2, np.float32), np.ones(2, np.float32)
+    x = np.ones(2, np.float32)
     for _ in range(2):
-        if wrt is None:
-            made(x)
-        else:
-            made.vjp("forward", [x], [ones], wrt)
+        use(made, x, wrt)
         buf, view, lst = made.bump()
         _0 = made.lst[0].__iadd__(1)
     assert buf.tolist() == view.tolist() == lst[2].tolist() == [20, 20]

@@ -152,13 +152,20 @@ def arguments_of_plain(name: str, plain: str, args: list[Any]) -> list[Any]:
 
     A number to be copied becomes a tensor, since it is converted as one; a number to fill with must fit. Running sums and products are
     computed in the dtype of what they are written into."""
-    names = [argument.name for argument in overload(name).schema.arguments]
-    if "dtype" in names and args[place := names.index("dtype")] is None:
+    place = dtype_place(name)
+    if place is not None and args[place] is None:
         args = [*args[:place], args[0].dtype, *args[place + 1:]]
     if plain == "aten::copy" and not isinstance(args[1], Tensor):
         args = [args[0], args[1].tensor() if hasattr(args[1], "tensor") else Tensor(np.asarray(args[1])), *args[2:]]
     rest = overload(plain).schema.arguments[len(args):]
     return [*[args[place] for place in plain_order(name, plain)], *[argument.default for argument in rest]]
+
+
+@forgets_kinds
+@cache
+def dtype_place(name: str) -> int | None:
+    """The position of the argument `dtype` of an overload; None: it has none."""
+    return next((place for place, argument in enumerate(overload(name).schema.arguments) if argument.name == "dtype"), None)
 
 
 @forgets_kinds
@@ -225,21 +232,19 @@ def linked(layer: Layer, name: str, args: list[Any], whole: Tensor, hole: tuple[
         is_linked = each.links is not None and each.links.origin is not None
         if is_linked and (may_copy(name) or root_of(each) is root_of(whole)) or may_copy(name) and not shares_memory(each, whole):
             continue
-        each.links = each.links or Links()
         view = View(whole, name, args, hole, place if hole is None else hole[1])
         if name == "aten::as_strided":
             see_memory_of_root(layer, view)
-        each.links.origin = view
-        if is_noted:
-            view.whole.links = view.whole.links or Links()
-            view.whole.links.parts.append(ref(each))
+        link(each, view, is_noted)
     return results
 
 
-def link(handle: Tensor, view: View) -> None:
-    """Note that a handle is a view: a write into its whole changes it, too."""
+def link(handle: Tensor, view: View, is_noted: bool = True) -> None:
+    """Note that a handle is a view: a write into its whole changes it, too. is_noted: does the whole know its views?"""
     handle.links = handle.links or Links()
     handle.links.origin = view
+    if not is_noted:
+        return
     view.whole.links = view.whole.links or Links()
     view.whole.links.parts.append(ref(handle))
 
