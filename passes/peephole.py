@@ -444,8 +444,7 @@ def _tensor(at: Simplifier, node: Node) -> TensorType | None:
 def _answered(at: Simplifier, node: Node) -> None:
     """What the type of a tensor says about it: `dim()`, `size()`, `dtype`, ..."""
     type = _tensor(at, node)
-    others = [*map(constant, node.inputs[1:]), *(each.value for each in node.attributes.values())]      # old texts: `size[dim=0](%x)`
-    value = NOT_CONSTANT if type is None else answer(node.kind, type, others)
+    value = NOT_CONSTANT if type is None else answer(node, type)
     if value is not NOT_CONSTANT and not (isinstance(value, list) and at.aliases.is_written_itself(node.output)) \
             and not at.needs_answer(node.inputs[0], node):
         at.fold(node, value, list_of(INT) if isinstance(value, list) else node.output.type if isinstance(value, str) else None)

@@ -98,7 +98,7 @@ def is_answered(node: Node) -> bool:
     if node.kind not in ANSWERS or not node.inputs:
         return False
     type = node.inputs[0].type
-    return isinstance(type, TensorType) and answer(node.kind, type, [constant(each) for each in node.inputs[1:]]) is not NOT_CONSTANT
+    return isinstance(type, TensorType) and answer(node, type) is not NOT_CONSTANT
 
 
 def cannot_fail(node: Node) -> bool:

@@ -1,17 +1,27 @@
 """Questions about a tensor that its type can answer: its dtype, device, number of dimensions and sizes."""
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from irtool.ir.constants import NOT_CONSTANT
+from irtool.ir.constants import NOT_CONSTANT, constant
 from irtool.ir.dtypes import dtype_code, is_complex_dtype, is_float_dtype
+from irtool.ir.graph import Node, Value
+from irtool.ir.schema import Literal, node_arguments
 from irtool.ir.types import TensorType
 
 
-def answer(kind: str, type: TensorType, operands: Sequence[object] = ()) -> object:
-    """The result of an operator of ANSWERS on a tensor of a type; NOT_CONSTANT if the type does not determine it. operands: the other
-    operands."""
-    result = ANSWERS[kind](type, *operands)
+def answer(node: Node, type: TensorType, known: Callable[[Value], object] = constant) -> object:
+    """The result of a node of ANSWERS whose tensor is of a type; NOT_CONSTANT if the type does not determine it, or no overload fits.
+
+    known: what is known of another operand, NOT_CONSTANT if nothing is. Old texts write them as attributes, `size[dim=0](%x)`; attributes
+    that are arguments of no overload are ignored, as wherever a node runs.
+    """
+    try:
+        others = node_arguments(node)[1:]
+    except ValueError:
+        return NOT_CONSTANT
+    values = [each.value if isinstance(each, Literal) else known(each) if isinstance(each, Value) else NOT_CONSTANT for each in others]
+    result = ANSWERS[node.kind](type, *values)
     return NOT_CONSTANT if result is None else result
 
 

@@ -181,7 +181,7 @@ def fact(value: Value, bindings: dict[Value, Value]) -> object:
     tensor = bindings.get(node.inputs[0]) if node.inputs else None
     type = tensor.type if tensor is not None else None
     if isinstance(type, TensorType) and node.kind in ANSWERS:
-        return answer(node.kind, type, [fact(each, bindings) for each in node.inputs[1:]])
+        return answer(node, type, lambda value: fact(value, bindings))
     operands = [fact(each, bindings) for each in node.inputs]
     if NOT_CONSTANT in operands:
         return NOT_CONSTANT
