@@ -75,11 +75,11 @@ def attention_math_gradient(query: Tensor, key: Tensor, value: Tensor, attn_mask
         scores = scores + attn_mask.to(scores.dtype)        # truth values too: here torch adds them as numbers
     weights = torch._safe_softmax(scores, -1)
     room = 1.0 / (1.0 - dropout_p) if dropout_p > 0.0 and dropout_p < 1.0 else 1.0
-    if dropout_mask is not None:
+    if dropout_mask is not None and dropout_p > 0.0:
         mask = dropout_mask.to(torch.bool)
         thinned = torch.where(mask, weights, 0.0) * room
     else:
-        thinned, mask = torch.native_dropout(weights, dropout_p, dropout_p > 0.0)
+        thinned, mask = torch.native_dropout(weights, dropout_p if dropout_p > 0.0 else 0.0, dropout_p > 0.0)
     result = torch.matmul(thinned, wide_value)
 
     def backward(grad: Tensor | None, grad_weights: Tensor | None):

@@ -20,33 +20,34 @@ def nll_loss_backward_gradient(grad, target, weight, reduction, ignore_index):
 @table.derivative("cross_entropy_loss")
 def cross_entropy_loss_gradient(grad, self, target, weight, reduction, ignore_index, label_smoothing):
     dim = 0 if self.dim() == 1 else 1
+    smoothing = label_smoothing if label_smoothing > 0 else 0.0     # torch ignores negative ones, and nan
     classes = self.size(dim)
     logs = self.log_softmax(dim)
     weights = torch.ones_like(self) if weight is None else weight.reshape([-1] + [1] * (self.dim() - 1 - dim)).expand_as(self)
     for_target: Tensor | None = None
     for_weight: Tensor | None = None
     if target.is_floating_point():      # probabilities
-        smooth = target * (1 - label_smoothing) + label_smoothing / classes
+        smooth = target * (1 - smoothing) + smoothing / classes
         share = grad if reduction != 0 else grad.unsqueeze(dim)
         if reduction == 1:
             share = share * classes / self.numel()
         slope = -smooth * weights * share
-        for_target = -logs * weights * share * (1 - label_smoothing)
+        for_target = -logs * weights * share * (1 - smoothing)
         if weight is not None:
             for_weight = (-logs * smooth * share).transpose(0, dim).reshape([classes, -1]).sum([1])
     elif weight is None:
         _, total = torch.nll_loss_forward(logs, target, weight, 1, ignore_index)
         slope = torch.nll_loss_backward(grad, logs, target, weight, reduction, ignore_index, total)
-        if label_smoothing > 0:
+        if smoothing > 0:
             share = grad.unsqueeze(dim) if reduction == 0 else grad
             if reduction == 1:
                 share = share / total
             spread = -share * (target != ignore_index).unsqueeze(dim) * torch.ones_like(self)
-            slope = slope * (1 - label_smoothing) + spread * (label_smoothing / classes)
+            slope = slope * (1 - smoothing) + spread * (smoothing / classes)
     else:       # by operators that have gradients for the weights, which nll_loss_backward has not
         counted = (target != ignore_index).unsqueeze(dim)
-        chosen = torch.zeros_like(self).scatter(dim, torch.where(counted, target.unsqueeze(dim), 0), 1.0) * counted
-        smooth = chosen * (1 - label_smoothing) + counted * (label_smoothing / classes)
+        chosen = torch.zeros_like(self).scatter(dim, torch.where(counted, target.unsqueeze(dim).long(), 0), 1.0) * counted
+        smooth = chosen * (1 - smoothing) + counted * (smoothing / classes)
         share = grad.unsqueeze(dim) if reduction == 0 else grad
         parts = -logs * smooth
         if reduction == 1:
@@ -71,7 +72,7 @@ def margin_slope(self: Tensor, target: Tensor, p: number, margin: number, weight
     places = target.reshape([-1, 1])
     excess = rows - rows.gather(1, places) + margin
     active = (excess > 0).to(self.dtype).scatter(1, places, 0) / rows.size(1)
-    if p == 2:
+    if p >= 2:         # torch ignores its fraction
         active = active * 2 * excess
     if weight is not None:
         active = active * weight.index_select(0, target.reshape([-1])).unsqueeze(1)
@@ -91,7 +92,7 @@ def multi_margin_loss_backward_gradient(grad, grad_output, self, target, p, marg
     ones = one_per_row(torch.ones_like(grad_output), slope.size(0), reduction)
     for_grad = (along * slope * ones).sum([1]).sum_to_size(grad_output.size())
     second = torch.zeros_like(self)
-    if p == 2:
+    if p >= 2:         # torch ignores its fraction
         places = target.reshape([-1, 1])
         bent = (slope > 0).scatter(1, places, False) * (along - along.gather(1, places)) * (2.0 / slope.size(1))
         if weight is not None:

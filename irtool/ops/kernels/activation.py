@@ -3,7 +3,7 @@ import math
 
 from irtool.ir.errors import RunError
 from irtool.ops.array_library import np
-from irtool.ops.arrays import as_array, generator, wrap_dim
+from irtool.ops.arrays import as_array, generator, title, wrap_dim
 from irtool.ops.checks import fit, only, row_major, widen
 from irtool.ops.kernels.pointwise_binary import within
 from irtool.ops.op import OpTable
@@ -179,6 +179,9 @@ def softshrink(xp, self, lambd):
     """x moved towards 0 by lambd, 0 within."""
     if not lambd >= 0:      # nan, too
         raise RunError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
+    largest = float(xp.finfo(self.dtype).max)
+    if lambd > largest:
+        raise RunError(f"lambda must be in range [0, {largest:g}] for input dtype {title(self.dtype)}, but found {lambd:g}")
     by = self.dtype.type(lambd)
     return xp.where(self > by, self - by, xp.where(self < -by, self + by, self * self.dtype.type(0)))
 
@@ -229,6 +232,9 @@ def elu(xp, self, alpha, scale, input_scale):
 def elu_backward(xp, grad_output, alpha, scale, input_scale, is_result, self_or_result):
     """Gradient of elu from its input or its result."""
     x, kind = self_or_result, grad_output.dtype.type
+    if is_result and not alpha >= 0:
+        raise RunError("In-place elu backward calculation is triggered with a negative slope which is not supported. This is caused by "
+                       "calling in-place forward function with a negative slope, please call out-of-place version instead.")
     if is_result:
         below = grad_output * kind(input_scale) * (x + kind(alpha * scale))
     else:

@@ -25,7 +25,8 @@ def attention(xp, query, key, value, mask, dropout, is_causal, scale, grouped, d
     if min(query.ndim, key.ndim, value.ndim) < 2:
         raise RunError("Expected query, key, and value to all be  at least 2 dimensional, but got query.dim(): "
                        f"{query.ndim}, key.dim(): {key.ndim} and value.dim(): {value.ndim} instead.")
-    check_share(dropout)
+    if dropout > 0:         # torch takes negative ones, and nan, for none
+        check_share(dropout)
     if is_causal and mask is not None:
         raise RunError("Explicit attn_mask should not be set when is_causal=True")
     if grouped and min(query.ndim, key.ndim, value.ndim) < 3:
@@ -48,7 +49,7 @@ def attention(xp, query, key, value, mask, dropout, is_causal, scale, grouped, d
         scores = scores + (xp.where(mask, kind(0), kind(-math.inf)) if mask.dtype.kind == "b" else mask.astype(scores.dtype, copy=False))
     weights = _softmax_or_zero(xp, scores)
     kept = 1 / (1 - dropout) if dropout < 1 else 0.0        # all are dropped
-    if dropout_mask is not None:
+    if dropout > 0 and dropout_mask is not None:
         weights = xp.where(dropout_mask, weights, kind(0)) * kind(kept)
     elif dropout > 0:
         weights = weights * kept_by_dropout(xp, weights.shape, dropout) * kind(kept)
@@ -74,6 +75,8 @@ def scaled_dot_product_attention(xp, query, key, value, attn_mask, dropout_p, is
     if attn_mask is not None and attn_mask.dtype not in ("bool", "float32", query.dtype):
         raise RunError("Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
                        f"{c_name(attn_mask.dtype)} and  query.dtype: {c_name(query.dtype)} instead.", code="E0409")
+    if query.ndim == key.ndim == value.ndim == 4 and dropout_p and not dropout_p > 0:
+        raise RunError("scaled_dot_product_attention_flash_attention: Currently do not support dropout > 0")
     if query.ndim == key.ndim == value.ndim == 4 and query.shape[:2] == key.shape[:2] == value.shape[:2] and not dropout_p:
         heads, scores = query.shape[1], query.shape[2] * key.shape[2]
         if query.shape[0] * heads * scores > SCORES:

@@ -129,13 +129,18 @@ table.define([f"aten::{name}_backward({_BACKWARD}" for name in ("nll_loss", "nll
 
 # ---- cross entropy
 
+def _check_smoothing(smoothing):
+    """Refuse more than 1. torch takes what is not above 0, also nan, for no smoothing."""
+    if smoothing > 1:
+        raise RunError(f"label_smoothing must be between 0.0 and 1.0. Got: {smoothing}")
+
+
 def _cross_entropy_of_probabilities(xp, logs, target, weight, reduction, smoothing):
     axis = 1 if logs.ndim > 1 else 0
     classes = logs.shape[axis]
-    if target.dtype.kind != "f":
-        raise RunError("Expected floating point type for target with class probabilities, got " + str(target.dtype))
     _check_weights(classes, weight)
     if smoothing > 0:
+        _check_smoothing(smoothing)
         target = target * logs.dtype.type(1 - smoothing) + logs.dtype.type(smoothing / max(classes, 1))
     product = logs * target
     if weight is not None:
@@ -160,6 +165,8 @@ def _smoothed(xp, logs, target, weight, reduction, ignore_index, smoothing):
         if weight is None:
             spread = spread.sum(dtype=logs.dtype) / kind(int(counts.sum()))
         else:
+            if target.dtype != "int64":
+                raise RunError("gather(): Expected dtype int32/int64 for index", code="E0409")
             index = xp.where(counts, target.reshape(counts.shape), 0)
             spread = spread.sum(dtype=logs.dtype) / xp.where(counts, weight[index], kind(0)).sum(dtype=logs.dtype)
     elif reduction == SUM:
@@ -171,14 +178,15 @@ def _smoothed(xp, logs, target, weight, reduction, ignore_index, smoothing):
           "float label_smoothing=0.) -> Tensor")
 def cross_entropy_loss(xp, self, target, weight, reduction, ignore_index, label_smoothing):
     """nll_loss of log_softmax over the classes; a target of self's shape holds probabilities."""
-    if not 0 <= label_smoothing <= 1:
-        raise RunError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     logs = log_softmax_along(xp, self, 1 if self.ndim > 1 else 0)
     if self.shape == target.shape:
+        if target.dtype.kind != "f":
+            raise RunError(f"Expected floating point type for target with class probabilities, got {title(target.dtype)}")
         if ignore_index >= 0:
             raise RunError("ignore_index is not supported for floating point target")
         return _cross_entropy_of_probabilities(xp, logs, target, weight, reduction, label_smoothing)
     if label_smoothing > 0:
+        _check_smoothing(label_smoothing)
         return _smoothed(xp, logs, target, weight, reduction, ignore_index, label_smoothing)
     return likelihood(xp, logs, target, weight, reduction, ignore_index)[0]
 
@@ -193,6 +201,7 @@ def _margin_terms(xp, self, target, p, margin, weight):
                        f"Expected target size [{len(x)}], but got {list(target.shape)}. Input has shape {list(self.shape)}.", code="E0407")
     if target.dtype != xp.int64:
         raise RunError(f"expected scalar type Long but found {title(target.dtype)}", code="E0409")
+    p = int(p) if math.isfinite(p) else p        # as torch reads it, without a fraction
     if p not in (1, 2):
         raise RunError("only p == 1 and p == 2 supported")
     if index.size and (int(index.min()) < 0 or int(index.max()) >= x.shape[1]):

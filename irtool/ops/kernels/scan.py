@@ -146,7 +146,9 @@ def _halved(xp, x):
     return xp.asarray(x / x.dtype.type(2))
 
 
-def _check_trapezoid(name, y, x):
+def _check_trapezoid(name, y, x, dx):
+    if isinstance(dx, bool):
+        raise RunError(f"{name}: Currently, we only support dx as a real number.")
     if y.dtype.kind == "b" or (x is not None and x.dtype.kind == "b"):
         raise RunError(f"{name}: received a bool input for `{'y' if y.dtype.kind == 'b' else 'x'}`, but bool is not supported")
 
@@ -157,7 +159,7 @@ def _trapezoid(xp, y, x, dx, dim):
         raise RunError(f"Dimension specified as {dim} but tensor has no dimensions")
     if y.shape[axis] == 0:
         return xp.zeros(y.shape[:axis] + y.shape[axis + 1:], y.dtype)
-    _check_trapezoid("trapezoid", y, x)
+    _check_trapezoid("trapezoid", y, x, dx)
     between = _neighbours(xp, y, axis)
     if x is not None:
         areas = _product(xp, between, _steps(xp, y, x, axis))
@@ -168,7 +170,7 @@ def _trapezoid(xp, y, x, dx, dim):
 
 
 def _cumulative_trapezoid(xp, y, x, dx, dim):
-    _check_trapezoid("cumulative_trapezoid", y, x)
+    _check_trapezoid("cumulative_trapezoid", y, x, dx)
     axis = wrap_dim(dim, y.ndim)
     between = _neighbours(xp, y, axis)
     if x is None:

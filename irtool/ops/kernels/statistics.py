@@ -19,7 +19,7 @@ def variance(xp, x, axes, correction, keepdim):
     mean = average(xp, wide, axes, True)
     away = wide - mean
     number = count(x.shape, axes)
-    divisor = max(number - correction, 0) if number else 0
+    divisor = max(0, number - correction) if number else 0      # 0 of a nan, too
     value = _mean_square(xp, away.real, axes, keepdim, divisor)
     if x.dtype.kind == "c":
         value = value + _mean_square(xp, away.imag, axes, keepdim, divisor)
