@@ -53,8 +53,8 @@ class Backend(Layer):
                 return result
         for value in tensors_in(args):
             if isinstance(value, Boxed):
-                raise DispatchError(f"incompatible dispatcher trees: a tensor of {value.layer} is used where that layer is not"
-                                    if value.layer.is_alive else f"value escaped its transform: {value.layer} is over")
+                raise DispatchError(NOT_HERE.format(value.layer) if value.layer.is_alive else
+                                    f"value escaped its transform: {value.layer} is over")
         return numbered(self.rules.run(name, args), args)
 
     def branch(self, condition: Any, then: Branch, otherwise: Branch, args: list[Any]) -> list[Any]:
@@ -108,6 +108,9 @@ def numbered(result: Any, args: Sequence[Any]) -> Any:
             each.born = next_birth()
     return result
 
+
+NOT_HERE = ("incompatible dispatcher trees: a tensor of {} is used where that layer is not; if a function of cond, while_loop, scan, map "
+            "or custom_vjp reads it from a global variable, give it as an argument")
 
 BACKEND = Backend()
 """The layer that operations go to outside of all transformations."""

@@ -127,11 +127,8 @@ def spread_gradients(gradients: Any, args: Sequence[Any]) -> list[Any]:
 
 def gradients_as_arguments(gradients: Any, args: Sequence[Any]) -> list[Any]:
     """The result of a function's backward in the trees of its arguments, dicts by key; None: no gradient. Raises RunError."""
-    grads = list(gradients) if isinstance(gradients, list | tuple) else [gradients]
-    if len(grads) != len(args):
-        raise RunError(f"the backward of a custom_vjp gave {len(grads)} gradients for {len(args)} arguments")
     out: list[Any] = []
-    for grad, arg in zip(grads, args, strict=True):
+    for grad, arg in zip(gradient_per_argument(gradients, len(args)), args, strict=True):
         leaves, shape = flatten(arg)
         parts = aligned(grad, shape)
         if parts is None:
@@ -140,6 +137,14 @@ def gradients_as_arguments(gradients: Any, args: Sequence[Any]) -> list[Any]:
             check_gradient(one, leaf)
         out.append(unflatten(shape, parts))
     return out
+
+
+def gradient_per_argument(gradients: Any, count: int) -> list[Any]:
+    """The result of a function's backward as a list of `count` gradients. Raises RunError for another number of them."""
+    grads = list(gradients) if isinstance(gradients, list | tuple) else [gradients]
+    if len(grads) != count:
+        raise RunError(f"the backward of a custom_vjp gave {len(grads)} gradients for {count} arguments")
+    return grads
 
 
 def check_gradient(grad: Any, arg: Any) -> None:

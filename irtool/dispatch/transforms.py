@@ -15,8 +15,11 @@ from functools import wraps
 from typing import Any
 
 from irtool.dispatch.autograd import Autograd
+from irtool.dispatch.backend import BACKEND
 from irtool.dispatch.batched import RANDOMNESS, Batched
 from irtool.dispatch.callables import as_function, may_vary
+from irtool.dispatch.closure_conversion import Lifted
+from irtool.dispatch.custom_functions import gradient_per_argument
 from irtool.dispatch.gradients_off import mode_kept
 from irtool.dispatch.lent_arguments import Lent
 from irtool.dispatch.stack import current, is_floating, pushed
@@ -266,11 +269,37 @@ def custom_vjp(forward: Function, backward: Function) -> Function:
     """A function with a user's gradient, which all transformations use.
 
     forward(*args) returns (output, saved); backward(gradient, saved) returns a list with a gradient, or None, per argument. Saved arguments
-    and outputs can be differentiated again. A trace records both functions (`irtool.ir.custom`).
+    and outputs can be differentiated again. Tensors of surrounding functions that the two read get no gradient. A trace records both
+    functions (`irtool.ir.custom`).
     """
     check_function("custom_vjp: forward", forward)
     check_function("custom_vjp: backward", backward)
 
+    pair = with_gradient(forward, backward)
+
+    @wraps(forward)
+    def transformed(*args: Any) -> Any:
+        layer, values = current(), [tensors(arg) for arg in args]
+        lifted = Lifted([forward, backward] if layer is not BACKEND else [])
+        if not lifted.tensors:
+            return layer.custom_vjp(*pair, values)[0]
+        count = len(values)
+
+        @wraps(forward)
+        def ahead(*args: Any) -> tuple[Any, Any]:
+            output, saved = with_gradient(lifted.function(0, args[count:]), backward)[0](*args[:count])
+            return output, (saved, list(args[count:]))
+
+        @wraps(backward)
+        def back(gradient: Any, saved: Any) -> Any:
+            gradients = with_gradient(forward, lifted.function(1, saved[1]))[1](gradient, saved[0])
+            return [*gradient_per_argument(gradients, count), *[None] * len(saved[1])]
+        return layer.custom_vjp(ahead, back, [*values, *lifted.tensors])[0]
+    return transformed
+
+
+def with_gradient(forward: Function, backward: Function) -> tuple[Function, Function]:
+    """The two functions as layers call them. They raise RunError for a result of another form."""
     @wraps(forward)
     def ahead(*args: Any) -> tuple[Any, Any]:
         pair = called("custom_vjp", forward, args)
@@ -281,11 +310,7 @@ def custom_vjp(forward: Function, backward: Function) -> Function:
     @wraps(backward)
     def back(gradient: Any, saved: Any) -> Any:
         return tensors(called("custom_vjp: backward", backward, (gradient, saved)))
-
-    @wraps(forward)
-    def transformed(*args: Any) -> Any:
-        return current().custom_vjp(ahead, back, [tensors(arg) for arg in args])[0]
-    return transformed
+    return ahead, back
 
 
 # -- batches
