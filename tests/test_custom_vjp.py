@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import irtool
+from irtool import torch
 from irtool.dispatch import vmap
 from irtool.dispatch.graph_functions import function_of
 from irtool.execute.compilation import Options
@@ -220,3 +221,21 @@ def test_a_gradient_of_another_shape_than_its_argument_is_refused():
     for transformed in (irtool.grad(lambda x: wrong(x).sum()), lambda x: irtool.trace(lambda y: wrong(y).sum(), [x])):
         with pytest.raises(irtool.RunError, match="gave a gradient of shape .* for an argument of shape"):
             transformed(X)
+
+
+@pytest.mark.parametrize("transform", [
+    lambda f: f, irtool.grad, irtool.value_and_grad, lambda f: lambda x: irtool.jvp(f, (x,), (x,)), gradient_of_gradient])
+def test_random_numbers_are_drawn_as_without_jit(transform):
+    """In the call that is traced, too, which records `backward` before it is asked for, or though it never is."""
+    noisy = irtool.custom_vjp(lambda x: (lambda drawn: (x * drawn, (x, drawn)))(torch.rand_like(x)),
+                              lambda g, kept: [g * kept[0] * kept[1] * torch.rand_like(g)])
+    eager = transform(lambda x: (noisy(x.sin()) * torch.rand_like(x) + noisy(x)).sum())
+    fast = irtool.jit(eager)
+    for seed in range(3):
+        drawn = []
+        for function in (eager, fast):
+            torch.manual_seed(seed)
+            results = function(irtool.Tensor(X))
+            drawn.append([*(results if isinstance(results, tuple) else [results]), torch.rand([2])])
+        for found, wanted in zip(*drawn, strict=True):
+            close(found, wanted)

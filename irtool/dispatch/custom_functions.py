@@ -62,7 +62,7 @@ def record_custom(tracer: Tracer, forward: Callable[..., Any], backward: Callabl
 
     Other values of the trace that the two functions read become operands without a gradient.
     """
-    from irtool.dispatch.tracer import type_of
+    from irtool.dispatch.tracer import type_of, undrawn
 
     leaves, shape = flatten(list(args))
     places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
@@ -101,7 +101,8 @@ def record_custom(tracer: Tracer, forward: Callable[..., Any], backward: Callabl
     opened = [tracer.opened(each) for each in results]
     seeds = [tracer.below.apply("aten::ones_like", [each, None, None, None, None, None]) for each in opened[:count]]
     back = Part(tracer)
-    back.write(run_backward, [(each, type_of(each)) for each in (*seeds, *opened[count:])])
+    with undrawn():         # this run draws the random numbers of `backward` when a gradient is asked for
+        back.write(run_backward, [(each, type_of(each)) for each in (*seeds, *opened[count:])])
 
     for value in (also := back.take_in()):
         ahead.give([value])
