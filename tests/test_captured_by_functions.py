@@ -1,4 +1,4 @@
-"""Functions of `cond`, `while_loop`, `scan`, `map` and `custom_vjp` may read tensors of surrounding functions, wherever these are held."""
+"""Functions of `cond`, `while_loop`, `scan`, `map` and `custom_vjp`, and hooks, may read tensors of surrounding functions."""
 from __future__ import annotations
 
 import itertools
@@ -130,3 +130,32 @@ def test_a_wrong_number_of_gradients_is_counted_without_what_is_captured() -> No
         return irtool.custom_vjp(lambda x, y: (x * w, x), lambda gradient, x: [gradient])(w, w).sum()
     with pytest.raises(irtool.RunError, match="gave 1 gradients for 2 arguments"):
         irtool.grad(function)(W)
+
+
+HOOKS: dict[str, tuple[Callable[[Any], Callable[[Any], Any]], Callable[[Any, Any], Any]]] = {
+    "a product": (lambda x: lambda gradient: gradient * x, lambda gradient, x: gradient * x),
+    "a constant": (lambda x: lambda gradient: gradient + x.detach(), lambda gradient, x: gradient + x),
+    "a method": (lambda x: Held(x.exp()).times, lambda gradient, x: gradient * np.exp(x)),
+    "nothing": (lambda x: lambda gradient: [gradient * x].clear(), lambda gradient, x: gradient),
+}
+
+
+@pytest.mark.parametrize("name", HOOKS)
+def test_hooks_may_read_tensors_of_their_function(name: str) -> None:
+    """The numbers are torch's, as autograd and torch.func give them."""
+    make, as_numbers = HOOKS[name]
+
+    def function(x: Any) -> Any:
+        y = x * x
+        irtool.register_hook(y, make(x))
+        return y.sin().sum()
+
+    def expected(x: Any) -> Any:
+        return as_numbers(np.cos(x * x), x) * 2 * x
+    gradient = irtool.grad(function)
+    for way in (gradient, irtool.jit(gradient), irtool.jacrev(function), lambda x: irtool.dispatch.vjp(function, x)[1](np.array(1.0))[0]):
+        np.testing.assert_allclose(np.asarray(way(X)), expected(X))
+    np.testing.assert_allclose(np.asarray(irtool.vmap(gradient)(BATCH)), expected(BATCH))
+    second = irtool.grad(lambda x: gradient(x).sum())(X)
+    if name != "a constant":        # detached, it is one for the second derivative too
+        np.testing.assert_allclose(np.asarray(second), (expected(X + 1e-6) - expected(X - 1e-6)) / 2e-6, rtol=1e-6)

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from irtool.dispatch.closure_conversion import Lifted
 from irtool.dispatch.gradients_off import switched_off
+from irtool.dispatch.stack import pushed
 from irtool.dispatch.trees import flatten
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import is_array
@@ -98,8 +100,21 @@ class BackwardPass:
         if gradient is not None and variable.hooks and id(variable) not in self.seen:
             self.seen.add(id(variable))
             for hook in variable.hooks:
-                gradient = self.grads[id(variable)] = replacement(hook(gradient), gradient)
+                gradient = self.grads[id(variable)] = replacement(self.called(hook, gradient), gradient)
         return gradient
+
+    def called(self, hook: Hook, gradient: Any) -> Any:
+        """What a hook returns for a gradient. It may read tensors on the tape, which are constants unless the walk itself is recorded."""
+        layer = self.apply.__self__     # type: ignore[attr-defined]
+        if layer is self.tape:
+            with pushed(layer):
+                return hook(gradient)
+        if layer is self.tape.below:
+            with pushed(self.tape):
+                return self.tape.opened(hook(gradient))
+        lifted = Lifted([hook])         # under a batch of cotangents, which does not know the tape
+        with pushed(layer):
+            return lifted.function(0, self.tape.opened(lifted.tensors))(gradient)
 
     def results(self, wanted: Sequence[Any]) -> list[Any]:
         """The gradients of these tensors, also in lists, tuples and dicts."""
