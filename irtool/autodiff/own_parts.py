@@ -14,7 +14,7 @@ from irtool.ops.size_facts import SEPARATE_PARTS
 
 def aliases_with_own_parts(graph: Graph) -> Aliases:
     """The aliases of a graph, without those between the parts of a tensor that nothing reads or writes any more."""
-    pairs = {node: parts for node in graph.walk() if node.kind in SEPARATE_PARTS for parts in nodes_of_parts(node)}
+    pairs = {node: parts for node in graph.walk() if node.kind in SEPARATE_PARTS and node.inputs for parts in nodes_of_parts(node)}
     aliases = Aliases(graph, apart={*pairs, *pairs.values()})
     shared: set[Value] = set()
     for node, parts in list(pairs.items()):

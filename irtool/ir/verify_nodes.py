@@ -225,6 +225,8 @@ FORMS: dict[str, Form] = {
     "prim::isinstance": Form((1, 1), (1, 1), "types:types"),
     "prim::Guard": Form((1, 1), (1, 1)),
     "prim::Print": Form((0, ANY), (0, 1)),
+    "prim::NamedTupleConstruct": Form((0, ANY), (1, 1)),
+    "prim::tolist": Form((3, 3), (1, 1)),
     "prim::fork": Form((0, ANY), (1, 1)),
     "prim::awaitable": Form((0, ANY), (1, 1)),
     "aten::wait": Form((1, 1), (1, 1)),

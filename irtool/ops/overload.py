@@ -124,6 +124,9 @@ class Overload:
             return call_on_quantized(self.schema.kind, self, args)
         outs = args[len(args) - self.outs:] if self.outs else []
         operands = args[:len(args) - self.outs] if self.outs else args
+        for out in outs:
+            if not is_array(out):
+                raise RunError(f"out= takes a tensor, found {tag(out)}", code="E0403")
         if self.is_factory:
             operands = [*operands, code_of(outs[0].dtype), None, None, None]
         elif self.schema.name in ADDED_IN_OUT and operands[-1] is None:
@@ -436,8 +439,6 @@ def write_outs(outs: list[Any], result: Any, kind: str, converted: bool) -> Any:
     """Store results in the out= arguments, converted to their dtypes or not; returns these. Raises Resized."""
     results = result if isinstance(result, tuple) else (result,)
     for out, value in zip(outs, results, strict=True):
-        if not is_array(out):
-            raise RunError(f"out= takes a tensor, found {tag(out)}", code="E0403")
         check_out(kind, converted, value, out)
     if any(out.size and out.shape != value.shape for out, value in zip(outs, results, strict=True)):
         pairs = list(zip(outs, results, strict=True))

@@ -1,0 +1,56 @@
+"""Nodes that verify and are unusual for their kinds: arguments as attributes or left out, operands of other kinds, inputs that are tuples.
+Whatever is asked of them ends in an answer or in an error of irtool's, never in one of Python's."""
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irtool
+from irtool.cli.main import main
+from irtool.passes import PASSES
+from irtool.passmanager import PassManager
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+COMMANDS = (["plan", "-"], ["run", "-"], ["grad", "-"], ["grad", "-", "--via=tape"], ["transform", "-", "jacfwd(0)"],
+            ["transform", "-", "vmap(grad(0))"], ["vmap"], ["decompile"], ["show"], ["fmt", "--syntax=2018-06"])
+INVALID = {     # what the verifier refuses
+    "no operand of tolist": "graph():\n  prim::tolist()\n  return ()\n",
+    "results of a named tuple": "graph(%x : Tensor):\n  %r, %s = prim::NamedTupleConstruct(%x, %x)\n  return (%r)\n",
+}
+TEXTS: dict[str, tuple[str, list[Any], list[str]]] = {
+    "a number for out=": ("graph():\n  %n : int = prim::Constant[value=2]()\n  %r = aten::arange[out=-1](%n, %n)\n  return (%r)\n", [], []),
+    "split without operands": ("graph():\n  aten::split[self=11, split_sizes=[2, 3]]()\n  return ()\n", [], []),
+}
+
+
+@pytest.mark.parametrize("name", INVALID)
+def test_the_verifier_refuses(name: str) -> None:
+    with pytest.raises(irtool.VerifyError):
+        irtool.verify(irtool.parse(INVALID[name]))
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_they_end_well(name: str) -> None:
+    text, values, words = TEXTS[name]
+    irtool.verify(irtool.parse(text))
+    for entry in PASSES:
+        said(lambda entry=entry: PassManager(entry.name).run(irtool.parse(text)))
+    for interpret in (True, False):
+        said(lambda interpret=interpret: irtool.run(irtool.parse(text), values, interpret=interpret))
+    inputs = [word for each in words for word in ("-i", each)]
+    for command in COMMANDS:
+        out, err = io.StringIO(), io.StringIO()
+        code = main([*command, *(inputs if command[0] in ("plan", "run", "grad", "transform", "vmap") else ())],
+                    io.BytesIO(text.encode()), out, err)
+        assert code in (0, 1, 2), (command, err.getvalue())
+
+
+def said(call: Any) -> None:
+    """Call what may raise an error of irtool's, which names no class of Python's."""
+    try:
+        call()
+    except irtool.Error as error:
+        assert "Error:" not in str(error).partition("error:")[2].partition("\n")[0], error
