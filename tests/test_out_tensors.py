@@ -117,3 +117,16 @@ def test_reductions_compute_in_the_wider_dtype_of_the_tensor_that_they_write(nam
         assert np.isfinite(result).all()
     if args[-1] is None:
         assert call_op(f"aten::{name}", [x, *args[:-1], 5, np.zeros(0, np.float16)]).dtype == np.float16
+
+
+@pytest.mark.parametrize("transform", [irtool.grad, irtool.jacrev, irtool.jacfwd])
+def test_gradients_of_what_writes_to_out_are_refused_in_torchs_words(transform) -> None:
+    x = irtool.torch.tensor([1.0, 2.0])
+
+    def function(x):
+        out = irtool.torch.zeros(2)
+        irtool.torch.sub(x, x * x, alpha=2, out=out)
+        return out.sum()
+
+    with pytest.raises(irtool.RunError, match=r"sub\(\): functions with out=\.\.\. arguments don't support automatic differentiation"):
+        transform(function)(x)

@@ -23,6 +23,9 @@ INVALID = {     # what the verifier refuses
 TEXTS: dict[str, tuple[str, list[Any], list[str]]] = {
     "a number for out=": ("graph():\n  %n : int = prim::Constant[value=2]()\n  %r = aten::arange[out=-1](%n, %n)\n  return (%r)\n", [], []),
     "split without operands": ("graph():\n  aten::split[self=11, split_sizes=[2, 3]]()\n  return ()\n", [], []),
+    "out= behind an attribute": (
+        "graph(%x : Dynamic\n      %y : Dynamic) {\n  %r : Dynamic = aten::sub[alpha=1](%x, %y, %x)\n  return (%r);\n}\n", [X, X],
+        ["x=2x3xf32=1", "y=2x3xf32=1"]),
 }
 
 

@@ -216,6 +216,9 @@ class Autograd(Layer):
         if not is_recorded or not self.records or not rules.is_differentiable(name):
             result = self.below.apply(name, inner)
             return remember(self, name, args, result) if facts.is_view else result
+        if facts.takes_out:
+            raise RunError(f"{name[6:].partition('.')[0]}(): functions with out=... arguments don't support automatic differentiation, but "
+                           "one of the arguments requires grad.")
         result, saved = rules.forward(name, inner, self.below.apply)
         if facts.is_view and is_operand(self, name, args[0], result):
             return args[0]

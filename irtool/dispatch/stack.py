@@ -142,6 +142,11 @@ class OperatorFacts:
         return str(self.rules.lacks(self.name)) if self.rules.is_library else ""
 
     @cached_property
+    def takes_out(self) -> bool:
+        """Does it write its results to `out=`, whose gradients torch does not compute?"""
+        return self.rules.is_library and overload(self.name).mode == "out"
+
+    @cached_property
     def is_pointwise(self) -> bool:
         """Has it the common batching rule of pointwise operators? Asked for batches only: the first question imports all rules."""
         return self.rules.is_library and not self.is_view and self.rules.is_pointwise(self.name)
