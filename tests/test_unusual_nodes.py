@@ -26,6 +26,9 @@ TEXTS: dict[str, tuple[str, list[Any], list[str]]] = {
     "out= behind an attribute": (
         "graph(%x : Dynamic\n      %y : Dynamic) {\n  %r : Dynamic = aten::sub[alpha=1](%x, %y, %x)\n  return (%r);\n}\n", [X, X],
         ["x=2x3xf32=1", "y=2x3xf32=1"]),
+    "a tuple as an input": (
+        "graph(%x : (Tensor, int)):\n  %a : Tensor, %b : int = prim::TupleUnpack(%x)\n  %r : Tensor = aten::mul(%a, %b)\n  return (%r)\n",
+        [(X, 2)], ["x=(2x3xf32=1,2)"]),
 }
 
 

@@ -35,6 +35,7 @@ from irtool.ir.collector import Paused
 from irtool.ir.effects import facts_of, may_write_or_is_python
 from irtool.ir.errors import RunError
 from irtool.ir.graph import Graph, Node
+from irtool.ir.types import TupleType
 from irtool.ir.verify import explanation
 from irtool.ops.array_library import np
 from irtool.ops.arrays import seeded
@@ -259,9 +260,11 @@ class Plan:
 
     def compile(self, spec: Sequence[Any]) -> None:
         """Compile the function for inputs of this spec (see `compile_plan`)."""
-        facts = [as_meta(each) or self.known(each) for each in spec]
-        if len(facts) != len(self.graph.inputs):
-            raise RunError(f"expected {len(self.graph.inputs)} inputs, got {len(facts)}", code="E0402")
+        if len(spec) != len(self.graph.inputs):
+            raise RunError(f"expected {len(self.graph.inputs)} inputs, got {len(spec)}", code="E0402")
+        spec = [fresh_meta(*each) if is_pair(each) and not isinstance(value.type, TupleType) else each
+                for each, value in zip(spec, self.graph.inputs, strict=True)]
+        facts = self.facts(spec)
         key = tuple([tuple(fact) if isinstance(fact, Meta) else self.key_of(each) for fact, each in zip(facts, spec, strict=True)])
         variant = self.variants[key] = self.variants.get(key) or Variant(self.graph, facts, False, self.options, self.written)
         variant.compile()
@@ -269,14 +272,14 @@ class Plan:
 
     def why_not(self, inputs: Sequence[Any]) -> str | None:
         """A message why the interpreter runs the graph on such inputs; None if it does not."""
-        facts = [as_meta(each) or self.known(each) for each in inputs]
+        facts = self.facts(inputs)
         variant = Variant(self.graph, facts, False, self.options, self.written)
         variant.prepare_slots(observe=False)
         return None if variant.reason is None else why(variant.reason, self.graph)
 
     def programs(self, inputs: Sequence[Any]) -> list[tuple[str, str]]:
         """The program for such inputs after each of PLAN_PASSES, as (name of the pass, text). Raises NotLowered."""
-        facts = [as_meta(each) or self.known(each) for each in inputs]
+        facts = self.facts(inputs)
         texts: list[tuple[str, str]] = []
         Variant(self.graph, facts, False, self.options, self.written).lowered(True, lambda name, each: texts.append((name, listing(each))))
         return texts
@@ -289,7 +292,7 @@ class Plan:
     def intervals_of(self, inputs: Sequence[Any], seed: int | None, runs: int) -> list[list[Interval]]:
         """The same of several runs; of the first one alone, if the graph has side effects."""
         values = self.accepted(inputs)
-        variant = Variant(self.graph, [as_meta(each) or self.known(each) for each in values], False, self.options, self.written)
+        variant = Variant(self.graph, self.facts(values), False, self.options, self.written)
         intervals: list[Interval] = []
         if self.repeatable:
             variant.prepare_slots(observe=True)
@@ -399,6 +402,10 @@ class Plan:
             return value, int
         return tuple(value) if self.by_value and is_sizes(value) else type(value)
 
+    def facts(self, values: Sequence[Any]) -> list[Meta | Known | None]:
+        """What is known of each input: of an array its facts, of other values what `known` says."""
+        return [meta_of(each) if isinstance(each, np.ndarray) else each if isinstance(each, Meta) else self.known(each) for each in values]
+
     def known(self, value: Any) -> Known | None:
         """The value as a known item, if there is a variant per value; else None."""
         if value is None or type(value) is bool or type(value) is int and self.by_number and abs(value) < ROOM:
@@ -426,12 +433,6 @@ def is_sizes(value: Any) -> bool:
     return type(value) is list and len(value) <= 8 and all(type(each) is int for each in value)
 
 
-def as_meta(value: Any) -> Meta | None:
-    """The facts of an entry of a spec."""
-    if value is None or isinstance(value, Meta):
-        return value
-    if isinstance(value, np.ndarray):
-        return meta_of(value)
-    if isinstance(value, tuple) and len(value) == 2:
-        return fresh_meta(*value)
-    return None
+def is_pair(entry: Any) -> bool:
+    """Is an entry of a spec a (dtype, shape) pair?"""
+    return isinstance(entry, tuple) and len(entry) == 2
