@@ -71,7 +71,7 @@ def _open_chunk(graph: Graph, node: Node) -> bool:
     for user, _ in node.output.uses:
         if user.kind == "prim::ListUnpack" and len(user.outputs) == chunks:
             pieces += enumerate(user.outputs)
-        elif user.kind == "aten::__getitem__" and isinstance(index := constant(user.inputs[1]), int) and 0 <= index < chunks:
+        elif user.kind == "aten::__getitem__" and isinstance(index := _number(user, "idx"), int) and 0 <= index < chunks:
             pieces.append((index, user.output))
         else:
             return False

@@ -9,7 +9,7 @@ from irtool.analysis.memory_classes import is_mutable
 from irtool.analysis.shape_changes import loose_tensors
 from irtool.autodiff.formula_graphs import has_gradient
 from irtool.ir.attribute import Attribute
-from irtool.ir.constants import CONSTANT_KINDS, constant, is_constant
+from irtool.ir.constants import CONSTANT_KINDS, is_constant, known_argument
 from irtool.ir.dialect import Dialect
 from irtool.ir.edits import clone_block, clone_node, inline_graph, replace_node
 from irtool.ir.effects import FRESH, category_of, node_may_write
@@ -202,7 +202,7 @@ def is_symbolic(node: Node) -> bool:
     schema = schema_of(node)
     if schema is None or schema.name not in SYMBOLIC:
         return False
-    return schema.name != "aten::dropout" or constant(node.inputs[2]) is not False
+    return schema.name != "aten::dropout" or known_argument(node, "train") is not False
 
 
 def is_differentiable(node: Node) -> bool:

@@ -6,10 +6,10 @@ from functools import cache
 
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.ir.builder import Builder
-from irtool.ir.constants import constant
+from irtool.ir.constants import NOT_CONSTANT, constant
 from irtool.ir.edits import inline_graph, replace_node
 from irtool.ir.graph import Graph, Node, Value
-from irtool.ir.schema import schema_of
+from irtool.ir.schema import Literal, node_arguments, schema_of
 from irtool.ir.types import INT, TENSOR, TensorType
 from irtool.torchscript.front import compile_source
 
@@ -136,8 +136,11 @@ class Net:
         schema = schema_of(node)
         if schema is None or not schema.name.endswith(".input"):
             return None
-        x, states, params, *rest = node.inputs
-        has_biases, layers, dropout, train, bidirectional, batch_first = map(constant, rest)
+        x, states, params, *rest = node_arguments(node, schema)
+        if not (isinstance(x, Value) and isinstance(states, Value) and isinstance(params, Value)):
+            return None
+        has_biases, layers, dropout, train, bidirectional, batch_first = [
+            each.value if isinstance(each, Literal) else constant(each) if isinstance(each, Value) else NOT_CONSTANT for each in rest]
         if not (isinstance(has_biases, bool | int) and isinstance(layers, int) and isinstance(bidirectional, bool | int)
                 and isinstance(batch_first, bool | int) and (dropout == 0 or train in (False, 0))):
             return None

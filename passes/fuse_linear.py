@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.ir.builder import Builder
-from irtool.ir.constants import constant
+from irtool.ir.constants import constant, known_argument
 from irtool.ir.edits import replace_node
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.types import TensorType
@@ -52,15 +52,16 @@ def linear_operands(node: Node, build: Builder) -> tuple[Value, Value, Value | N
             weight = transposed(factor)
             if weight is not None and not any(is_sum(user, node.output) for user, _ in node.output.uses):
                 return mat, weight, None
-        case "aten::add_", (product, bias, _) if product.node.kind == "aten::matmul" and is_sum(node, product):
-            weight = transposed(product.node.inputs[1])
-            return None if weight is None else (product.node.inputs[0], weight, bias)
+        case "aten::add_", (product, bias, *_) if product.node.kind == "aten::matmul" and is_sum(node, product):
+            if len(product.node.inputs) == 2 and (weight := transposed(product.node.inputs[1])) is not None:
+                return product.node.inputs[0], weight, bias
     return None
 
 
 def is_sum(node: Node, product: Value) -> bool:
     """Does a node add a bias to a product in place, and does no reader notice if the product already contains it?"""
-    if node.kind != "aten::add_" or node.inputs[0] is not product or product.use_count != 1 or constant(node.inputs[2]) != 1:
+    if node.kind != "aten::add_" or len(node.inputs) < 2 or node.inputs[0] is not product or product.use_count != 1 \
+            or known_argument(node, "alpha") != 1:
         return False
     mine, yours = product.type, node.inputs[1].type
     return isinstance(mine, TensorType) and isinstance(yours, TensorType) and mine.dtype is not None and mine.dtype == yours.dtype
@@ -68,4 +69,4 @@ def is_sum(node: Node, product: Value) -> bool:
 
 def transposed(value: Value) -> Value | None:
     """The value of which this one is the transpose; None if it is none."""
-    return value.node.inputs[0] if value.node.kind == "aten::t" else None
+    return value.node.inputs[0] if value.node.kind == "aten::t" and value.node.inputs else None

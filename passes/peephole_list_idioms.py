@@ -34,9 +34,14 @@ def peephole_list_idioms(graph: Graph, refine_list_len: bool = False) -> bool:
     return refine_list_lengths(graph) or changed if refine_list_len else changed
 
 
+def is_length(node: Node) -> bool:
+    """Is a node the length of a list?"""
+    return node.kind == "aten::len" and len(node.inputs) == 1 and isinstance(node.inputs[0].type, ListType)
+
+
 def refine_list_lengths(graph: Graph) -> bool:
     """Make `len(x)` a constant where it was compared with one, unless the list may change. Returns whether the graph changed."""
-    lengths = [node for node in graph.walk() if node.kind == "aten::len" and isinstance(node.inputs[0].type, ListType)]
+    lengths = [node for node in graph.walk() if is_length(node)]
     if len({node.inputs[0] for node in lengths}) == len(lengths):
         return False        # no list is asked twice
     aliases = Aliases(graph)
@@ -44,12 +49,11 @@ def refine_list_lengths(graph: Graph) -> bool:
 
     def subject(value: Value) -> Value | None:
         source = value.node
-        is_length = source.kind == "aten::len" and isinstance(source.inputs[0].type, ListType)
-        return source.inputs[0] if is_length and not aliases.is_written_itself(source.inputs[0]) else None
+        return source.inputs[0] if is_length(source) and not aliases.is_written_itself(source.inputs[0]) else None
 
     def visit(node: Node) -> None:
         nonlocal changed
-        number = refinements.known.get(node.inputs[0]) if node.kind == "aten::len" else None
+        number = refinements.known.get(node.inputs[0]) if is_length(node) else None
         if number is not None:
             become_constant(node, Attribute.of(number, graph.dialect, INT), INT)
             changed = True

@@ -14,7 +14,7 @@ from irtool.ir.dialect import LATEST
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, has_side_effects
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.handlers import Handlers
-from irtool.ir.schema import is_tensor_like, schema_of
+from irtool.ir.schema import Literal, is_tensor_like, node_argument, schema_of
 from irtool.ir.shapes import broadcast
 from irtool.ir.tensor_literal import TensorLiteral
 from irtool.ir.types import ListType, OptionalType, TensorType, Type, UnionType, contiguous_strides, join, spell, tensor_type
@@ -127,7 +127,7 @@ class Sweep:
         elif node.kind in LOOP_KINDS and len(node.blocks) == 1:
             self.loop(node)
         elif special is not None:
-            if node.kind.startswith("aten::") and schema_of(node) is None:
+            if node.kind.startswith("aten::") and (not node.inputs or schema_of(node) is None):
                 self.unshape(node)
             else:
                 special(self, node)
@@ -321,7 +321,7 @@ class Sweep:
             self.unshape(node)
             return
         dtypes = {type.dtype for type in operands}
-        dim = constant(node.inputs[1]) if len(node.inputs) > 1 and node.kind == "aten::cat" else NOT_CONSTANT
+        dim = given(node, "dim") if node.kind == "aten::cat" else NOT_CONSTANT
         sizes = joined(operands, dim) if len(dtypes) == 1 and all(map(is_complete, operands)) else None
         if sizes is not None:
             self.set(node.output, with_sizes(operands[0], sizes))
@@ -345,16 +345,21 @@ class Sweep:
                 self.operator(node, False)
             return
         dtype: str | None = {"int": "int64", "float": "float32", "bool": "bool", "complex": "complex64"}.get(str(element.key))
-        asked = constant(node.inputs[1]) if len(node.inputs) > 1 else None
+        asked, device = (given(node, name) for name in ("dtype", "device"))
         if asked is not None:
             dtype = NAMES.get(asked) if isinstance(asked, int) else None
-        device = constant(node.inputs[2]) if len(node.inputs) > 2 else None
         if dtype is None or device is NOT_CONSTANT:
             self.unshape(node)
             return
         if device is None:
             device = "cpu"
         self.set(node.output, tensor_type(dtype, (None,) * rank, None, None, device if isinstance(device, str) else None))
+
+
+def given(node: Node, name: str) -> object:
+    """What is known of an argument; NOT_CONSTANT if nothing is."""
+    argument = node_argument(node, name)
+    return argument.value if isinstance(argument, Literal) else constant(argument) if isinstance(argument, Value) else NOT_CONSTANT
 
 
 def narrowed(declared: Type, actual: Type) -> Type:

@@ -26,6 +26,12 @@ TEXTS: dict[str, tuple[str, list[Any], list[str]]] = {
     "out= behind an attribute": (
         "graph(%x : Dynamic\n      %y : Dynamic) {\n  %r : Dynamic = aten::sub[alpha=1](%x, %y, %x)\n  return (%r);\n}\n", [X, X],
         ["x=2x3xf32=1", "y=2x3xf32=1"]),
+    "len of an attribute": ("graph():\n  %r : int = aten::len[s=mean]()\n  return (%r)\n", [], []),
+    "is not of an attribute": ("graph(%x : Tensor):\n  %r : bool = aten::__isnot__[obj=None](%x)\n  return (%r)\n", [X], ["x=2x3xf32=1"]),
+    "gru with an attribute": (
+        "graph(%x : Tensor, %h : Tensor, %l : Tensor[], %p : float):\n  %f : bool = prim::Constant[value=0]()\n"
+        "  %r : Tensor, %s : Tensor = aten::gru[num_layers=2](%x, %h, %l, %f, %p, %f, %f, %f)\n  return (%r, %s)\n", [X, X, [X], 0.0],
+        ["x=2x3xf32=1", "h=2x3xf32=1", "l=[]", "p=0.0"]),
     "a tuple as an input": (
         "graph(%x : (Tensor, int)):\n  %a : Tensor, %b : int = prim::TupleUnpack(%x)\n  %r : Tensor = aten::mul(%a, %b)\n  return (%r)\n",
         [(X, 2)], ["x=(2x3xf32=1,2)"]),

@@ -87,6 +87,8 @@ def evaluate(node: Node, values: Sequence[Any], beside: bool = False) -> list[An
             return None
     if node.attributes or len(node.inputs) != len(schema.arguments):
         values = _arguments(node, schema, values)
+        if _is_too_big(node.kind, values):
+            return None
     return _run(node, schema, values, beside)
 
 

@@ -122,11 +122,7 @@ class Overload:
             if self.mode == "out":
                 raise UnsupportedError(f"{self.schema.name} of quantized tensors is not supported")
             return call_on_quantized(self.schema.kind, self, args)
-        outs = args[len(args) - self.outs:] if self.outs else []
-        operands = args[:len(args) - self.outs] if self.outs else args
-        for out in outs:
-            if not is_array(out):
-                raise RunError(f"out= takes a tensor, found {tag(out)}", code="E0403")
+        outs, operands = parted(args, self.outs) if self.outs else ([], args)
         if self.is_factory:
             operands = [*operands, code_of(outs[0].dtype), None, None, None]
         elif self.schema.name in ADDED_IN_OUT and operands[-1] is None:
@@ -433,6 +429,15 @@ def reshape_in_place(target: Array, view: Array, kind: str) -> Array:
             what = "a tensor that is not contiguous" if isinstance(target, np.ndarray) else "a CuPy array, whose strides cannot be set,"
             raise UnsupportedError(f"{kind} on {what} is not supported yet") from error
     return target
+
+
+def parted(args: list[Any], count: int) -> tuple[list[Any], list[Any]]:
+    """The out= arguments, which are the last ones, and the operands before them. Raises RunError for an out= that is no tensor."""
+    outs = args[len(args) - count:]
+    for out in outs:
+        if not is_array(out):
+            raise RunError(f"out= takes a tensor, found {tag(out)}", code="E0403")
+    return outs, args[:len(args) - count]
 
 
 def write_outs(outs: list[Any], result: Any, kind: str, converted: bool) -> Any:

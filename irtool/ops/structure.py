@@ -11,6 +11,7 @@ from typing import Any
 from irtool.ir.attribute import Opaque
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.graph import Node
+from irtool.ir.schema import Literal, node_arguments
 from irtool.ir.tensor_literal import TensorLiteral
 from irtool.ir.types import (
     BOOL,
@@ -433,10 +434,13 @@ def _set_attr(node: Node, values: list[Any]) -> Sequence[Any]:
 
 # -- identity
 def _is(node: Node, values: list[Any]) -> Sequence[Any]:
+    if len(values) < 2:
+        operands = iter(values)
+        values = [from_literal(each.value, None) if isinstance(each, Literal) else next(operands) for each in node_arguments(node)]
     a, b = values
-    if node.inputs[0].type.key == node.inputs[1].type.key == "Device":      # strings here
+    if all(value.type.key == "Device" for value in node.inputs):            # strings here
         return (a == b,)
-    return (identical(a, b, node.inputs[0] is node.inputs[1]),)
+    return (identical(a, b, len(node.inputs) == 2 and node.inputs[0] is node.inputs[1]),)
 
 
 def _is_not(node: Node, values: list[Any]) -> Sequence[Any]:

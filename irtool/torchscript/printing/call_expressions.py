@@ -66,7 +66,7 @@ FORMS: Handlers[Form] = Handlers()
 def expression(printer: Printer, node: Node) -> str:
     """The text of a node without blocks. Raises UnsupportedError, which names the kind, if source cannot express it."""
     form = form_of(node.kind)
-    if form is not None:
+    if form is not None and not has_named_arguments(node):
         return form(printer, node)
     if node.blocks:
         refuse_unknown(node)
@@ -75,6 +75,12 @@ def expression(printer: Printer, node: Node) -> str:
     if subgraph is not None and isinstance(subgraph.value, Graph):
         return held_graph(printer, node, subgraph.value)
     return call(printer, node)
+
+
+def has_named_arguments(node: Node) -> bool:
+    """Are arguments of a node's schema written as attributes, which forms do not read?"""
+    schema = schema_of(node) if node.attributes and node.kind.startswith("aten::") else None
+    return schema is not None and not schema.positions.keys().isdisjoint(node.attributes)
 
 
 def form_of(kind: str) -> Form | None:
