@@ -59,7 +59,7 @@ def lists_by_index(graph: Graph) -> bool:
             for slot in reversed(range(2, len(node.inputs))):
                 changed = read_by_index(graph, node, slot) or changed
     for node in nodes:
-        if node.kind == COPY and is_made(node.inputs[0]) and is_only_read(node.inputs[0]) and is_only_read(node.output):
+        if node.kind == COPY and node.inputs and is_made(node.inputs[0]) and is_only_read(node.inputs[0]) and is_only_read(node.output):
             node.output.replace_all_uses_with(node.inputs[0])
             node.destroy()
             changed = True
@@ -82,7 +82,7 @@ def read_by_index(graph: Graph, loop: Node, slot: int) -> bool:
             or loop.outputs[slot - 2].has_uses or not is_made(start) or not is_only_read(start, loop):
         return False
     items = [user for user, _ in held.uses if user is not rest.node]
-    if not all(user.kind == GET and constant(user.inputs[1]) == -1 for user in items):
+    if not all(user.kind == GET and len(user.inputs) == 2 and constant(user.inputs[1]) == -1 for user in items):
         return False
     if items:
         place = Builder(graph).at_start(block).call("aten::sub", -1, block.inputs[0])

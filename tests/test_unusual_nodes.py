@@ -18,6 +18,9 @@ COMMANDS = (["plan", "-"], ["run", "-"], ["grad", "-"], ["grad", "-", "--via=tap
             ["transform", "-", "vmap(grad(0))"], ["vmap"], ["decompile"], ["show"], ["fmt", "--syntax=2018-06"])
 INVALID = {     # what the verifier refuses
     "no operand of tolist": "graph():\n  prim::tolist()\n  return ()\n",
+    "no result of a conversion": "graph(%x : int) {\n  prim::Float(%x)\n  return ();\n}\n",
+    "the length of two": "graph(%x : int[]):\n  %r : int = prim::ListLen(%x, %x)\n  return (%r)\n",
+    "chunks of no number": "graph(%x : Dynamic) {\n  %r, %s = prim::FusedChunk(%x)\n  return (%r, %s);\n}\n",
     "results of a named tuple": "graph(%x : Tensor):\n  %r, %s = prim::NamedTupleConstruct(%x, %x)\n  return (%r)\n",
 }
 TEXTS: dict[str, tuple[str, list[Any], list[str]]] = {
@@ -27,6 +30,13 @@ TEXTS: dict[str, tuple[str, list[Any], list[str]]] = {
         "graph(%x : Dynamic\n      %y : Dynamic) {\n  %r : Dynamic = aten::sub[alpha=1](%x, %y, %x)\n  return (%r);\n}\n", [X, X],
         ["x=2x3xf32=1", "y=2x3xf32=1"]),
     "len of an attribute": ("graph():\n  %r : int = aten::len[s=mean]()\n  return (%r)\n", [], []),
+    "an item by an attribute in a loop": (
+        "graph(%x : Tensor[], %n : int):\n  %t : bool = prim::Constant[value=1]()\n  %o : NoneType = prim::Constant()\n"
+        "  %m : int = prim::Constant[value=-1]()\n  %1 : int = prim::Constant[value=1]()\n  %l : Tensor[] = aten::list(%x)\n"
+        "  %s : Tensor = aten::__getitem__[idx=0](%l)\n  %r : Tensor[], %a : Tensor = prim::Loop(%n, %t, %l, %s)\n"
+        "    block0(%i : int, %h : Tensor[], %b : Tensor):\n      %p : Tensor[] = aten::slice(%h, %o, %m, %1)\n"
+        "      %g : Tensor = aten::__getitem__[idx=-1](%h)\n      %c : Tensor = aten::add(%b, %g, %1)\n      -> (%t, %p, %c)\n"
+        "  return (%a)\n", [[X, X], 2], ["x=[2x3xf32=1,2x3xf32=2]", "n=2"]),
     "is not of an attribute": ("graph(%x : Tensor):\n  %r : bool = aten::__isnot__[obj=None](%x)\n  return (%r)\n", [X], ["x=2x3xf32=1"]),
     "gru with an attribute": (
         "graph(%x : Tensor, %h : Tensor, %l : Tensor[], %p : float):\n  %f : bool = prim::Constant[value=0]()\n"

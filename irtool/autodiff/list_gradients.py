@@ -151,7 +151,7 @@ def reverse_change(grads: Gradients, node: Node) -> Sequence[Node]:
     maker = UNDO.get(node.kind)
     if maker is None:
         raise UnsupportedError(f"the gradient of {node.kind} is not supported yet", code="E0501")
-    overload_of(node)
+    refuse_named(node)
     results = maker(grads, Lists(grads, grads.captures.gradient_type(changed.type)), node, after)
     grads.current[changed] = results[0]
     if len(results) > 1 and node.inputs[-1] in grads.needs:
@@ -254,6 +254,14 @@ def unpack(grads: Gradients, gradients: Value, values: Sequence[Value]) -> list[
     return list(region(grads, f"prim::{what}Construct", (gradients,), make))
 
 
+def refuse_named(node: Node) -> None:
+    """Raises UnsupportedError for arguments written as attributes, which the rules for lists do not read, and for a node without
+    overload."""
+    named = overload_of(node).positions.keys() & node.attributes
+    if named:
+        raise UnsupportedError(f"the gradient of {node.kind} whose argument '{min(named)}' is an attribute is not supported", code="E0501")
+
+
 READ: Handlers[Callable[[Gradients, Lists, Node, Item], None]] = Handlers()
 """Kind of a node that takes lists -> a function that passes the gradient of the result on to the operands."""
 
@@ -274,7 +282,7 @@ def reverse_list(grads: Gradients, node: Node) -> Sequence[Node]:
         return ()
     if rule is None or node.kind == "aten::slice" and len(node.inputs) < 4:
         return reverse_operator(grads, node)
-    overload_of(node)
+    refuse_named(node)
     rule(grads, Lists(grads, grads.captures.gradient_type(source.type)), node, grads.current[node.output])
     return ()
 

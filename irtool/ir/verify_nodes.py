@@ -202,6 +202,7 @@ class Form:
 ANY = 1 << 30
 FORMS: dict[str, Form] = {
     "prim::ConstantChunk": Form((1, 1), (0, ANY), "chunks:int dim:int"),
+    "prim::FusedChunk": Form((1, 1), (0, ANY), "chunks:int dim:int"),
     "prim::FusedConcat": Form((1, ANY), (1, 1), "dim:int"),
     "prim::TupleSlice": Form((1, 1), (1, 1), "beg:int end:int"),
     "prim::GetAttr": Form((1, 1), (1, 1), "name:str"),
@@ -222,6 +223,8 @@ FORMS: dict[str, Form] = {
     "prim::NumToTensor": Form((1, 1), (1, 1)),
     "prim::TensorToNum": Form((1, 1), (1, 1)),
     "prim::TensorToBool": Form((1, 1), (1, 1)),
+    **{f"prim::{name}": Form((1, 1), (1, 1)) for name in (
+        "Int Float Bool IntToFloat FloatToInt StringToFloat BoolToTensor ImplicitTensorToNum ListLen TupleLen").split()},
     "prim::isinstance": Form((1, 1), (1, 1), "types:types"),
     "prim::Guard": Form((1, 1), (1, 1)),
     "prim::Print": Form((0, ANY), (0, 1)),
