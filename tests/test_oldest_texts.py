@@ -167,3 +167,13 @@ def test_prints_with_strings_in_place(first: str, second: str) -> None:
     named = command(["opt", "-q", "--passes=canonicalize", "-"], text)[1]
     again = [node.attributes["value"].value for node in irtool.parse(named).graph().nodes if node.kind == "prim::Constant"]
     assert again == strings
+
+
+@pytest.mark.parametrize("dialect", ["A0", "A1", "A2", "B1", "C1"])
+def test_comments_behind_lists_of_uses_are_read_again(dialect: str) -> None:
+    source = "def f(x: Tensor):\n    y = x + 1\n    z = y.t() * x\n    y = z - y.t()\n    return y * z\n"
+    code, text, _ = command(["fmt", "--syntax", dialect], str(irtool.from_script(source)))
+    assert code == 0 and text.count(" # ") > 5
+    assert command(["fmt"], text) == (0, text, "")
+    x = np.arange(4.0).reshape(2, 2)
+    assert irtool.run(irtool.parse(text), [x])[0].tolist() == irtool.run(irtool.from_script(source), [x])[0].tolist()

@@ -41,7 +41,7 @@ SUBGRAPH_KIND = re.compile(r"(.+)_\d+\Z")
 STATEMENT = re.compile(r"(?P<return>return)[ \t]*\(|(?P<block>block)(?P<number>\d+)[ \t]*\(|(?P<arrow>->)|(?P<close>\})|(?P<stage>----)"
                        r"|(?:with[ \t]+\S+[ \t]*=[ \t]*)?graph[ \t]*\(")
 STAGE_MARK = re.compile(r"-{4,} stage (\d+) -{4,}")
-USES = re.compile(r", uses = \[[^#;]*\](?=;|, scope: |$)")
+USES = re.compile(r", uses = \[[^#;]*\](?=;|, scope: | #|$)")
 OMITTED = re.compile(r"\bomitted\b")
 
 DOTS = re.compile(r"\.\.\.[ \t\r]*(?:\n|\Z)")

@@ -345,6 +345,9 @@ class NodeReader(Cursor):
             rest = rest[uses.end():]
         if rest.endswith(";") and "#" not in rest:
             rest = rest[:-1]
+        elif ";" in rest:
+            before, mark, comment = rest.partition("; #")
+            rest = f"{before} #{comment}" if mark and "#" not in before else rest
         if rest.startswith((", scope: ", " # ")):
             return end, self.file.tails.setdefault(rest, rest)
         stripped = rest.lstrip()

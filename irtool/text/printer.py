@@ -323,13 +323,14 @@ class Printer:
 
     def line(self, node: Node, indent: str) -> str:
         """The line of a node in canonical form."""
-        uses = end = ""
+        uses, tail = "", node.tail
         group = self.layout.groups.get(node, "") if self.layout is not None else ""
         if self.dialect.uses_lists:
             uses = uses_text(node, self.uses or {}, self.layout is not None and self.layout.has_flat_uses, group != "")
-            end = ";"
+            scope, mark, comment = tail.partition(" # ")
+            tail = f"{scope};{mark}{comment}"
         outputs = f"%{group}" if group else ", ".join([self.declared(value) for value in node.outputs])
-        return f"{indent}{outputs} = {self.op(node)}({self.refs(node.inputs)}){uses}{node.tail}{end}\n"
+        return f"{indent}{outputs} = {self.op(node)}({self.refs(node.inputs)}){uses}{tail}\n"
 
     def op(self, node: Node) -> str:
         """Kind with subgraph number, attributes and scalars: the text before the operands."""
