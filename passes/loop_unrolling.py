@@ -157,7 +157,7 @@ def copy_round(graph: Graph, body: Block, values: list[Value], before: Node) -> 
 def count_outside(build: Builder, loop: Node) -> None:
     """Carry the number of the round as a loop-carried value, so that the second loop continues to count."""
     graph, body = build.graph, loop.blocks[0]
-    start = build.before(loop).constant(0)
+    start = build.before(loop).constant(0, types.INT)
     loop.set_inputs((*loop.inputs[:2], start, *loop.inputs[2:]))
     loop.outputs = (loop.add_output(graph.fresh_id(), types.INT), *loop.outputs[:-1])
     counter = body.add_input(graph.fresh_id(), types.INT)

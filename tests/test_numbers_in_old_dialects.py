@@ -26,6 +26,11 @@ SOURCES = {
         "def f(x: Tensor):\n    y = x.clone()\n    torch.diagonal(y, 1).fill_(7)\n    y[0].fill_(0.5)\n    y[1].zero_()\n    return y\n",
     "a fill of a copy":
         "def f(x: Tensor):\n    y = x.clone()\n    y.copy_(x[0])\n    y[1].fill_(2.5)\n    y[2].fill_(True)\n    return y\n",
+    "a counter": "def f(x: Tensor):\n    for i in range(3):\n        x = x * (i + 2)\n    return x\n",
+    "a counter of many rounds":
+        "def f(x: Tensor):\n    for i in range(x.size(0) + 9):\n        x = x * (i + 2) - 1\n    return x\n",
+    "places of a list":
+        "def f(x: Tensor):\n    l = [x, x * 2]\n    for e in l:\n        x = x + e\n    return x, len(l)\n",
     "a write into a column": "def f(x: Tensor):\n    y = x.clone()\n    y.t().unsqueeze(0)[0, 1] = 2.5\n    return y\n",
 }
 
@@ -84,3 +89,17 @@ def spelled(number: Any) -> str:
 
 def test_a_negative_zero_is_read_as_one() -> None:
     assert repr(TensorLiteral("{-0}", "float64", ()).item()) == "-0.0" and TensorLiteral("{-0}", "int64", ()).item() == 0
+
+
+@pytest.mark.parametrize("number", ["{2}", "{2.5}"])
+@pytest.mark.parametrize("node", """add[alpha={1}](%c, %c); eq[other={2}](%c); pow[exponent={2}](%c); mul[other={1.5}](%c); exp(%c);
+    neg(%c); div[other={2}](%c); lt(%c, %c); max(%c, %c); sum(%c); type_as(%c, %x); expand[size=[3], implicit=0](%c); unsqueeze[dim=0](%c);
+    view[size=[1, 1]](%c)""".replace("\n   ", "").split("; "))
+def test_layers_compute_with_constant_tensors_what_a_run_computes(node: str, number: str) -> None:
+    """A traced node of numbers alone would be another overload."""
+    graph = parsed(f"graph(%x : Double(3)) {{\n  %c : Dynamic = prim::Constant[value={number}]()\n  %r : Dynamic = aten::{node}\n"
+                   "  %y : Double(3) = aten::mul(%x, %r)\n  return (%y, %r);\n}\n")
+    x = np.array([1.0, -2.0, 3.0])
+    expected = shown(irtool.run(graph, [x], interpret=True))
+    assert shown(irtool.run(irtool.trace(graph, [x]), [x])) == expected
+    assert shown([np.asarray(np.asarray(each)[0]) for each in irtool.vmap(graph)(x[None])]) == expected

@@ -14,7 +14,7 @@ from typing import Any
 from weakref import ref
 
 from irtool.dispatch.backend import BACKEND
-from irtool.dispatch.stack import Boxed, Layer, elements_of
+from irtool.dispatch.stack import NUMBERS, Boxed, Layer, elements_of
 from irtool.ir.effects import ITEMS_THEMSELVES, OF_EACH, OF_ONE, OPERAND_ITSELF, RESHAPES, UNDECLARED, facts_of
 from irtool.ir.errors import Error, RunError, UnsupportedError
 from irtool.ir.schema import forgets_kinds, parse_schema, schema_named
@@ -213,6 +213,8 @@ def remember(layer: Layer, name: str, args: list[Any], results: Any) -> Any:
     whole = args[0]
     if isinstance(whole, Tensor):
         return whole if is_operand(layer, name, whole, results) else linked(layer, name, args, whole, None, results)
+    if type(whole) in NUMBERS:      # `{2}` of 2018, a number that stands for a tensor
+        return results
     at, tensors = next(((at, each) for at, each in enumerate(args) if isinstance(each, list)), (0, []))
     if isinstance(results, list | tuple):
         return [tensors[place] if is_operand(layer, name, tensors[place], result) else

@@ -26,6 +26,9 @@ from irtool.ops.tensor import Tensor, calling, choose_again, is_kind, next_birth
 Branch = Callable[..., list[Any]]
 """A block as a function of the values it reads."""
 
+NUMBERS = bool, int, float, complex
+"""Classes of numbers that may stand for a tensor, as `{2}` does in texts of 2018."""
+
 
 class DispatchError(RunError):
     """A tensor was used where its layer is not on the stack."""

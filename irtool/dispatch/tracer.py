@@ -16,7 +16,7 @@ from irtool.dispatch.control_flow import merged, truth
 from irtool.dispatch.custom_functions import record_custom
 from irtool.dispatch.layer_writes import another, do_write, is_operand, is_view, is_write, remember, reshapes, take_in, with_operands
 from irtool.dispatch.loop_tapes import History
-from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, elements_of, is_floating, pushed
+from irtool.dispatch.stack import NUMBERS, Boxed, Branch, DispatchError, Layer, current, elements_of, is_floating, pushed
 from irtool.dispatch.trees import flatten, unflatten
 from irtool.ir.arguments import called, check_list
 from irtool.ir.attribute import Attribute, TensorLiteral
@@ -86,6 +86,8 @@ class Tracer(Layer):
         if is_own and kind in DECIDING:
             warn_in_users_code(f"{kind} of a traced tensor gives a number that is a constant in the graph", TraceWarning)
         results = list(tensors_in([result]))
+        if args and type(args[0]) in NUMBERS and isinstance(overload(name).schema.arguments[0].type, TensorType) and not is_own:
+            return result       # of `{2}` of 2018, a constant tensor; a node of numbers alone would be another overload
         if not results or not is_own and any(True for _ in tensors_in(args)):
             return remember(self, name, args, result) if results and is_view(name) else result
         return self.record(name, args, result)

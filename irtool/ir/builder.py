@@ -145,8 +145,9 @@ class Builder:
             kind = kind.partition("::")[2]
         inputs: list[Value] = []
         attributes: dict[str, Attribute] = {}
+        has_attributes = self.dialect.attribute_arguments and is_about_tensors(schema)
         for argument, value in zip(schema.arguments, bound, strict=True):
-            if self.dialect.attribute_arguments:
+            if has_attributes:
                 self._give_attribute(argument, value, inputs, attributes)
             else:
                 inputs.append(value if isinstance(value, Value) else self._operand(value, argument))
@@ -218,6 +219,18 @@ class Builder:
             attributes[argument.name] = Attribute.argument(value, type, self.dialect)
         elif not argument.has_default:
             inputs.append(self.constant(None))
+
+
+def is_about_tensors(schema: Schema) -> bool:
+    """Does the operator take or return tensors? Only such operators have attributes for arguments, in texts of 2018: torch got operators
+    on numbers, lists and strings when attributes were being replaced."""
+    for each in (*schema.arguments, *schema.returns):
+        type = each.type.element if isinstance(each.type, OptionalType) else each.type
+        if isinstance(type, ListType):
+            type = type.element.element if isinstance(type.element, OptionalType) else type.element
+        if is_tensor_like(type):
+            return True
+    return False
 
 
 def type_of(value: object) -> Type:

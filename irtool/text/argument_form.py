@@ -5,7 +5,7 @@ The schema assigns operands and attributes to arguments. A node that fits no sch
 from __future__ import annotations
 
 from irtool.ir.attribute import Attribute, TensorLiteral
-from irtool.ir.builder import Builder
+from irtool.ir.builder import Builder, is_about_tensors
 from irtool.ir.constants import CONSTANT_KINDS, NOT_CONSTANT, constant
 from irtool.ir.dialect import Dialect
 from irtool.ir.errors import Error
@@ -29,7 +29,7 @@ def arguments_to_attributes(graph: Graph, node: Node, target: Dialect) -> bool:
     if not node.kind.startswith("aten::") or node.owner is None:
         return False
     schema = schema_of(node)
-    if schema is None or schema.is_vararg or schema.is_varret or not _is_about_tensors(schema):
+    if schema is None or schema.is_vararg or schema.is_varret or not is_about_tensors(schema):
         return False
     try:
         arguments = node_arguments(node, schema)
@@ -43,12 +43,6 @@ def arguments_to_attributes(graph: Graph, node: Node, target: Dialect) -> bool:
             return False
     changed = _take(node, schema, arguments, tuple(inputs), attributes)
     return _unpack_results(node) or changed
-
-
-def _is_about_tensors(schema: Schema) -> bool:
-    """Does the operator take or return tensors? torch got operators on numbers, lists and strings only when attributes were being
-    replaced."""
-    return any(is_tensor_like(_plain(each.type)) or _is_tensor_list(_plain(each.type)) for each in (*schema.arguments, *schema.returns))
 
 
 ATTRIBUTE_KEYS = frozenset(f"{word}{suffix}" for word in ("int", "float", "bool", "complex", "Scalar", "str", "Device")
