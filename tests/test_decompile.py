@@ -396,3 +396,19 @@ def test_a_bool_in_place_of_a_number_stays_a_bool(part: int) -> None:
                 text = irtool.to_script(graph)
                 assert equal(results(irtool.from_script(text).graph(), tuple(arrays)), wanted), f"{name}\n{text}"
     assert tried > 5
+
+
+DATA_OF_TENSORS = ["[1, 2]", "[True, False]", "[0.5, 2.0]", "[[1, 2], [3, 4]]", "[[0.5], [1.5]]", "[1j, 2j]", "[n, 2]"]
+
+
+@pytest.mark.parametrize("maker", ["tensor", "as_tensor"])
+def test_traces_of_tensors_from_lists_have_source(maker: str) -> None:
+    source = "def f(x: Tensor, n: int):\n    e: List[int] = []\n    return [" + ", ".join(
+        [f"x * torch.{maker}({data})" for data in DATA_OF_TENSORS] + [f"torch.{maker}(e)"]) + "]\n"
+    graph = irtool.from_script(source).graph()
+    traced = irtool.trace(graph, [A[:, :2], 3])
+    assert not [value for node in traced.nodes for value in node.outputs if str(value.type).startswith("t[")]
+    again = irtool.from_script(irtool.to_script(traced))
+    wanted = [np.asarray(each) for each in irtool.run(graph, [A[:, :2], 3])[0]]
+    for found in irtool.run(again, [A[:, :2]])[0], irtool.run(traced, [A[:, :2]]):
+        assert [(each.dtype, each.tolist()) for each in found] == [(each.dtype, each.tolist()) for each in wanted]

@@ -20,13 +20,13 @@ from irtool.dispatch.stack import NUMBERS, Boxed, Branch, DispatchError, Layer, 
 from irtool.dispatch.trees import flatten, unflatten
 from irtool.ir.arguments import called, check_list
 from irtool.ir.attribute import Attribute, TensorLiteral
-from irtool.ir.builder import Builder, plain_constant
+from irtool.ir.builder import Builder, plain_constant, type_of_data
 from irtool.ir.callers import warn_in_users_code
 from irtool.ir.dialect import LATEST
 from irtool.ir.effects import STATISTICS
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.graph import Graph, Node, Value
-from irtool.ir.schema import Argument
+from irtool.ir.schema import Argument, has_variables
 from irtool.ir.types import BOOL, INT, ListType, OptionalType, TensorType, Type, tensor_type
 from irtool.ops.array_library import np
 from irtool.ops.arrays import element_strides, generator
@@ -322,6 +322,8 @@ class Tracer(Layer):
             declared = declared.element
         if isinstance(declared, ListType) and not isinstance(value, list | tuple):
             declared = None     # a number in place of a list
+        if isinstance(declared, ListType) and has_variables(declared):
+            declared = type_of_data(value)      # a constant of type `t[]` has no source
         if isinstance(declared, ListType) and not value:
             return self.build.construct_list([], declared.element)
         if value is None or declared is not None and (declared.key in ("Scalar", "Any") or isinstance(declared, TensorType)):

@@ -248,6 +248,12 @@ def type_of(value: object) -> Type:
     raise Error(f"the type of the constant {value!r} must be given")
 
 
+def type_of_data(value: Sequence[object]) -> Type:
+    """The type of a list of numbers, or of lists of them, as `aten::tensor` takes them: floats where there are none."""
+    first = value[0] if value else 0.0
+    return types.list_of(type_of_data(first) if isinstance(first, list | tuple) else type_of(first))
+
+
 def plain_constant(value: object) -> object:
     """A number or text of a subclass (IntEnum, StrEnum) as one of the base class, in lists, tuples and dicts too; any other unchanged."""
     if value.__class__ in _PYTHON_TYPES:
