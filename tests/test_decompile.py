@@ -412,3 +412,17 @@ def test_traces_of_tensors_from_lists_have_source(maker: str) -> None:
     wanted = [np.asarray(each) for each in irtool.run(graph, [A[:, :2], 3])[0]]
     for found in irtool.run(again, [A[:, :2]])[0], irtool.run(traced, [A[:, :2]]):
         assert [(each.dtype, each.tolist()) for each in found] == [(each.dtype, each.tolist()) for each in wanted]
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int64", "float32", "float16"])
+@pytest.mark.parametrize("node", ["add[other={0.5}, alpha={1}](%x)", "sub[other={0.5}, alpha={2}](%x)", "mul[other={2}](%x)",
+                                  "pow[exponent={2}](%x)", "div[other={2}](%x)", "lt[other={0.5}](%x)", "mul(%x, %c)",
+                                  "remainder[other={1.5}](%x)"])
+def test_numbers_of_attributes_promote_as_numbers_in_source(node: str, dtype: str) -> None:
+    text = f"graph(%x : Dynamic) {{\n  %c : Dynamic = prim::Constant[value={{1.5}}]()\n  %r : Dynamic = aten::{node}\n  return (%r);\n}}\n"
+    x = np.array([1, 2]).astype(dtype)
+    if dtype == "bool" and node.startswith("sub"):
+        return      # refused
+    wanted, = irtool.run(irtool.parse(text), [x], interpret=True)
+    found, = irtool.run(irtool.from_script(irtool.to_script(irtool.parse(text).graph())), [x])
+    assert (found.dtype, found.tolist()) == (wanted.dtype, wanted.tolist())

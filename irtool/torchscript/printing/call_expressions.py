@@ -232,7 +232,7 @@ def with_numbers(schema: Schema, pairs: list[Pair]) -> tuple[Schema, list[Pair]]
     """The arguments with constant tensors as numbers, if an overload accepts that: in a trace, `x * 2` is a product with the constant
     tensor `{2}`."""
     wrapped = {i: number for i, (argument, operand) in enumerate(pairs)
-               if argument.type.key == "Tensor" and isinstance(operand, Value) and (number := wrapped_number(operand)) is not None}
+               if argument.type.key == "Tensor" and (number := wrapped_number(operand)) is not None}
     if not wrapped or not any(argument.type.key == "Tensor" and i not in wrapped for i, (argument, _) in enumerate(pairs)):
         return schema, pairs
     for other in schemas(schema.kind):
@@ -246,9 +246,12 @@ def with_numbers(schema: Schema, pairs: list[Pair]) -> tuple[Schema, list[Pair]]
     return schema, pairs
 
 
-def wrapped_number(value: Value) -> object:
-    """The number of a constant 0-d tensor of a dtype that numbers have; None for any other value."""
-    tensor = constant(value) if is_constant(value) else None
+def wrapped_number(operand: Given) -> object:
+    """The number of a constant 0-d tensor of a dtype that numbers have, also of an attribute; None for any other operand."""
+    if isinstance(operand, Literal):
+        tensor = operand.value
+    else:
+        tensor = constant(operand) if isinstance(operand, Value) and is_constant(operand) else None
     if not isinstance(tensor, TensorLiteral) or not tensor.is_number or tensor.dtype not in WRAPPED:
         return None
     return WRAPPED[tensor.dtype](tensor.item())
