@@ -277,8 +277,8 @@ CASTS = {"bool": 11, "byte": 0, "char": 1, "short": 2, "int": 3, "long": 4, "hal
 
 
 def _cast(name: str, code: int) -> Callable[[Tensor], Any]:
-    def method(self: Tensor) -> Any:
-        return _do("aten::to", self, code)
+    def method(self: Tensor, memory_format: int | None = None) -> Any:
+        return _do("aten::to", self, code) if memory_format is None else _do("aten::to", self, code, False, False, memory_format)
     method.__name__, method.__doc__ = name, f"The elements as {CODES[code]}."
     return method
 
