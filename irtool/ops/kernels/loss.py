@@ -132,19 +132,27 @@ def huber_loss_backward(xp, grad_output, self, target, reduction, delta):
 
 @table.op("aten::soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
 def soft_margin_loss(xp, self, target, reduction):
-    """log(1 + exp(-target * x)), targets 1 and -1."""
+    """log(1 + exp(-target * x)), targets 1 and -1. The product is rounded to the dtype of x, in which torch writes it in place."""
     dtype = self.dtype
     refuse_growth(self, xp.broadcast_shapes(self.shape, target.shape))
     self, target = _both(xp, self, target, True)
     _into(dtype, self)
-    return reduced(xp, xp.log1p(xp.exp(-target * self)).astype(dtype, copy=False), reduction)
+    product = (-self * target).astype(dtype, copy=False)
+    return reduced(xp, xp.log1p(xp.exp(product)), reduction)
 
 
 @table.op("aten::soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor")
 def soft_margin_loss_backward(xp, grad_output, self, target, reduction):
-    """Gradient of soft_margin_loss."""
+    """Gradient of soft_margin_loss. As in torch, products are in the dtype of x, quotients as wide as those of x and the target."""
+    dtype = self.dtype
+    _into(dtype, self, target)
+    self, target = _both(xp, self, target)
     z = xp.exp(-target * self)
-    return (_scale(xp, grad_output, self, reduction) * (-target * z / (z + 1))).astype(self.dtype, copy=False)
+    slope = (-target * z).astype(dtype, copy=False)
+    if reduction == MEAN:
+        slope = slope / dtype.type(self.size)
+    slope = (slope / (z + 1)).astype(dtype, copy=False)
+    return (slope * grad_output).astype(dtype, copy=False)
 
 
 @table.op("aten::kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor")

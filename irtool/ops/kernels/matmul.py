@@ -293,7 +293,7 @@ def addr(xp, self, vec1, vec2, beta, alpha):
 
     if vec1.ndim != 1 or vec2.ndim != 1:
         raise RunError(f"addr: Expected 1-D argument vec{1 if vec1.ndim != 1 else 2}, but got {(vec1 if vec1.ndim != 1 else vec2).ndim}-D")
-    dtype = result_type([self, vec1, vec2])
+    dtype = result_type([self if self.ndim else self.reshape(1), vec1, vec2])       # torch expands it before it promotes
     for name, number in (("beta", beta), ("alpha", alpha)):
         if isinstance(number, float) and dtype.kind in "iub":
             raise RunError(f"For integral input tensors, argument {name} must not be a floating point number.", code="E0409")

@@ -249,10 +249,13 @@ def ldexp(xp, self, other):
     if self.dtype.kind == "f" and other.dtype.kind in "biu":
         only("ldexp_cpu_exp", "iu", other)
         return xp.ldexp(self, xp.clip(other, -100000, 100000).astype(xp.int32))
-    dtype = float_of(result_type([2.0, other]))
-    power = _power(xp, as_array(2.0, dtype), astype(other, dtype))
-    power = as_array(power)
-    dtype = result_type([self, power])
+    narrow = float_of(result_type([2.0, other]))
+    dtype = result_type([self, other.astype(narrow)])
+    if not other.ndim and self.dtype not in (xp.float16, xp.float32):       # the 2 has the dtype of self, and as few dimensions as `other`
+        narrow = dtype
+    power = as_array(_power(xp, as_array(2.0, narrow), astype(other, narrow)))
+    if self.ndim and not other.ndim and dtype == xp.float16:        # a factor without dimensions is not rounded to float16
+        return (astype(self, xp.float32) * astype(power, xp.float32)).astype(dtype)
     return xp.multiply(astype(self, dtype), astype(power, dtype))
 
 

@@ -199,6 +199,8 @@ def _gradient_along(xp, x, spacing, axis, edge_order):
         raise RunError("torch.gradient expected each dimension size to be at least edge_order+1")
     dtype = float_of(result_type([x, spacing]) if hasattr(spacing, "dtype") else x.dtype)
     steps = xp.diff(spacing) if hasattr(spacing, "dtype") and spacing.ndim else None
+    if steps is not None and steps.dtype.kind in "iu":      # quotients of whole steps are float32, by which x is multiplied
+        dtype = result_type([x, xp.empty(1, xp.float32)])
     shape = [-1 if place == axis else 1 for place in range(x.ndim)]
     # at the ends coordinates are single numbers, which do not promote; differences of integers may wrap round, as in torch
     ends = dtype if steps is None else float_of(result_type([x, xp.asarray(steps[0])]))
@@ -213,15 +215,20 @@ def _gradient_along(xp, x, spacing, axis, edge_order):
         inside = xp.dtype(xp.float32) if ends == xp.float16 else ends       # what divides float16 is not rounded to it
         return astype(astype(part, inside) / astype(xp.asarray(number), inside), ends)
 
+    def quotient(of_steps, by):
+        """Of whole numbers a float32, as in torch."""
+        return of_steps.astype(xp.float32) / by.astype(xp.float32) if of_steps.dtype.kind in "iu" else of_steps / by
+
     if steps is None:
         middle = divided(rows(2) - rows(None, -2), 2 * spacing)
         first = last = spacing
     else:
         before_each, after_each = steps[:-1].reshape(shape), steps[1:].reshape(shape)
         wide = astype(x, dtype)
-        middle = (-after_each / (before_each * (before_each + after_each)) * wide[_along(axis, None, -2)]
-                  + (after_each - before_each) / (before_each * after_each) * wide[_along(axis, 1, -1)]
-                  + before_each / (after_each * (before_each + after_each)) * wide[_along(axis, 2, None)])
+        both = before_each + after_each
+        middle = (quotient(-after_each, before_each * both) * wide[_along(axis, None, -2)]
+                  + quotient(after_each - before_each, before_each * after_each) * wide[_along(axis, 1, -1)]
+                  + quotient(before_each, after_each * both) * wide[_along(axis, 2, None)])
         first, last = steps[0], steps[-1]
     if edge_order == 1:
         begin, end = divided(rows(1, 2) - rows(0, 1), first), divided(rows(-1) - rows(-2, -1), last)
@@ -231,10 +238,12 @@ def _gradient_along(xp, x, spacing, axis, edge_order):
         end = divided(times(0.5, rows(-3, -2)) - two * rows(-2, -1) + times(1.5, rows(-1)), spacing)
     else:
         second, before = steps[1], steps[-2]
-        begin = (times(-(2 * first + second) / (first * (first + second)), rows(0, 1))
-                 + times((first + second) / (first * second), rows(1, 2)) - times(first / (second * (first + second)), rows(2, 3)))
-        end = (times(last / (before * (before + last)), rows(-3, -2)) - times((before + last) / (before * last), rows(-2, -1))
-               + times((2 * last + before) / (last * (last + before)), rows(-1)))
+        begin = (times(quotient(-(2 * first + second), first * (first + second)), rows(0, 1))
+                 + times(quotient(first + second, first * second), rows(1, 2))
+                 - times(quotient(first, second * (first + second)), rows(2, 3)))
+        end = (times(quotient(last, before * (before + last)), rows(-3, -2))
+               - times(quotient(before + last, before * last), rows(-2, -1))
+               + times(quotient(2 * last + before, last * (last + before)), rows(-1)))
     return astype(xp.concatenate([astype(part, dtype) for part in (begin, middle, end)], axis), dtype)
 
 
