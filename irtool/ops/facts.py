@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 KEEPS, BOOL, REAL, OTHER = "keeps", "bool", "real", "other"
 """Rules for the dtype of a pointwise result. KEEPS: the first operand's, if that is floating-point or complex; BOOL: bool; REAL: the first
 operand's, if that is floating-point (for complex operands that of the real part, or an error); OTHER: none of these."""
-DECLARED_POINTWISE = dict.fromkeys(("aten::masked_fill.Scalar", "aten::masked_fill.Tensor"), KEEPS)
-"""Pointwise overloads whose kernels write into a copy, which symbols do not support."""
+DECLARED_POINTWISE = dict.fromkeys(("aten::masked_fill.Scalar", "aten::masked_fill.Tensor", "aten::ldexp.Tensor"), KEEPS)
+"""Pointwise overloads whose kernels write into a copy or ask for dimensions, which symbols do not support."""
 OWN_POINTWISE: dict[str, str] = {}
 """As DECLARED_POINTWISE, for operators that users add."""
 SHAPE_LIKE = frozenset(f"aten::{name}" for name in """

@@ -250,7 +250,7 @@ def ldexp(xp, self, other):
         only("ldexp_cpu_exp", "iu", other)
         return xp.ldexp(self, xp.clip(other, -100000, 100000).astype(xp.int32))
     narrow = float_of(result_type([2.0, other]))
-    dtype = result_type([self, other.astype(narrow)])
+    dtype = result_type([self, astype(other, narrow)])
     if not other.ndim and self.dtype not in (xp.float16, xp.float32):       # the 2 has the dtype of self, and as few dimensions as `other`
         narrow = dtype
     power = as_array(_power(xp, as_array(2.0, narrow), astype(other, narrow)))
