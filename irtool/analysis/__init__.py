@@ -7,6 +7,7 @@
     constant_folding                      what is computed of constants alone
     list_changes                          which lists change after their construction, and by which nodes
     definedness, undefined_values         which gradients may be undefined
+    made_dtypes                           which floating dtypes a graph makes, whatever its inputs are
     shape_facts, shape_rules, shape_sizes, shape_changes    types of results from types of operands
     gradients_off                         where a graph switches gradients off and on
     refinements                           which integers a graph has compared

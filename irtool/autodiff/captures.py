@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from irtool.analysis.made_dtypes import made_dtypes, widens
 from irtool.autodiff.loop_captures import Round
 from irtool.autodiff.reach import FLOATING
 from irtool.ir import types
@@ -43,12 +44,14 @@ def dtypes_or_any(graph: Graph) -> dict[Value, str]:
 
 def mixed_dtypes(graph: Graph) -> dict[Value, str]:
     """`dtypes_or_any` of a graph whose inputs nobody knows; empty unless types state that several floating-point dtypes occur, or one of
-    a graph that may make another, or numbers are complex, or some tensors are complex and others do not say."""
+    a graph that may make another, or numbers are complex, or some tensors are complex and others do not say, or the graph makes tensors of
+    float64 itself."""
     dtypes = dtypes_or_any(graph)
     stated = {dtype for dtype in dtypes.values() if dtype in FLOATING}
     changing = CASTS if stated else MAKES_COMPLEX
     is_mixed = len(stated) > 1 or any(dtype.startswith("complex") for dtype in stated) and ANY_DTYPE in dtypes.values() \
-        or any(node.kind in changing for node in graph.walk()) or any(value.type.key == "complex" for value in graph.values())
+        or any(node.kind in changing for node in graph.walk()) or any(value.type.key == "complex" for value in graph.values()) \
+        or (widens(graph, stated) if stated else "float64" in made_dtypes(graph))
     return dtypes if is_mixed else {}
 
 

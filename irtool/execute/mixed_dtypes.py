@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from irtool.analysis.made_dtypes import WIDTHS, widens
 from irtool.ir.graph import Graph, Node
 from irtool.ir.schema import schema_of
 from irtool.ops.array_library import np
@@ -15,7 +16,8 @@ def may_mix(graph: Graph, inputs: Sequence[Any]) -> bool:
     """May one run have tensors of several floating dtypes?"""
     kinds = {each.dtype.name for each in items(inputs) if (isinstance(each, np.generic) or is_array(each)) and each.dtype.kind in "fcV"}
     return len(kinds) > 1 or any(kind.startswith("complex") for kind in kinds) or any(map(may_cast, graph.walk())) \
-        or any(isinstance(each, complex) for each in items(inputs)) or any(value.type.key == "complex" for value in graph.values())
+        or any(isinstance(each, complex) for each in items(inputs)) or any(value.type.key == "complex" for value in graph.values()) \
+        or widens(graph, [kind if kind in WIDTHS else "bfloat16" for kind in kinds])
 
 
 def items(value: Any) -> Iterator[Any]:
