@@ -66,6 +66,26 @@ WAYS: dict[str, Callable[[Any, list[Any], list[Any]], Any]] = {
 }
 
 
+IN_A_FORK = HEAD.replace("f(", "g(") + """{body}
+def f(x: Tensor):
+    held: Dict[str, Tensor] = {{}}
+    held["x"] = x * 3
+    y = held.pop("x") * 2
+    z = torch.jit._wait(torch.jit._fork(g, x.clone()))
+    return {result}
+"""
+
+
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if "decided" not in name])
+def test_in_a_fork_beside_a_dict(name: str) -> None:
+    """The dict keeps executors from one pair for the whole graph: they differentiate groups of it."""
+    body, want = PROGRAMS[name]
+    text = "".join(f"    {line}\n" for line in body.splitlines())
+    f = irtool.from_script(IN_A_FORK.format(body=text, result="z.sum() + y.sum()"), "f")
+    for way in WAYS:
+        np.testing.assert_allclose(np.asarray(WAYS[way](f, [X], [np.ones(())])), np.array(want) + 6, rtol=1e-12, err_msg=way)
+
+
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_gradients_are_those_of_torch(name: str, way: str) -> None:

@@ -78,6 +78,15 @@ def test_numbers_that_are_refused(name, args, words):
         call_op(f"aten::{name}", list(args))
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_a_tensor_that_is_no_int_is_none(dtype):
+    for number in (NAN, INF, -INF, *([1e30, -9.3e18] if dtype != np.float16 else [])):
+        for interpret in (True, False):
+            with pytest.raises(irtool.Error, match="value cannot be converted to type int64_t without overflow"):
+                irtool.run(irtool.from_script("def f(x: Tensor):\n    return int(x.max())\n"), [np.array(number, dtype)], interpret=interpret)
+    assert call_op("aten::Int.Tensor", [np.array(-7.9, dtype)]) == -7
+
+
 def test_a_correction_of_nan_leaves_no_degree_of_freedom():
     assert call_op("aten::var.correction", [X, None, NAN, False]) == INF
     assert np.isnan(call_op("aten::std.correction", [np.ones(3), None, NAN, False]))

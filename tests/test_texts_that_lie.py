@@ -62,12 +62,14 @@ DOUBTFUL = {
     "%0 : bool = prim::Undefined[value=0]()": "prim::Undefined gives an undefined tensor, found %0 : bool",
     "%0 : int = prim::Print(%x)": "prim::Print gives None, found %0 : int",
     "%0 : Scalar = prim::Constant()": "prim::Constant gives None, found %0 : Scalar",
+    "%0 : bool = aten::copy_(%x, %x)": "aten::copy_ gives Tensor, found %0 : bool",
+    "%0 : Tensor = aten::mul_(%n, %x)": "aten::mul_ takes Tensor, found %n : int",
 }
 
 
 @pytest.mark.parametrize("node", DOUBTFUL)
 def test_what_is_doubtful(node: str) -> None:
-    text = f"graph(%x : Tensor):\n  {node}\n  %1 : Tensor = aten::mul(%x, %0)\n  return (%1)\n"
+    text = f"graph(%x : Tensor, %n : int):\n  {node}\n  %1 : Tensor = aten::mul(%x, %0)\n  return (%1)\n"
     assert [DOUBTFUL[node] in each.message for each in doubtful(irtool.parse(text))] == [True]
 
 

@@ -117,7 +117,7 @@ class Executor(Displayed):
         inline_forks(self.graph)
         open_writing_groups(self.graph)
         self.is_settled = True              # are no switches of gradients left in `graph`?
-        if next(modes_in(graph), None) is not None:
+        if next(modes_in(self.graph), None) is not None:
             self.graph = clone_graph(self.original)
             self.is_settled = settle_grad_mode(self.graph)
         self.options = options or Options()

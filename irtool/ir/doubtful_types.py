@@ -90,6 +90,7 @@ def problem_of(node: Node) -> str:
                 if not type.elements or type.elements[0].key == value.type.key or value.type.elements:
                     continue
             if not (flows(value.type, type) and (verb == "takes" or value.type.key == type.key or flows(type, value.type))) \
-                    or verb == "gives" and {value.type.key, type.key} == {"bool", "int"}:
+                    or verb == "gives" and {value.type.key, type.key} == {"bool", "int"} \
+                    or argument.alias is not None and argument.alias.is_write and is_number_beside_tensor(value.type, type):
                 return f"{node.kind} {verb} {type}, found %{value.name} : {value.type}"
     return ""

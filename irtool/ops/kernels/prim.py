@@ -134,7 +134,11 @@ def _real(number: Any, wanted: str) -> Any:
 def int_of_tensor(xp, a):
     """int() of the only element, towards zero."""
     number = _real(_item(a), "int64_t")
-    return c_int(number) if isinstance(number, float) else int(number)
+    if not isinstance(number, float):
+        return int(number)
+    if not -2.0 ** 63 <= number <= 2.0 ** 63:       # the upper bound is the smallest int in C, and in torch
+        raise RunError("value cannot be converted to type int64_t without overflow")
+    return c_int(number)
 
 
 table.define("aten::Float.Tensor(Tensor a) -> float", lambda xp, a: float(_real(_item(a), "double")), doc="float() of the only element.")
