@@ -31,6 +31,18 @@ def test_dtypes(equation, operands, dtype):
         assert np.allclose(result, np.einsum(equation, *wide).astype(dtype))
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("equation", ["ii", "ii->i", "iij->j", "iij->ij", "...ii->...", "i...i->i...", "j,ii->j"])
+def test_dimensions_of_one_letter_have_one_size(equation, dtype):
+    """Not even 1 and another: NumPy's einsum reads beyond the memory of an operand (0, 1)."""
+    for sizes in ((0, 1), (1, 0), (3, 1), (1, 3), (2, 3)):
+        terms = equation.partition("->")[0].split(",")
+        shapes = [(sizes[0], 2, sizes[1]) if "i.." in term else (2,) * ("..." in term) + sizes + (2,) * ("j" in term) if "i" in term
+                  else (2,) for term in terms]
+        result = ours("aten::einsum", [equation, [np.ones(shape, dtype) for shape in shapes]], {})
+        assert f"is repeated for operand {len(terms) - 1} but the sizes don't match, {sizes[1]} != {sizes[0]}" in str(result)
+
+
 @pytest.mark.oracle
 @pytest.mark.filterwarnings("ignore")
 def test_random_equations_side_by_side():
@@ -45,7 +57,7 @@ def test_random_equations_side_by_side():
         base = draw.choice(DTYPES)
         operands = []
         for place, term in enumerate(terms):
-            shape = tuple(sizes[letter] if draw.random() < 0.9 or term.count(letter) > 1 else 1 for letter in term)
+            shape = tuple(sizes[letter] if draw.random() < 0.9 else 1 for letter in term)
             operands.append(np.asarray(numbers(seed + place, shape, base if draw.random() < 0.6 else draw.choice(DTYPES))))
         why = complaint(ours("aten::einsum", [equation, operands], {}), theirs("aten::einsum", [equation, operands], {}))
         assert why is None, f"{equation} of {[f'{x.dtype}{list(x.shape)}' for x in operands]}: {why}"

@@ -361,7 +361,12 @@ def _check_subscripts(terms, output, tensors):
     seen = {}
     for place, (term, tensor) in enumerate(zip(terms, tensors, strict=True)):
         head, _, tail = term.partition("...")
-        sizes = [*zip(head, tensor.shape, strict=False), *zip(tail[::-1], tensor.shape[::-1], strict=False)]
+        sizes = [*zip(head, tensor.shape, strict=False), *zip(tail, tensor.shape[tensor.ndim - len(tail):], strict=True)]
+        own = {}
+        for letter, size in sizes:
+            if own.setdefault(letter, size) != size:        # NumPy reads beyond the memory of such an operand if it has no elements
+                raise RunError(f"einsum(): subscript {letter} is repeated for operand {place} but the sizes don't match, {size} != "
+                               f"{own[letter]}", code="E0407")
         for letter, size in sizes:
             known = seen.get(letter, 1)
             if size != known and size != 1 and known != 1:
