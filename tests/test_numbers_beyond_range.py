@@ -70,6 +70,12 @@ def test_byte_targets_are_classes_but_torch_does_not_gather_weights_by_them():
     ("softshrink", (X, INF), r"lambda must be in range \[0, 1.79769e\+308\] for input dtype Double, but found inf"),
     ("softshrink", (X, NAN), "lambda must be greater or equal to 0, but found to be nan"),
     ("elu_backward", (X, -1.5, 1, 1, True, X), "In-place elu backward calculation is triggered with a negative slope"),
+    ("scatter_reduce.two", (np.zeros(0, bool), 0, np.zeros(0, int), np.zeros(0, bool), "mean"),
+     '"div_floor_cpu" not implemented for \'Bool\''),
+    ("cdist", (X, X, 2.0, 3), "possible modes: 0, 1, 2, but was: 3"),
+    ("embedding_bag", (X, CLASSES, CLASSES[:2], False, 3), "`mode` must be sum, mean, or max."),
+    ("embedding_bag.padding_idx", (X, CLASSES, CLASSES[:2], False, 0, False, None, False, 4),
+     "padding_idx must be within the number of embeddings, -4 through 3, but got 4"),
     ("trapezoid.dx", (X, True), "trapezoid: Currently, we only support dx as a real number"),
     ("cumulative_trapezoid.dx", (X, True), "cumulative_trapezoid: Currently, we only support dx as a real number"),
 ])

@@ -312,7 +312,7 @@ def _ctc_states(xp, labels, blank):
     extended = xp.full(2 * len(labels) + 1, blank, xp.int64)
     extended[1::2] = labels
     skip = xp.zeros(len(extended), bool)
-    skip[2:] = (extended[2:] != blank) & (extended[2:] != extended[:-2])
+    skip[2:] = extended[2:] != extended[:-2]        # never between blanks; a label that is the blank counts as a label, as in torch
     return extended, skip
 
 

@@ -86,6 +86,8 @@ def between(xp, x1, x2, p, compute_mode):
         raise RunError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
     if not p >= 0:      # nan, too
         raise RunError("cdist only supports non-negative p values")
+    if compute_mode is not None and not 0 <= compute_mode <= 2:
+        raise RunError(f"possible modes: 0, 1, 2, but was: {compute_mode}")
     dtype = result_type([x1, x2])
     x1, x2 = astype(x1, dtype), astype(x2, dtype)
     lead = xp.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])

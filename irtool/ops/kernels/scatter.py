@@ -95,6 +95,8 @@ def _neutral(xp, dtype, reduce):
         return dtype.type(-math.inf if reduce == "amax" else math.inf)
     if dtype.kind == "b":
         return dtype.type(reduce == "amin")
+    if dtype.kind == "c":       # of no elements: it has no extremes
+        return dtype.type(0)
     return xp.iinfo(dtype).min if reduce == "amax" else xp.iinfo(dtype).max
 
 
@@ -129,6 +131,8 @@ def scatter_reduce(xp, self, dim, index, src, reduce, include_self):
     dim = _prepare("scatter", self, dim, index, src)
     if index.size and (self.dtype.kind == "b" and reduce == "mean" or self.dtype.kind == "c" and reduce in ("amax", "amin")):
         refuse(f"scatter_gather_tensor_cpu_reduce_{reduce}", self)
+    if self.dtype.kind == "b" and reduce == "mean":
+        refuse("div_floor_cpu", self)
     return reduced_at(xp, self, index, src, reduce, include_self,
                       lambda target, values, combine: _scatter(xp, target, dim, index, values, combine))
 
