@@ -11,8 +11,9 @@ if TYPE_CHECKING:
 
 WHOLE = ("{n} - 3", "-1 * {n} // 2", "({n} - 2) % 3", "{n} ** 2", "abs({n} - 2)", "{n} << 1", "{n} & 1", "{n} | 2", "{n} ^ 3",
          "int({r})", "int({n} > 1)", "{n} if {n} > 1 else 2", "divmod({n}, 2)[0]", "int(round({r} * 3))", "max({n}, 1, 2)",
-         "math.floor({r})", "math.ceil({r} * 0.3)", "{n} // 1", "int('{n}') + 1", "len(str({n}))", "math.gcd({n}, 6)", "len('a,b,{n}'.split(','))",
-         "sum([{n}, 1])", "[{n}, 5, 1][0]", "min([3, {n}])", "sorted([{n}, 2, 1])[0]", "{a}.dim()", "{a}.size(-1) if {a}.dim() > 0 else 1",
+         "math.floor({r})", "math.ceil({r} * 0.3)", "{n} // 1", "int('{n}') + 1", "len(str({n}))", "math.gcd({n}, 6)",
+         "len('a,b,{n}'.split(','))", "sum([{n}, 1])", "[{n}, 5, 1][0]", "min([3, {n}])", "sorted([{n}, 2, 1])[0]", "{a}.dim()",
+         "{a}.size(-1) if {a}.dim() > 0 else 1",
          "{a}.numel() // 2 % 4", "{n} % -2", "-7 // ({n} + 1)", "(3, {n})[1]", "bool({n}) + 1", "[7, 8, 9, {n}][-1]", "ord('b') % 4",
          "[{n}, 1, 2].index(1)", "[1, {n}, 1].count(1)")
 REAL = ("{r} ** 2", "-1 * {r} / 3", "{r} // 0.3", "{r} % 0.7", "float('{r}') + 1", "math.sqrt(abs({r}))", "math.exp({r} * 0.1)", "abs({r})",
