@@ -18,6 +18,7 @@ from irtool.ir.schema import Literal, is_tensor_like, node_argument, schema_of
 from irtool.ir.shapes import broadcast
 from irtool.ir.tensor_literal import TensorLiteral
 from irtool.ir.types import ListType, OptionalType, TensorType, Type, UnionType, contiguous_strides, join, spell, tensor_type
+from irtool.ir.verify_types import is_number_beside_tensor
 from irtool.ops.facts import OWN_POINTWISE
 from irtool.ops.size_facts import NUMBER_KINDS
 from irtool.passes.erase_shapes import without_shapes
@@ -368,8 +369,11 @@ def narrowed(declared: Type, actual: Type) -> Type:
 
 
 def common(declared: Type, first: Type, second: Type) -> Type:
-    """The type that two have in common; what is declared if there is none, or a union of which the text declares one type alone."""
+    """The type that two have in common; what is declared if there is none, or a union of which the text declares one type alone, or an
+    optional tensor where an optional number is declared: a tensor may stand for a number, an optional one not."""
     found = join(first, second)
+    if isinstance(found, OptionalType) and isinstance(declared, OptionalType) and is_number_beside_tensor(found.element, declared.element):
+        return declared
     return declared if found is None or isinstance(found, UnionType) and not isinstance(declared, UnionType) else found
 
 

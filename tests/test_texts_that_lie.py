@@ -137,3 +137,24 @@ def test_elements_are_of_the_dtype_that_the_text_says(element: str, dtype: str, 
     text = f"graph(%x : Tensor):\n  %1 : Tensor = prim::Constant[value= 1  {element} [ CPU{dtype}Type{{2}} ]]()\n  return (%1)\n"
     with pytest.raises(irtool.Error, match=f"of dtype .* has the element {element[:2]}"):
         irtool.run(irtool.parse(text), [1.0], interpret=interpret)
+
+
+OPTIONAL = """graph(%s : Tensor, %n : int, %m : int?, %w : Tensor):
+  %o : NoneType = prim::Constant()
+  %f : bool = prim::Constant[value=0]()
+  %1 : bool = aten::__isnot__(%m, %o)
+  %2 : int? = prim::If(%1)
+    block0():
+      %3 : int = aten::add(%n, %n)
+      -> (%3)
+    block1():
+      -> (%o)
+  %r : Tensor = aten::istft(%s, %n, %n, %n, %w, %f, %f, %f, %2, %f)
+  return (%r)
+"""
+
+
+def test_an_optional_number_whose_branches_are_tensors_keeps_its_type() -> None:
+    """As erase-number-types makes them. A tensor may stand for the number that `istft` takes, an optional one not."""
+    made = irtool.PassManager("erase-number-types,propagate-shapes", verify=True).run(irtool.parse(OPTIONAL))
+    assert "int? = prim::If" in str(made)
