@@ -6,10 +6,10 @@ from functools import cache
 
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.ir.builder import Builder
-from irtool.ir.constants import NOT_CONSTANT, constant
+from irtool.ir.constants import argument_value
 from irtool.ir.edits import inline_graph, replace_node
 from irtool.ir.graph import Graph, Node, Value
-from irtool.ir.schema import Literal, node_arguments, schema_of
+from irtool.ir.schema import node_arguments, schema_of
 from irtool.ir.types import INT, TENSOR, TensorType
 from irtool.torchscript.front import compile_source
 
@@ -139,8 +139,7 @@ class Net:
         x, states, params, *rest = node_arguments(node, schema)
         if not (isinstance(x, Value) and isinstance(states, Value) and isinstance(params, Value)):
             return None
-        has_biases, layers, dropout, train, bidirectional, batch_first = [
-            each.value if isinstance(each, Literal) else constant(each) if isinstance(each, Value) else NOT_CONSTANT for each in rest]
+        has_biases, layers, dropout, train, bidirectional, batch_first = map(argument_value, rest)
         if not (isinstance(has_biases, bool | int) and isinstance(layers, int) and isinstance(bidirectional, bool | int)
                 and isinstance(batch_first, bool | int) and (dropout == 0 or train in (False, 0))):
             return None

@@ -4,17 +4,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from irtool.analysis.shape_changes import Changes
-from irtool.analysis.shape_facts import NAMES, Facts, category, dimensioned, is_complete, with_dims, with_dtype, with_sizes
+from irtool.analysis.shape_facts import Facts, category, dimensioned, is_complete, with_dims, with_dtype, with_sizes
 from irtool.analysis.shape_rules import BY_TYPES, RULES, own_pointwise
 from irtool.analysis.shape_sizes import COMPLETE, EXPANDED, RUN
 from irtool.ir import types
 from irtool.ir.builder import Builder
-from irtool.ir.constants import CONSTANT_KINDS, NOT_CONSTANT, constant
+from irtool.ir.constants import CONSTANT_KINDS, NOT_CONSTANT, argument_value, constant
 from irtool.ir.dialect import LATEST
+from irtool.ir.dtypes import NAMES
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, has_side_effects
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.handlers import Handlers
-from irtool.ir.schema import Literal, is_tensor_like, node_argument, schema_of
+from irtool.ir.schema import is_tensor_like, node_argument, schema_of
 from irtool.ir.shapes import broadcast
 from irtool.ir.tensor_literal import TensorLiteral
 from irtool.ir.types import ListType, OptionalType, TensorType, Type, UnionType, contiguous_strides, join, spell, tensor_type
@@ -322,7 +323,7 @@ class Sweep:
             self.unshape(node)
             return
         dtypes = {type.dtype for type in operands}
-        dim = given(node, "dim") if node.kind == "aten::cat" else NOT_CONSTANT
+        dim = argument_value(node_argument(node, "dim")) if node.kind == "aten::cat" else NOT_CONSTANT
         sizes = joined(operands, dim) if len(dtypes) == 1 and all(map(is_complete, operands)) else None
         if sizes is not None:
             self.set(node.output, with_sizes(operands[0], sizes))
@@ -346,7 +347,7 @@ class Sweep:
                 self.operator(node, False)
             return
         dtype: str | None = {"int": "int64", "float": "float32", "bool": "bool", "complex": "complex64"}.get(str(element.key))
-        asked, device = (given(node, name) for name in ("dtype", "device"))
+        asked, device = (argument_value(node_argument(node, name)) for name in ("dtype", "device"))
         if asked is not None:
             dtype = NAMES.get(asked) if isinstance(asked, int) else None
         if dtype is None or device is NOT_CONSTANT:
@@ -355,12 +356,6 @@ class Sweep:
         if device is None:
             device = "cpu"
         self.set(node.output, tensor_type(dtype, (None,) * rank, None, None, device if isinstance(device, str) else None))
-
-
-def given(node: Node, name: str) -> object:
-    """What is known of an argument; NOT_CONSTANT if nothing is."""
-    argument = node_argument(node, name)
-    return argument.value if isinstance(argument, Literal) else constant(argument) if isinstance(argument, Value) else NOT_CONSTANT
 
 
 def narrowed(declared: Type, actual: Type) -> Type:

@@ -3,13 +3,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from irtool.ir.constants import NOT_CONSTANT, constant
-from irtool.ir.dtypes import CODES, is_complex_dtype, is_float_dtype
-from irtool.ir.graph import Graph, Node, Value
-from irtool.ir.schema import Literal, is_tensor_like, node_arguments, schema_of
-from irtool.ir.types import ListType, TensorType
+from irtool.analysis.gradients_off import has_tensors
+from irtool.ir.constants import argument_value
+from irtool.ir.dtypes import NAMES, is_complex_dtype, is_float_dtype
+from irtool.ir.graph import Graph, Node
+from irtool.ir.schema import node_arguments, schema_of
+from irtool.ir.types import TensorType
 
-NAMES = {code: name for name, code in CODES.items()}
 WIDTHS = {"float16": 1, "bfloat16": 1, "float32": 2, "float64": 3}
 IN_DOUBLES = frozenset(("aten::float_power", "aten::float_power_"))
 """Kinds that compute in float64, whatever the dtype of their operands."""
@@ -44,15 +44,9 @@ def asked_dtypes(node: Node) -> set[str]:
     if schema is None or not places:
         return set()
     try:
-        argument = node_arguments(node, schema)[places[0]]
+        code = argument_value(node_arguments(node, schema)[places[0]])
     except ValueError:
         return set()
-    code = argument.value if isinstance(argument, Literal) else constant(argument) if isinstance(argument, Value) else NOT_CONSTANT
     if code is None:
-        return set() if any(map(is_tensors, node.inputs)) else {"float32"}
+        return set() if any(has_tensors(value.type) for value in node.inputs) else {"float32"}
     return {NAMES.get(code, "?") if isinstance(code, int) else "?"}
-
-
-def is_tensors(value: Value) -> bool:
-    """Is a value a tensor, or a list of them?"""
-    return is_tensor_like(value.type.element if isinstance(value.type, ListType) else value.type)

@@ -6,13 +6,12 @@ from itertools import product
 
 from irtool.analysis.shape_changes import Changes
 from irtool.ir.constants import CONSTANT_KINDS, NOT_CONSTANT, constant
-from irtool.ir.dtypes import CODES
+from irtool.ir.dtypes import NAMES
 from irtool.ir.graph import Node, Value
 from irtool.ir.schema import Schema
 from irtool.ir.tensor_literal import TensorLiteral
 from irtool.ir.types import TensorType, contiguous_strides, tensor_type
 
-NAMES = {code: name for name, code in CODES.items()}
 ORDER = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex32", "complex64",
          "complex128")
 """Of two dtypes the later one is the common dtype, except for pairs in MEET."""

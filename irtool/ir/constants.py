@@ -51,11 +51,16 @@ def constant(value: Value) -> object:
 
 def known_argument(node: Node, name: str) -> object:
     """The Python value of a node's argument `name`, if it is a constant operand, an attribute or a default; else None."""
-    argument = node_argument(node, name)
-    if argument is None or isinstance(argument, list):
-        return None
-    value = argument.value if isinstance(argument, Literal) else constant(argument)
+    value = argument_value(node_argument(node, name))
     return None if value is NOT_CONSTANT else value
+
+
+def argument_value(argument: Value | Literal | list[Value] | None) -> object:
+    """The Python value of an argument of a node (see `schema.node_arguments`), if it is a constant operand, an attribute or a default; else
+    NOT_CONSTANT."""
+    if isinstance(argument, Literal):
+        return argument.value
+    return NOT_CONSTANT if argument is None or isinstance(argument, list) else constant(argument)
 
 
 def is_none(value: Value) -> bool:

@@ -6,6 +6,8 @@ CODES: dict[str, int] = {name: code for code, name in enumerate((
     "qint8", "quint8", "qint32", "bfloat16", "quint4x2", "quint2x4", "bits1x8", "bits2x4", "bits4x2", "bits8", "bits16",
     "float8_e5m2", "float8_e4m3fn", "float8_e5m2fnuz", "float8_e4m3fnuz", "uint16", "uint32", "uint64"))}
 """c10::ScalarType."""
+NAMES = {code: name for name, code in CODES.items()}
+"""The name of each code."""
 
 
 def dtype_code(name: str | None) -> int | None:

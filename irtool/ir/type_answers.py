@@ -3,10 +3,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from irtool.ir.constants import NOT_CONSTANT, constant
+from irtool.ir.constants import NOT_CONSTANT, argument_value, constant
 from irtool.ir.dtypes import dtype_code, is_complex_dtype, is_float_dtype
 from irtool.ir.graph import Node, Value
-from irtool.ir.schema import Literal, node_arguments
+from irtool.ir.schema import node_arguments
 from irtool.ir.types import TensorType
 
 
@@ -20,7 +20,7 @@ def answer(node: Node, type: TensorType, known: Callable[[Value], object] = cons
         others = node_arguments(node)[1:]
     except ValueError:
         return NOT_CONSTANT
-    values = [each.value if isinstance(each, Literal) else known(each) if isinstance(each, Value) else NOT_CONSTANT for each in others]
+    values = [known(each) if isinstance(each, Value) else argument_value(each) for each in others]
     result = ANSWERS[node.kind](type, *values)
     return NOT_CONSTANT if result is None else result
 

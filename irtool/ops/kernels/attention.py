@@ -75,9 +75,10 @@ def scaled_dot_product_attention(xp, query, key, value, attn_mask, dropout_p, is
     if attn_mask is not None and attn_mask.dtype not in ("bool", "float32", query.dtype):
         raise RunError("Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
                        f"{c_name(attn_mask.dtype)} and  query.dtype: {c_name(query.dtype)} instead.", code="E0409")
-    if query.ndim == key.ndim == value.ndim == 4 and dropout_p and not dropout_p > 0:
+    has_heads = query.ndim == key.ndim == value.ndim == 4
+    if has_heads and dropout_p and not dropout_p > 0:
         raise RunError("scaled_dot_product_attention_flash_attention: Currently do not support dropout > 0")
-    if query.ndim == key.ndim == value.ndim == 4 and query.shape[:2] == key.shape[:2] == value.shape[:2] and not dropout_p:
+    if has_heads and query.shape[:2] == key.shape[:2] == value.shape[:2] and not dropout_p:
         heads, scores = query.shape[1], query.shape[2] * key.shape[2]
         if query.shape[0] * heads * scores > SCORES:
             return _by_heads(xp, query, key, value, attn_mask, is_causal, scale, max(SCORES // scores, 1))

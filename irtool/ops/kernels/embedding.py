@@ -130,14 +130,13 @@ def bags(xp, weight, indices, offsets, mode, per_sample_weights, include_last_of
 
 def _embedding_bag(xp, weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset,
                    padding_idx=None):
-    padding = -1 if padding_idx is None else padding_idx
-    if padding_idx is not None and not -weight.shape[0] <= padding < weight.shape[0]:
-        raise RunError(f"padding_idx must be within the number of embeddings, -{weight.shape[0]} through {weight.shape[0] - 1}, but got "
-                       f"{padding}")
+    count, padding = weight.shape[0], -1
+    if padding_idx is not None:
+        if not -count <= padding_idx < count:
+            raise RunError(f"padding_idx must be within the number of embeddings, -{count} through {count - 1}, but got {padding_idx}")
+        padding = padding_idx % count
     if mode not in (SUM, MEAN, MAX):
         raise RunError("`mode` must be sum, mean, or max.")
-    if padding_idx is not None and padding < 0:
-        padding += weight.shape[0]
     result, bag_of, sizes, best = bags(xp, weight, indices, offsets, mode, per_sample_weights, include_last_offset, padding)
     # torch leaves results empty that a mode does not need, or not
     fast = mode == SUM and padding < 0 and weight.dtype in ("float32", "float16")

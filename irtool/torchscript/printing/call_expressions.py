@@ -11,7 +11,7 @@ from typing import Protocol
 
 from irtool.ir import types
 from irtool.ir.attribute import Attribute, TensorLiteral
-from irtool.ir.constants import constant, is_constant, is_none
+from irtool.ir.constants import argument_value, constant, is_constant, is_none
 from irtool.ir.custom import CUSTOM_VJP
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import PARAM, Graph, Node, Value
@@ -248,10 +248,7 @@ def with_numbers(schema: Schema, pairs: list[Pair]) -> tuple[Schema, list[Pair]]
 
 def wrapped_number(operand: Given) -> object:
     """The number of a constant 0-d tensor of a dtype that numbers have, also of an attribute; None for any other operand."""
-    if isinstance(operand, Literal):
-        tensor = operand.value
-    else:
-        tensor = constant(operand) if isinstance(operand, Value) and is_constant(operand) else None
+    tensor = argument_value(operand)
     if not isinstance(tensor, TensorLiteral) or not tensor.is_number or tensor.dtype not in WRAPPED:
         return None
     return WRAPPED[tensor.dtype](tensor.item())
