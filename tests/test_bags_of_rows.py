@@ -47,3 +47,13 @@ def test_rows_under_vmap(mode: int) -> None:
         return torch.ops.aten.embedding_bag(torch.tensor(TABLE), indices, torch.tensor(np.array([0, 2, 4])), mode=mode)[0]
 
     np.testing.assert_array_equal(irtool.vmap(one)(batch).array, expected)
+
+
+@pytest.mark.parametrize("mode", [0, 1, 2])
+@pytest.mark.parametrize("indices", ["int32", "int64"])
+@pytest.mark.parametrize("offsets", ["int32", "int64"])
+def test_bags_and_sizes_have_the_wider_dtype_of_indices_and_offsets(mode: int, indices: str, offsets: str) -> None:
+    torch = irtool.torch
+    others = torch.ops.aten.embedding_bag(torch.tensor(TABLE), torch.tensor(np.array([0, 2, 3], indices)),
+                                          torch.tensor(np.array([0, 2], offsets)), mode=mode)[1:]
+    assert {str(each.array.dtype) for each in others} == {max(indices, offsets)}

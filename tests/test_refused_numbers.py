@@ -51,6 +51,11 @@ REFUSED: dict[str, tuple[str, list[Any]]] = {
     "a share": ("aten::scaled_dot_product_attention", [ATTENTION, ATTENTION, ATTENTION, None, math.nan]),
     "heads": ("aten::_scaled_dot_product_flash_attention_for_cpu", [ATTENTION, ATTENTION, ATTENTION[..., :1]]),
     "dimensions of attention": ("aten::_scaled_dot_product_flash_attention_for_cpu", [ATTENTION[0], ATTENTION[0], ATTENTION[0]]),
+    "one statistic": ("aten::batch_norm", [LINE, None, None, np.ones(2), None, True, 0.1, 1e-3, False]),
+    "the other one": ("aten::_batch_norm_impl_index", [LINE, None, None, None, np.ones(2), True, 0.1, 1e-3, False]),
+    "no statistic of two": ("aten::_batch_norm_no_update", [LINE, None, None, None, np.ones(2), 0.1, 1e-3]),
+    "an approximation": ("aten::gelu_backward", [A, B, "mean"]), "a path": ("aten::einsum", ["ij,kj->ik", [A, B], [0]]),
+    "a path to itself": ("aten::einsum", ["ij,kj->ik", [A, B], [1, 1]]), "a path beyond": ("aten::einsum", ["ij,kj->ik", [A, B], [0, -1]]),
     "statistics": ("aten::instance_norm", [LINE, None, None, np.ones((1, 2)), np.ones(2), False, 0.1, 1e-3, False]),
 }
 

@@ -38,6 +38,20 @@ def contract(xp, terms, output, tensors, path):
     return grown[0].reshape(grown[0].shape[:len(output)])
 
 
+def check_path(path, count):
+    """Raises torch's error unless a path has a pair of places for each product of two of `count` operands (or one number for one)."""
+    if path is None:
+        return
+    size = 1 if count == 1 else 2 * (count - 1)
+    if len(path) != size:
+        raise RunError(f"einsum(): expected contraction path given in path parameter to have size {size} but got {len(path)}")
+    for step, (first, second) in enumerate(zip(path[::2], path[1::2], strict=False)):
+        if first == second:
+            raise RunError(f"einsum(): invalid contraction ({first}, {second}) cannot contract an operand with itself")
+        if not (0 <= first < count - step and 0 <= second < count - step):
+            raise RunError(f"einsum(): invalid contraction ({first}, {second}) operand index is out of bounds")
+
+
 def _grown(xp, term, tensor, letters):
     """An operand with a dimension for each letter, of size 1 for letters that it lacks; a repeated letter is a diagonal."""
     present = "".join(letter for letter in letters if letter in term)

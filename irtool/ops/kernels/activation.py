@@ -280,6 +280,8 @@ def gelu_backward(xp, grad_output, self, approximate):
     if approximate == "none":
         cdf = kind(0.5) * (1 + _erf(xp, self * kind(math.sqrt(0.5))))
         return grad_output * (cdf + self * xp.exp(-kind(0.5) * self * self) * kind(1 / math.sqrt(2 * math.pi)))
+    if approximate != "tanh":
+        raise RunError("approximate argument must be either none or tanh.")
     x = self.astype(xp.float32) if self.dtype == xp.float16 else self       # squares of 256 and more do not fit half precision
     kind = x.dtype.type
     factor = kind(math.sqrt(2 / math.pi))

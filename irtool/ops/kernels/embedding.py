@@ -140,9 +140,10 @@ def _embedding_bag(xp, weight, indices, offsets, scale_grad_by_freq, mode, spars
     result, bag_of, sizes, best = bags(xp, weight, indices, offsets, mode, per_sample_weights, include_last_offset, padding)
     # torch leaves results empty that a mode does not need, or not
     fast = mode == SUM and padding < 0 and weight.dtype in ("float32", "float16")
-    offset2bag = xp.empty(0, indices.dtype) if fast else bag_of.astype(indices.dtype)
-    sizes = xp.zeros(offsets.shape if indices.ndim == 1 else sizes.shape, offsets.dtype) if mode == SUM else sizes.astype(offsets.dtype)
-    return result, offset2bag, sizes, best if mode == MAX else sizes.copy()
+    whole = xp.promote_types(indices.dtype, offsets.dtype)
+    offset2bag = xp.empty(0, whole) if fast else bag_of.astype(whole)
+    sizes = xp.zeros(offsets.shape if indices.ndim == 1 else sizes.shape, whole) if mode == SUM else sizes.astype(whole)
+    return result, offset2bag, sizes, best.astype(whole, copy=False) if mode == MAX else sizes.copy()
 
 
 _BAG = ("Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? "

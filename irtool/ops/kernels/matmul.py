@@ -8,7 +8,7 @@ from irtool.ir.errors import RunError
 from irtool.ir.shapes import pointwise_strides, view_strides
 from irtool.ops.arrays import as_array, astype, broadcast_view, dtype_of, element_strides, strided_view, title, wrap_dim
 from irtool.ops.checks import c_name, expands, only, refuse, row_major, same_dtype
-from irtool.ops.contraction import contract
+from irtool.ops.contraction import check_path, contract
 from irtool.ops.kernels.shape import view_as_shape
 from irtool.ops.op import OpTable
 from irtool.ops.promotion import result_type
@@ -332,6 +332,7 @@ def einsum(xp, equation, tensors, path):
     if len(terms) != len(tensors):
         raise RunError(f"einsum(): {'fewer' if len(tensors) < len(terms) else 'more'} operands were provided than specified in the "
                        f"equation")
+    check_path(path, len(tensors))
     for place, (term, tensor) in enumerate(zip(terms, tensors, strict=True)):
         letters = len(term.replace("...", ""))
         if letters > tensor.ndim or ("..." not in term and letters < tensor.ndim):

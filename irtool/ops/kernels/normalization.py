@@ -48,6 +48,12 @@ def _check_channels(count, repeated=(), **vectors):
             raise RunError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
 
 
+def _check_statistics(running_mean, running_var):
+    """Raises torch's error where one of the two running statistics is given without the other."""
+    if (running_mean is None) != (running_var is None):
+        raise RunError("running_mean and running_var must either both be None or neither be None")
+
+
 def _nothing_normalized(xp, x, weight, bias):
     """Normalization of a tensor without elements, as torch has it: times the first weight, plus the first bias, without further checks."""
     result = x.copy()
@@ -114,6 +120,7 @@ _STATS = "Tensor? running_mean, Tensor? running_var"
           "bool cudnn_enabled) -> Tensor")
 def batch_norm(xp, input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
     """Each channel to mean 0 and variance 1 over the batch (or by running statistics), times weight, plus bias."""
+    _check_statistics(running_mean, running_var)
     if not input.size:
         return _nothing_normalized(xp, input, weight, bias)
     return batch_normalized(xp, input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
@@ -177,6 +184,7 @@ def batch_norm_with_update_functional(xp, input, weight, bias, running_mean, run
           "(Tensor, Tensor, Tensor, Tensor)")
 def batch_norm_no_update(xp, input, weight, bias, running_mean, running_var, momentum, eps):
     """batch_norm by running statistics, or by the batch's without any."""
+    _check_statistics(running_mean, running_var)
     training = running_mean is None
     return (*_native_batch_norm(xp, input, weight, bias, running_mean, running_var, training, momentum, eps), xp.empty(0, xp.uint8))
 
@@ -185,6 +193,7 @@ def batch_norm_no_update(xp, input, weight, bias, running_mean, running_var, mom
           "bool cudnn_enabled) -> (Tensor, Tensor, Tensor, Tensor, int)")
 def batch_norm_impl_index(xp, input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
     """batch_norm with the values that its gradient needs, and the number of the implementation (0: native)."""
+    _check_statistics(running_mean, running_var)
     if not input.size:      # as batch_norm, which takes this too
         nothing = xp.zeros(input.shape[1:2], input.dtype)
         return _nothing_normalized(xp, input, weight, bias), nothing, nothing.copy(), xp.empty(0, xp.uint8), 0
