@@ -283,6 +283,8 @@ def check_differences(module: Any, values: list[Any], tally: Counter[str], most:
             or sum(map(np.size, values)) > most or any(modes_in(module.graph())) \
             or HIDDEN_VIEWS.search(str(module)):        # they do not know where gradients stop
         return False
+    if not all(map(is_tame, leaves(irtool.run(module, values, interpret=True)))):
+        return False        # what is not finite has no derivative
     kind, report = outcome(lambda: irtool.gradcheck(module, values, order=1))
     if kind == "value" and report.unsupported:
         kind = "refused"

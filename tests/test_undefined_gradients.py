@@ -176,3 +176,26 @@ def test_what_is_known_to_be_there_is_not_asked_for(name: str) -> None:
     (pair,) = pairs(module)
     text = str(PassManager(f"specialize-undef{{defined={','.join('1' for _ in pair.df.inputs)}}},dce").run(module).graph("df"))
     assert "NonZero" not in text and "prim::GradOf" not in text and "aten::__is" not in text
+
+
+WRITES = ("a.le_(0.5)", "a.floor_()", "a.logical_not_()", "a.zero_()", "a[0] = 2.0", "a = a.detach()", "a.bernoulli_()")
+READS = ("a * 2.0", "a.sum()", "torch.linalg.vector_norm(a, 2, [0])", "a[0]", "a.view(3)")
+RESULTS = ("b", "(b, a)", "(a, a)", "(a, (b, a))", "((a, b), [a, b])", "((b, (b, a)), a)")
+
+
+@pytest.mark.parametrize("read", READS)
+@pytest.mark.parametrize("write", WRITES)
+def test_where_no_gradient_reaches_each_call_says_the_same(write: str, read: str) -> None:
+    """None, or zeros: the first call, which profiles, later ones, and the interpreter; whatever tuples the results stand in."""
+    x = np.full(3, -0.5)
+    for results in RESULTS:
+        module = compile_source(f"def f(x, c: bool):\n    a = x * 1.25\n    {write}\n    b = {read}\n    if not c:\n        b = b.exp()\n"
+                                f"    return {results}\n")
+        ones = [np.ones(each.shape) for each in tensors_of(irtool.run(module, [x, False], seed=0))]
+        found = [irtool.vjp(module, [x, False], ones, [0])[0] is None for _ in range(3)]
+        assert len({*found, irtool.vjp(module, [x, False], ones, [0], interpret=True)[0] is None}) == 1, results
+
+
+def tensors_of(value: Any) -> list[Any]:
+    """The tensors in lists and tuples, in order."""
+    return [each for part in value for each in tensors_of(part)] if isinstance(value, list | tuple) else [value]

@@ -146,6 +146,7 @@ def prepared_with_outline(graph: Graph) -> tuple[Graph, list[Outline]]:
     results = iter(f.outputs)
     outline = [outline_of(value.type, results) for value in graph.outputs]
     f.block.set_outputs([each for part in outline for each in leaves_of_outline(part)])
+    remove_dead_nodes(f)        # of tuples that were taken apart: what they hold would count as having another name
     if is_settled:      # else a write where gradients are off, which keeps the gradient of what it writes into, would become a constant
         without_writes(f)
         f = in_versions(f)
