@@ -199,3 +199,14 @@ def test_where_no_gradient_reaches_each_call_says_the_same(write: str, read: str
 def tensors_of(value: Any) -> list[Any]:
     """The tensors in lists and tuples, in order."""
     return [each for part in value for each in tensors_of(part)] if isinstance(value, list | tuple) else [value]
+
+
+@pytest.mark.parametrize("call", ["a.expand_as(y)", "a.view_as(y[:1])", "a.reshape_as(y[:1])", "a.type_as(y)", "a.to(y)"])
+@pytest.mark.parametrize("then", ["", "b.index_fill_(0, torch.tensor([0]), 0.5)", "b.masked_fill_(y > 0, 2.0)"])
+def test_no_gradient_reaches_a_tensor_of_which_sizes_and_dtype_are_read(call: str, then: str) -> None:
+    """Not even if what has its sizes shares memory with itself, which torch lets few operators write into where gradients are taken."""
+    module = compile_source(f"def f(x, y):\n    a = x * 1.25\n    b = {call}\n    {then or 'pass'}\n    return b\n")
+    values = [np.full((1, 3), -2.0), np.ones((3 if "masked" not in then or "expand" in call else 1, 3))]
+    ones = [np.ones(irtool.run(module, values)[0].shape)]
+    for interpret in (False, False, True):
+        assert irtool.vjp(module, values, ones, [1], interpret=interpret) == [None]

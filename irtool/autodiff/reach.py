@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from irtool.autodiff.formula_graphs import hands_on_gradients, has_gradient
 from irtool.ir import types
 from irtool.ir.custom import CUSTOM_VJP, results_of_custom
-from irtool.ir.effects import CHOICE_KINDS, LOOP_KINDS, MUTATORS, node_may_write
+from irtool.ir.effects import CHOICE_KINDS, LOOP_KINDS, MUTATORS, OF_THE_FIRST, node_may_write
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.packed import operands_of_packed, owns_gradient, results_of_packed
 from irtool.ir.pair import DEFINED, OF
@@ -116,7 +116,7 @@ def _read_by(node: Node) -> Sequence[Value]:
 
 def _passes_gradients(node: Node, needs: set[Value]) -> bool:
     """May a result depend differentiably on an operand?"""
-    if node.kind == "aten::type_as":
+    if node.kind in OF_THE_FIRST:
         return node.inputs[0] in needs
     if node.kind in ("prim::AnyDefined", "aten::detach"):
         return False

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from functools import cache, cached_property
 from typing import Any
 
-from irtool.ir.effects import facts_of
+from irtool.ir.effects import OF_THE_FIRST, facts_of
 from irtool.ir.errors import RunError
 from irtool.ir.python_operators import BINARY, COMPARISONS
 from irtool.ir.schema import forgets_kinds
@@ -128,6 +128,7 @@ class OperatorFacts:
         """For an operator that writes into its first operand, the overload that returns a new tensor; None for others."""
         self.only_writes: bool = rules.only_writes(name)
         self.is_view: bool = rules.is_view(name)
+        self.of_the_first: bool = name.partition(".")[0] in OF_THE_FIRST
         self.is_random = facts_of(name.partition(".")[0]).is_random
 
     @cached_property

@@ -113,6 +113,8 @@ real conj conj_physical resolve_conj resolve_neg positive lift lift_fresh to_den
 _autocast_to_full_precision _autocast_to_reduced_precision
 """.split())
 """Kinds that return the first operand itself, not a view of it, if there is nothing to do: a new shape of one is then one of the other."""
+OF_THE_FIRST = frozenset(f"aten::{name}" for name in "expand_as view_as reshape_as resize_as resize_as_ type_as to".split())
+"""Kinds that read only sizes and dtypes of their other tensors: gradients reach results through the first operand alone."""
 ITEMS_THEMSELVES = frozenset(f"aten::{name}" for name in "broadcast_tensors atleast_1d atleast_2d atleast_3d".split())
 """Kinds that do the same for each tensor in a list."""
 
