@@ -169,6 +169,23 @@ def test_what_gives_its_operand_itself_hands_its_gradient_on(line: str, slope: f
     np.testing.assert_array_equal(np.zeros(3) if gradient is None else gradient, np.full(3, slope))
 
 
+@pytest.mark.parametrize("way", ["mT", "mH", "matrix_H", "adjoint"])
+@pytest.mark.parametrize("shape", [(), (2, 2)])
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+def test_a_number_turned_is_itself(way: str, shape: tuple[int, ...], dtype: type) -> None:
+    """A matrix turned where gradients are off has none; a tensor without dimensions is returned itself, with its own, if not conjugated."""
+    text = f"def f(x):\n    y = x * 2\n    with torch.no_grad():\n        z = torch.ops.aten.{way}(y)\n    return z * y\n"
+    graph = irtool.from_script(text)
+    x = np.full(shape, 0.5, dtype)
+    slope = 4.0 if shape == () and (way == "mT" or dtype == np.float64) else 2.0
+    for _ in range(3):
+        (gradient,) = irtool.vjp(graph, [x], [np.ones(shape, dtype)], [0])
+        np.testing.assert_array_equal(gradient, x * slope * 2)
+    renamed = irtool.from_script(f"def f(x):\n    y = x * 2\n    z = torch.ops.aten.{way}(y)\n    y.unsqueeze_(0)\n    return z\n")
+    is_itself = slope == 4.0
+    assert irtool.run(renamed, [x])[0].shape == ((1,) if is_itself else shape)
+
+
 def test_a_gradient_that_shows_only_when_it_runs_is_refused() -> None:
     graph = irtool.from_script("def f(x, on: bool):\n    y = x * 2\n    with torch.no_grad():\n        z = torch.dropout(y, 0.5, on)\n"
                                "    return z\n")

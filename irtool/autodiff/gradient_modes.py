@@ -117,6 +117,10 @@ class Settling(Modes):
                 node.destroy()
 
 
+TURNED = ("aten::mT", "aten::mH", "aten::adjoint", "aten::matrix_H")
+"""Kinds that return the operand itself if it has no dimensions, and is not to be conjugated."""
+
+
 def nothing_to_do(node: Node) -> bool | None:
     """Does a node of OPERAND_ITSELF return its operand itself, and not a new tensor? None: unknown before the run."""
     if node.kind == "aten::positive":
@@ -125,8 +129,12 @@ def nothing_to_do(node: Node) -> bool | None:
         train, p = (known_argument(node, name) for name in ("train", "p"))
         return True if train is False or p == 0 else False if train is True and p is not None else None
     type = node.inputs[0].type
-    if not isinstance(type, TensorType) or type.dtype is None:
+    if not isinstance(type, TensorType):
         return None
+    if node.kind in TURNED and type.sizes is None or type.dtype is None:
+        return None
+    if node.kind in TURNED:
+        return not type.sizes and (node.kind == "aten::mT" or not type.dtype.startswith("complex"))
     if node.kind in ("aten::real", "aten::conj", "aten::conj_physical"):
         return not type.dtype.startswith("complex")
     if node.kind == "aten::to":

@@ -204,8 +204,8 @@ class Autograd(Layer):
             elif isinstance(arg, list | tuple | dict):
                 inner[place] = self.opened(arg)
                 is_recorded = is_recorded or any(map(self.owns, tensors_in(arg)))
-        if facts.of_the_first and not self.owns(args[0]):
-            is_recorded = False     # the result has the sizes or the dtype of a tensor on this tape, and none of its elements
+        # of the first alone: the result has the sizes or the dtype of another tensor, and none of its elements
+        is_recorded = is_recorded and (not facts.of_the_first or self.owns(args[0]))
         if is_recorded and self.records and facts.numbers:
             self.refuse_numbers(name, args)
         shortcut = rules.shortcut(name, args) if is_recorded and self.records else None

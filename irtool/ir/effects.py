@@ -109,7 +109,7 @@ OF_EACH = frozenset(f"aten::{name}" for name in "broadcast_tensors meshgrid".spl
 """Kinds that return a list of views of the tensors in a list, though their schemas do not say so."""
 OPERAND_ITSELF = frozenset(f"aten::{name}" for name in """
 to cpu contiguous type_as dropout feature_dropout alpha_dropout feature_alpha_dropout atleast_1d atleast_2d atleast_3d flatten sum_to_size
-real conj conj_physical resolve_conj resolve_neg positive lift lift_fresh to_dense
+real conj conj_physical resolve_conj resolve_neg positive lift lift_fresh to_dense mT mH adjoint matrix_H
 _autocast_to_full_precision _autocast_to_reduced_precision
 """.split())
 """Kinds that return the first operand itself, not a view of it, if there is nothing to do: a new shape of one is then one of the other."""
