@@ -119,9 +119,17 @@ def addmm_activation(batch: Batch, self: Any, first: Any, second: Any, beta: Any
 
 @table.batch("addr")
 def addr(batch: Batch, self: Any, first: Any, second: Any, beta: Any, alpha: Any) -> Any:
-    """beta * self + alpha * outer(first, second)."""
-    if dtype_of(promoted_dtype([self, first, second])).kind in "iub" and (isinstance(beta, float) or isinstance(alpha, float)):
-        raise RunError("For integral input tensors, arguments alpha and beta must not be a floating point number.", code="E0409")
+    """beta * self + alpha * outer(first, second), all in one dtype."""
+    if not self.ndim:
+        self = batch.again("aten::unsqueeze", self, 0)      # torch expands it before it promotes
+    dtype = promoted_dtype([self, first, second])
+    kind = dtype_of(dtype).kind
+    for name, number in (("beta", beta), ("alpha", alpha)):
+        if isinstance(number, float) and kind in "iub":
+            raise RunError(f"For integral input tensors, argument {name} must not be a floating point number.", code="E0409")
+        if isinstance(number, bool) and kind != "b":
+            raise RunError(f"Boolean {name} only supported for Boolean results.")
+    self, first, second = (batch.again("aten::to", each, dtype) for each in (self, first, second))
     return combined(batch, self, outer(batch, first, second), beta, alpha)
 
 
