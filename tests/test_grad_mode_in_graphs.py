@@ -162,7 +162,8 @@ def test_the_numbers_are_torchs(name: str) -> None:
         np.testing.assert_allclose(torch.func.jvp(space["f"], (x,), (torch.ones_like(x),))[1].numpy(), TANGENTS[name], rtol=1e-12)
 
 
-@pytest.mark.parametrize(("line", "slope"), [("torch.dropout(y, 0.5, False)", 2.0), ("torch.positive(y)", 2.0), ("torch.exp(y) * 0", 0.0)])
+@pytest.mark.parametrize(("line", "slope"), [("torch.dropout(y, 0.5, False)", 2.0), ("torch.positive(y)", 2.0), ("torch.exp(y) * 0", 0.0),
+                                             ("torch.ops.aten._cast_Double(y)", 2.0), ("torch.as_tensor(y)", 2.0)])
 def test_what_gives_its_operand_itself_hands_its_gradient_on(line: str, slope: float) -> None:
     graph = irtool.from_script(f"def f(x):\n    y = x * 2\n    with torch.no_grad():\n        z = {line}\n    return z\n")
     (gradient,) = irtool.vjp(graph, [np.ones(3)], [np.ones(3)], [0])

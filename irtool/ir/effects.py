@@ -110,7 +110,8 @@ OF_EACH = frozenset(f"aten::{name}" for name in "broadcast_tensors meshgrid".spl
 OPERAND_ITSELF = frozenset(f"aten::{name}" for name in """
 to cpu contiguous type_as dropout feature_dropout alpha_dropout feature_alpha_dropout atleast_1d atleast_2d atleast_3d flatten sum_to_size
 real conj conj_physical resolve_conj resolve_neg positive lift lift_fresh to_dense mT mH adjoint matrix_H
-_autocast_to_full_precision _autocast_to_reduced_precision
+_autocast_to_full_precision _autocast_to_reduced_precision as_tensor
+_cast_Byte _cast_Char _cast_Short _cast_Int _cast_Long _cast_Half _cast_Float _cast_Double
 """.split())
 """Kinds that return the first operand itself, not a view of it, if there is nothing to do: a new shape of one is then one of the other."""
 OF_THE_FIRST = frozenset(f"aten::{name}" for name in "expand_as view_as reshape_as resize_as resize_as_ type_as to".split())
