@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 
 from irtool.ir import types
-from irtool.ir.constants import constant, is_constant
+from irtool.ir.constants import INT_MAX, constant, is_constant
 from irtool.ir.dtypes import CODES
 from irtool.ir.graph import Value
 from irtool.ir.schema import parse_schema
@@ -97,7 +97,8 @@ def converted_type(e: Emitter, node: ast.Call, callee: Special, hint: Type | Non
 
 
 def slice_(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Meaning:
-    """`slice(stop)`, `slice(start, stop, step)`, for subscripts."""
+    """`slice(stop)`, `slice(start, stop, step)`, for subscripts. As in torch a bound that is None is the first or the last whatever the
+    step, so that `[3, 4, 5][slice(None, None, -1)]` is `[3]`."""
     from irtool.torchscript.calls import arguments
 
     positional, named = arguments(e, node)
@@ -105,5 +106,6 @@ def slice_(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Me
         e.fail(node, "Slice does not accept any keyword arguments")
     if not 1 <= len(positional) <= 3:
         e.fail(node, f"slice expected 1 to 3 arguments, got {len(positional)}")
-    parts: list[Value | None] = [None if value.type.key == "None" else value for value in positional]
-    return SliceValue([None, parts[0], None] if len(parts) == 1 else [*parts, None][:3])
+    start, stop, *step = positional if len(positional) > 1 else (e.none(), positional[0])
+    bounds = [e.constant(absent) if value.type.key == "None" else value for value, absent in ((start, 0), (stop, INT_MAX))]
+    return SliceValue([*bounds, step[0] if step and step[0].type.key != "None" else None])

@@ -6,7 +6,7 @@ from typing import Any
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import is_array
 from irtool.ops.call import call_op
-from irtool.ops.kernels.c_numbers import wrap
+from irtool.ops.kernels.c_numbers import slice_bound, wrap
 from irtool.ops.op import OpTable
 from irtool.ops.tensor import Tensor
 
@@ -160,7 +160,7 @@ def slice_list(xp, items, start, end, step):
     """items[start:end:step], a new list."""
     if step == 0:
         raise RunError("slice step cannot be zero")
-    return list(items)[start:end:step]
+    return list(items)[slice_bound(start):slice_bound(end):step]
 
 
 @table.op("aten::index.list_Tensor(Tensor[] self, Tensor el) -> int",

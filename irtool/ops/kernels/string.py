@@ -10,6 +10,7 @@ from typing import Any
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.array_library import np
 from irtool.ops.arrays import is_array
+from irtool.ops.kernels.c_numbers import slice_bound
 from irtool.ops.kinds_of_values import tag
 from irtool.ops.op import OpTable
 from irtool.ops.tensor_text import tensor_text
@@ -230,7 +231,7 @@ def slice_text(xp, string, start, end, step):
     """string[start:end:step]."""
     if step == 0:
         raise RunError("List slice should have non-zero step")
-    return text_of(raw(string)[start:end:step])
+    return text_of(raw(string)[slice_bound(start):slice_bound(end):step])
 
 
 # -- tests and letters

@@ -549,3 +549,13 @@ def numbers_of_two_kinds_are_compared_as_doubles(a: int, b: float):
 def places_in_a_string(s: str, part: str, n: int):
     return (s.count(part, 0, n), s.count(part, 1), s.count("", len(s)), s.replace("", part, n), s.replace(part, "", n), s.split(),
             ("x\ty\n\t" + s + "\tz").expandtabs(n), "\u00e9\t|".expandtabs(4), "\t.\t".expandtabs(0))
+
+
+# run: [1, 2, 3], "abc", 9223372036854775807
+# run: [1, 2, 3], "abc", -9223372036854775808
+# run: [1, 2, 3], "abc", 1
+def slices_to_the_largest_number(items: List[int], word: str, far: int):
+    backwards = slice(None, None, -1)
+    both = (1, 2, 3)
+    return (items[far:], items[1:far:-1], items[0:far:-1], word[far:], word[2:far:-1], items[backwards], word[backwards], both[backwards],
+            both[slice(1, None, -1)], items[slice(None, 1, -1)], items[slice(2)], word[slice(1, None)], both[0:9223372036854775807:-1])
