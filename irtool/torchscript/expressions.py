@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Sequence
+from functools import reduce
 
 import irtool.torchscript.calls as calls
 from irtool.ir import types
@@ -371,12 +372,17 @@ def unified_elements(e: Emitter, node: ast.expr, values: list[Value], wanted: Ty
         return values, wanted
     if not values:
         return values, types.TENSOR
-    type: Type | None = values[0].type
-    for value in values[1:]:
-        type = types.join(type, value.type) if type is not None else None
-    if type is None:
-        type = calls.union([value.type for value in values])
-    return values, type
+    return values, reduce(united, [value.type for value in values])
+
+
+def united(a: Type, b: Type) -> Type:
+    """The type of elements of two types: one that fits both, else their union; of tuples element by element."""
+    if types.is_subtype(a, b) or types.is_subtype(b, a):
+        return b if types.is_subtype(a, b) else a
+    if isinstance(a, TupleType) and isinstance(b, TupleType) and len(a.elements) == len(b.elements):
+        return types.tuple_of(map(united, a.elements, b.elements))
+    joined = None if isinstance(a, UnionType) else types.join(a, b)
+    return calls.union([a, b]) if joined is None else joined
 
 
 def tuple_display(e: Emitter, node: ast.expr, hint: Type | None) -> Value:

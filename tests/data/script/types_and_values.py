@@ -559,3 +559,17 @@ def slices_to_the_largest_number(items: List[int], word: str, far: int):
     both = (1, 2, 3)
     return (items[far:], items[1:far:-1], items[0:far:-1], word[far:], word[2:far:-1], items[backwards], word[backwards], both[backwards],
             both[slice(1, None, -1)], items[slice(None, 1, -1)], items[slice(2)], word[slice(1, None)], both[0:9223372036854775807:-1])
+
+
+# run: 0
+# run: 1
+def list_of_tuples_that_differ(place: int):
+    pairs = [(1, "a"), (2.5, "b"), (2, "c")]
+    number, word = pairs[place]
+    table = {"x": (1, [2]), "y": (1, [2.5])}
+    total = 0.0
+    for kind, (value, count) in [(1, (1, "x")), (2, (3, 4))]:
+        total += kind * value
+        if isinstance(count, int):
+            total += count
+    return number, word, table["y"], dict(a=1, b=2.5), total
