@@ -156,11 +156,12 @@ def _convert(value: object, type: Type, text: str = "") -> object:
 
 
 def _convert_union(value: object, type: UnionType) -> object:
-    """The value for a reader that expects a union: only lists, tuples and dicts are converted, to the union's first container type."""
-    for element in type.elements:
-        if isinstance(value, (list, tuple, dict)) and isinstance(element, (ListType, TupleType, DictType)):
-            return _convert(value, element)
-    return value
+    """The value for a reader that expects a union: only lists, tuples and dicts are converted, to the union's first container type, or
+    another that the value has as it is: `[2.]` stays a list of floats where a list of ints comes first."""
+    if not isinstance(value, (list, tuple, dict)):
+        return value
+    converted = [_convert(value, element) for element in type.elements if isinstance(element, (ListType, TupleType, DictType))]
+    return next((each for each in converted if repr(each) == repr(value)), converted[0] if converted else value)
 
 
 def _single(value: object) -> object:

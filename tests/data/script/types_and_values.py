@@ -573,3 +573,8 @@ def list_of_tuples_that_differ(place: int):
         if isinstance(count, int):
             total += count
     return number, word, table["y"], dict(a=1, b=2.5), total
+
+
+# run: 1
+def constant_lists_in_a_union(n: int):
+    return [[1], [2.0]], [[1.5], [2]], [(1, 2), (2.0, 1)], {"a": [1], "b": [0.0]}, n
