@@ -130,7 +130,8 @@ def _subscripted(node: ast.Subscript, place: Place) -> Type:
     if name in ("List", "list") and len(arguments) == 1 or name.startswith("BroadcastingList"):
         return types.list_of(annotation(arguments[0], place))
     if name == "Optional" and len(arguments) == 1:
-        return types.optional(annotation(arguments[0], place))
+        element = annotation(arguments[0], place)
+        return union([element, types.NONE]) if isinstance(element, UnionType) else types.optional(element)
     if name in ("Dict", "dict") and len(arguments) == 2:
         key = annotation(arguments[0], place)
         check_key(key, place, node)

@@ -578,3 +578,9 @@ def list_of_tuples_that_differ(place: int):
 # run: 1
 def constant_lists_in_a_union(n: int):
     return [[1], [2.0]], [[1.5], [2]], [(1, 2), (2.0, 1)], {"a": [1], "b": [0.0]}, n
+
+
+# run: [1, "a", None]
+def optional_of_a_union(held: List[Optional[Union[int, str]]]):
+    same: List[Union[int, str, None]] = held
+    return same, [each is None for each in same]
