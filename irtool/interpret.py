@@ -238,7 +238,8 @@ def _control(node: Node) -> Callable[[Walk, Step], None] | None:
         return _enter_grad_of
     if node.blocks:
         return _refuse_blocks
-    return _enter_subgraph if node.subgraph is not None else None
+    is_entered = node.subgraph is not None and node.kind != "prim::Closure"        # a closure runs where it is called
+    return _enter_subgraph if is_entered else None
 
 
 def _refuse_blocks(walk: Walk, step: Step) -> None:

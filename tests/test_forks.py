@@ -294,6 +294,8 @@ def nested(n: int) -> int:
   def __forked_function():
     return __torch__.small(n, )
   return torch.add(torch.wait(fork(__forked_function)), 1)
+def twice(n: int) -> List[int]:
+  return [n, n]
 """
 BRANCH = """    if torch.gt(n, 5):
       _0 = 0
@@ -314,11 +316,16 @@ LOOP = """    s = 0
       s = torch.add(s, torch.wait(a))
     return s"""
 
+HELD = """    held = annotate(List[Future[List[int]]], [])
+    _0 = torch.append(held, a)
+    return (torch.wait(held[0]))[1]"""
+
 
 @pytest.mark.parametrize(("name", "body", "results"), [      # what torch 2.13 gives for n = 0, 1, 3, 7; None: it raises
     ("small", BRANCH, [0, 1, None, 0]), ("nested", BRANCH, [1, 2, None, 0]), ("small", BOTH, [2, 3, 2, None]),
     ("small", LOOP, [0, 0, 0, None]), ("nested", LOOP, [0, 0, 0, None]), ("small", "    return n", [0, 1, 3, 7]),
     ("small", "    return torch.wait(a)", [0, 1, None, None]),
+    ("twice", HELD, [0, 1, 3, 7]),
 ])
 def test_forks_of_archives_raise_where_they_are_awaited(name: str, body: str, results: list[int | None]) -> None:
     file = io.BytesIO()

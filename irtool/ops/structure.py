@@ -614,7 +614,7 @@ STRUCTURE: dict[str, Handler] = {
     "aten::__is__": _is, "aten::__isnot__": _is_not,
     "prim::Constant": _constant, "onnx::Constant": _constant, "Transpose": _transpose, "onnx::Transpose": _transpose,
     "prim::None": lambda node, values: (None,) * len(node.outputs), "prim::Undefined": lambda node, values: (None,) * len(node.outputs),
-    "prim::AutogradZero": lambda node, values: (None,) * len(node.outputs),
+    "prim::AutogradZero": lambda node, values: (None,) * len(node.outputs), "prim::Closure": lambda node, values: (None,),
     "prim::AnyDefined": lambda node, values: (as_array(int(any(value is not None for value in values)), np.int64),),
     "prim::ListConstruct": lambda node, values: (values,), "prim::TupleConstruct": lambda node, values: (tuple(values),),
     "prim::NamedTupleConstruct": lambda node, values: (tuple(values),),
