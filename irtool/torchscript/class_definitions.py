@@ -75,8 +75,9 @@ def class_definition(definition: ast.ClassDef, place: Place, depth: int = 0) -> 
         fail(place, definition, "TorchScript classes does not support inheritance yet. Please directly inherit from 'object'.",
              len("class"))
     members = ClassDefinition(definition, place)
+    unused = _unused_properties(definition)
     for statement in definition.body:
-        if isinstance(statement, ast.FunctionDef):
+        if isinstance(statement, ast.FunctionDef) and "_drop" not in decorators(statement) and statement.name not in unused:
             _enter(members, statement, place.unit)
     if "dataclass" in decorators(definition):
         for each in _dataclass_methods(definition, place):
@@ -104,6 +105,13 @@ def interfaces_of(function: Function) -> dict[int, ast.ClassDef]:
 def decorators(definition: ast.ClassDef | ast.FunctionDef) -> list[str]:
     """The last word of each decorator: `unused` of `@torch.jit.unused`."""
     return [(dotted(each.func if isinstance(each, ast.Call) else each) or "").rpartition(".")[2] for each in definition.decorator_list]
+
+
+def _unused_properties(definition: ast.ClassDef) -> set[str]:
+    """The names in `__jit_unused_properties__ = [...]`, which torch does not compile."""
+    return {each.value for statement in definition.body
+            if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "__jit_unused_properties__"
+            for each in ast.walk(statement.value) if isinstance(each, ast.Constant) and isinstance(each.value, str)}
 
 
 def _enter(members: ClassDefinition, method: ast.FunctionDef, unit: Unit) -> None:

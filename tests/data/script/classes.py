@@ -446,3 +446,27 @@ def methods_that_statements_call(n: int):
     with shelf as depth:
         rounded = round(shelf) + depth
     return shelf.held, rounded, shelf.depth
+
+
+class Kept:
+    __jit_unused_properties__ = ["unknown"]
+
+    def __init__(self, number: int):
+        self.number = number
+
+    @property
+    def unknown(self):
+        return not_defined(self)        # noqa: F821
+
+    @torch.jit._drop
+    def walked(self) -> "Walk":         # noqa: F821
+        return not_defined(self)        # noqa: F821
+
+    @property
+    def doubled(self) -> int:
+        return self.number * 2
+
+
+# run: 3
+def members_that_are_not_compiled(n: int):
+    return Kept(n).doubled
