@@ -52,7 +52,7 @@ from irtool.torchscript.meanings import (
 )
 from irtool.torchscript.python_names import CONSTRUCTORS
 from irtool.torchscript.source_text import Function
-from irtool.torchscript.torch_calls import asserted, check, constructed, converted_type, slice_
+from irtool.torchscript.torch_calls import asserted, called_item, check, constructed, converted_type, slice_
 
 Arguments = tuple[list[Value], dict[str, Value]]
 
@@ -557,7 +557,8 @@ SPECIALS: dict[str, Callable[[Emitter, ast.Call, Special, Type | None], Meaning]
     **{name: refused for name in ("reversed", "type", "super", "iter", "next", "decorator")},
     **{f"tensor.{name}": tensor_cast for name in
        ("byte", "char", "short", "int", "long", "half", "float", "double", "bool", "bfloat16", "cfloat", "cdouble")},
-    "tensor.size": tensor_size, "tensor.tolist": tensor_tolist, "tensor.type": converted_type, "slice": slice_, "fork": fork, "wait": wait,
+    "tensor.size": tensor_size, "tensor.tolist": tensor_tolist, "tensor.type": converted_type, "tensor.__getitem__": called_item,
+    "slice": slice_, "fork": fork, "wait": wait,
     "awaitable": fork, "awaitable_wait": awaited, "awaitable_nowait": awaited,
     "check": check, "asserted": asserted, "OrderedDict": ordered_dict, **dict.fromkeys(CONSTRUCTORS, constructed),
 }

@@ -166,7 +166,7 @@ def value_attribute(e: Emitter, node: ast.Attribute, value: Value) -> Meaning | 
             return e.operator(node, PROPERTIES[attr], [value])
         if attr in CASTS and attr not in ("bool", "bfloat16"):      # torch has no such methods
             return Special("tensor." + attr, value)
-        if attr in ("tolist", "size", "type"):
+        if attr in ("tolist", "size", "type", "__getitem__"):
             return Special("tensor." + attr, value)
     elif type.key == "Device":
         if attr in ("type", "index"):

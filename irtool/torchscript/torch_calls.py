@@ -96,6 +96,21 @@ def converted_type(e: Emitter, node: ast.Call, callee: Special, hint: Type | Non
     return e.operator(node, "aten::to", [callee.receiver, *positional], named)
 
 
+def called_item(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """`x.__getitem__(t)`, which takes a tensor of indices only."""
+    from irtool.torchscript.calls import arguments
+
+    assert callee.receiver is not None
+    positional, named = arguments(e, node)
+    if len(positional) != 1 or named:
+        e.fail(node, f"Unable to call __getitem__: expected exactly 1 argument, got {len(positional) + len(named)}")
+    key, element = positional[0], types.optional(types.TENSOR)
+    if not types.is_subtype(key.type, element):
+        e.fail(node, f"Expected a list element that subtypes 'Optional[Tensor]' but got an element of type '{e.type_name(key)}'")
+    e.at(node)
+    return e.operator(node, "aten::index", [callee.receiver, e.list_value((key,), element)])
+
+
 def slice_(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Meaning:
     """`slice(stop)`, `slice(start, stop, step)`, for subscripts. As in torch a bound that is None is the first or the last whatever the
     step, so that `[3, 4, 5][slice(None, None, -1)]` is `[3]`."""

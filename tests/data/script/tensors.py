@@ -336,3 +336,15 @@ def pairwise_distances(a, b):
             d = a[i] - b[j]
             out[i, j] = (d * d).sum().sqrt()
     return out
+
+
+# run: T(3, 2)
+def called_getitem(x):
+    return x.__getitem__(torch.tensor([2, 0])), x.__getitem__(x[:, 0] > x.mean())
+
+
+# run: T(2)
+def list_of_one_tensor_is_sorted(x):
+    held = [x]
+    held.sort()
+    return held, sorted(held)
