@@ -240,6 +240,8 @@ INSERTED = 16
 
 def _sorted(items: list[Any], reverse: bool) -> list[Any]:
     """The items in order. A nan has no order: where it leaves the others depends on how C++ sorts, which is known of short lists."""
+    if len(items) < 2:      # also of a tensor of several elements, which nothing is compared with
+        return list(items)
     keys = [_key(item) for item in items]
     if not any(map(_holds_nan, keys)):
         return sorted(items, key=_key, reverse=reverse)
