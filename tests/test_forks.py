@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+from typing import Any
 
 import numpy as np
 import pytest
@@ -279,7 +280,7 @@ ARCHIVE = """class M(Module):
   __buffers__ = []
   training : bool
   def forward(self: __torch__.M,
-    n: int) -> int:
+    n: int) -> RESULT:
     def __forked_function():
       return __torch__.NAME(n, )
     a = fork(__forked_function)
@@ -328,16 +329,51 @@ HELD = """    held = annotate(List[Future[List[int]]], [])
     ("twice", HELD, [0, 1, 3, 7]),
 ])
 def test_forks_of_archives_raise_where_they_are_awaited(name: str, body: str, results: list[int | None]) -> None:
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        archive.writestr("m/data.pkl", b"\x80\x02c__torch__\nM\n)\x81}X\x08\x00\x00\x00training\x88sb.")
-        archive.writestr("m/constants.pkl", b"\x80\x02).")
-        archive.writestr("m/version", "3")
-        archive.writestr("m/code/__torch__.py", ARCHIVE.replace("NAME", name).replace("BODY", body))
-    module = irtool.load(file.getvalue())
+    module = archive(name, body)
     for n, expected in zip((0, 1, 3, 7), results, strict=True):
         if expected is None:
             with pytest.raises(irtool.RunError, match="large"):
                 module(n)
         else:
             assert module(n) == expected
+
+
+def archive(name: str, body: str, result: str = "int") -> Any:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("m/data.pkl", b"\x80\x02c__torch__\nM\n)\x81}X\x08\x00\x00\x00training\x88sb.")
+        archive.writestr("m/constants.pkl", b"\x80\x02).")
+        archive.writestr("m/version", "3")
+        archive.writestr("m/code/__torch__.py", ARCHIVE.replace("NAME", name).replace("BODY", body).replace("RESULT", result))
+    return irtool.load(file.getvalue())
+
+
+def test_an_archive_that_runs_node_by_node_forks_too() -> None:
+    body = """    s = annotate(List[List[int]], [])
+    for _0 in range(n):
+      def __also_forked():
+        return __torch__.small(_0, )
+      _1 = torch.append(s, [torch.wait(fork(__also_forked))])
+    return torch.add(s, [[torch.wait(a)]])"""
+    module = archive("small", body, "List[List[int]]")
+    assert module(1) == [[0], [1]]
+
+
+NESTED = """graph(%n : int):
+  %f : NoneType = prim::Closure_0()
+  %held : (int) = prim::TupleConstruct(%n)
+  %a : Future(int) = prim::fork_1(%held)
+  %w : int = aten::wait(%a)
+  return (%w, %f)
+with prim::Closure_0 = graph(%context : (int)):
+  %n : int = prim::TupleUnpack(%context)
+  return (%n)
+with prim::fork_1 = graph(%context : (int)):
+  %n : int = prim::TupleUnpack(%context)
+  return (%n)
+"""
+
+
+def test_a_nested_function_that_nobody_calls_does_not_run() -> None:
+    graph = irtool.parse(NESTED).graph()
+    assert irtool.run(graph, [3], interpret=True) == irtool.compile(graph)(3) == irtool.compile(graph, optimize=False)(3) == [3, None]

@@ -94,6 +94,8 @@ class Blocks(ABC):
                 self.grad_of(node, into)
             elif node.blocks:
                 raise NotLowered(f"{kind} with blocks")
+            elif kind == "prim::Closure":
+                self.env.update((value, Known(None)) for value in node.outputs)
             elif node.subgraph is not None:
                 self.subgraph(node, into)
             else:
