@@ -327,6 +327,30 @@ def test_commands_that_print_graphs_put_weights_into_them(net: Path, words: list
             assert not outputs["output0"].any()
 
 
+FORKING = """graph(%self : __torch__.Net, %x : Tensor):
+  %a : Future(Tensor) = prim::fork_0(%self, %x)
+  %y : Tensor = aten::wait(%a)
+  return (%y)
+with prim::fork_0 = graph(%self : __torch__.Net, %x : Tensor):
+  %fc : __torch__.Linear = prim::GetAttr[name="fc"](%self)
+  %weight : Tensor = prim::GetAttr[name="weight"](%fc)
+  %bias : Tensor = prim::GetAttr[name="bias"](%fc)
+  %y : Tensor = aten::linear(%x, %weight, %bias)
+  return (%y)
+"""
+
+
+def test_weights_reach_forks(net: Path) -> None:
+    (net / "fork.ir").write_text(FORKING)
+    words = "run", net / "fork.ir", net / "x.safetensors", "--load-state", net / "net.npz", "-o", net / "out.npz"
+    assert run_cli(*words)[0] == 0
+    with np.load(net / "out.npz") as outputs:
+        np.testing.assert_array_equal(outputs["output0"], [STATE["fc.weight"].sum(1) + 1] * 2)
+    (net / "fork.ir").write_text(FORKING.replace("aten::linear(%x, %weight, %bias)", 'prim::CallMethod[name="forward"](%fc, %x)'))
+    code, _, err = run_cli(*words)
+    assert code == 1 and "torch leaves calls in forks. Save the module as an archive" in err
+
+
 def test_what_takes_no_weights_says_so(net: Path) -> None:
     (net / "f.ir").write_text("graph(%x : Tensor):\n  return (%x)\n")
     code, _, err = run_cli("run", net / "f.ir", "--load-state", net / "net.npz", "-i", "x=1")

@@ -9,6 +9,7 @@ from irtool.archives.freezing import with_constants
 from irtool.archives.lowering import Lowered, UnknownInstance
 from irtool.interop.binding import Misfit, Parts, fitted, may_be_absent
 from irtool.interop.npz import Archive
+from irtool.interpret import all_nodes
 from irtool.ir.errors import Error, UnsupportedError, did_you_mean
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.source import Diagnostic
@@ -48,7 +49,7 @@ class Mentioned(Library):
     def __init__(self, graph: Graph) -> None:
         super().__init__(lambda path: None, "", tuple, 10)
         self._classes_mentioned: dict[str, MentionedClass] = {}
-        for node in graph.walk():
+        for node in all_nodes(graph):
             if node.kind in ("prim::GetAttr", "prim::SetAttr"):
                 value = node.output if node.outputs else node.inputs[1]
                 owner = self._classes_mentioned.setdefault(str(node.inputs[0].type), MentionedClass())
@@ -76,9 +77,16 @@ class TextState:
         self._names = {graph.inputs[0]: ""}
         self._instances: dict[Value, Object] = {graph.inputs[0]: Object(graph.inputs[0].type)}
         self._made: dict[str, Object] = {}
-        for node in graph.walk():
-            if node.kind == "prim::GetAttr" and node.inputs[0] in self._instances:
-                self._read(node, self._instances[node.inputs[0]], self._names[node.inputs[0]] + attribute_name(node))
+        graphs = [graph]
+        for each in graphs:
+            for node in each.walk():
+                if node.kind == "prim::GetAttr" and node.inputs[0] in self._instances:
+                    self._read(node, self._instances[node.inputs[0]], self._names[node.inputs[0]] + attribute_name(node))
+                elif node.subgraph is not None:         # of a fork, which is given the instances that it reads
+                    for taken, value in zip(node.subgraph.inputs, node.inputs, strict=False):
+                        if value in self._instances:
+                            self._instances[taken], self._names[taken] = self._instances[value], self._names[value]
+                    graphs.append(node.subgraph)
 
     def _parts(self, names: Iterable[str]) -> dict[str, Parts]:
         """The arrays by the dotted name of an attribute, and the rest of their names: `_flat_weights` and `.0`."""
@@ -134,10 +142,12 @@ class TextState:
     def graph_of_arrays(self) -> Graph:
         """The graph without the instance: attributes that it reads are constants. Raises Error for attributes without a value."""
         graph = self.graph
-        for node in graph.walk():
+        for node in all_nodes(graph):
             if node.kind == "prim::CallMethod":
                 callee = str(node.attributes["name"].value)
-                raise self.error([(f"calls the method '{callee}', whose code is not in the text: print the module's inlined_graph", node)])
+                is_in_fork = node.graph is not graph
+                way = "torch leaves calls in forks. Save the module as an archive" if is_in_fork else "print the module's inlined_graph"
+                raise self.error([(f"calls the method '{callee}', whose code is not in the text: {way}", node)])
         try:
             lowered = Lowered(Mentioned(graph), graph, self._instances[graph.inputs[0]])
         except UnknownInstance as unknown:
