@@ -64,7 +64,8 @@ cross_entropy(x, x.softmax(1)); hinge_embedding_loss(x, x); cosine_similarity(x,
 batch_norm(x, x[0], x[0].abs()); tanh(x); sigmoid(x); softsign(x); hardtanh(x); glu(x); celu(x); selu(x); mish(x); tanhshrink(x)"""
 OF_TORCH = """norm(x); norm(x, dim=1); norm(x, 2.0, 1); norm(x, p=1, dim=[0, 1]); tensordot(x, x, 2); tensordot(x, x, [[0], [0]])
 cdist(x, x); cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist"); unique(x); unique(x, return_inverse=True)
-unique(x, True, True, True); unique_consecutive(x, return_counts=True)"""
+unique(x, True, True, True); unique_consecutive(x, return_counts=True)
+lu(x); lu(x, get_infos=True)"""
 
 
 @pytest.mark.oracle

@@ -147,6 +147,17 @@ def test_distinct_elements() -> None:
     assert [each.tolist() for each in torch.nonzero(torch.eye(2), as_tuple=True)] == [[0, 1], [0, 1]]
 
 
+def test_the_number_of_results_of_lu_is_that_of_torch() -> None:
+    x = torch.tensor([[0.0, 2.0], [4.0, 0.0]])
+    source = "def f(x):\n    return torch.lu(x), torch.lu(x, True, True), torch.functional.lu(A=x, get_infos=True)\n"
+    found = irtool.run(irtool.from_script(source), [np.asarray(x)])[0]
+    for results in (*found, torch.lu(x), x.lu(), torch.lu(x, get_infos=True), x.lu(True, get_infos=True)):
+        assert [np.asarray(each).tolist() for each in results] == [[[4, 0], [0, 2]], [2, 2], 0][:len(results)]
+    assert [np.asarray(each).tolist() for each in torch.lu(x * 0, get_infos=True)] == [[[0, 0], [0, 0]], [1, 2], 1]
+    assert torch.lu(x * 0)[1].tolist() == [1, 2]        # which raises nothing either
+    assert [len(results) for results in found] == [2, 3, 3] and len(x.lu()) == 2 and len(torch.lu(x, get_infos=True)) == 3
+
+
 def test_sizes_that_are_the_input_s() -> None:
     """None in the sizes of an adaptive pool; the lists of TorchScript cannot hold it."""
     x, functional = torch.ones(2, 3, 8, 6, 4), torch.nn.functional

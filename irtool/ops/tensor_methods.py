@@ -72,6 +72,12 @@ def chosen(results: tuple[Any, ...], return_inverse: bool, return_counts: bool) 
     return tuple(parts) if len(parts) > 1 else values
 
 
+def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Any, ...]:
+    """LU and row swaps; get_infos: also the first zero on U's diagonal."""
+    results = call("aten::_lu_with_info", (A, pivot, not get_infos), {})
+    return tuple(results[:3 if get_infos else 2])
+
+
 def nonzero(self: Tensor, *, as_tuple: bool = False) -> Any:
     """The indices of elements that are not zero: a row for each; as_tuple: a tensor for each dimension."""
     return tuple(call("aten::nonzero_numpy", (self,), {})) if as_tuple else call("aten::nonzero", (self,), {})
@@ -135,7 +141,7 @@ def refused(name: str, instead: str) -> Callable[..., Any]:
 
 
 METHODS: dict[str, Callable[..., Any]] = {
-    "new_tensor": new_tensor, "fill_diagonal_": fill_diagonal_, "unique": unique, "unique_consecutive": unique_consecutive,
+    "new_tensor": new_tensor, "fill_diagonal_": fill_diagonal_, "unique": unique, "unique_consecutive": unique_consecutive, "lu": lu,
     "where": where, "polygamma": polygamma, "stft": stft,
     "nonzero": nonzero, "type": type_, "size": size, "stride": stride, "requires_grad_": requires_grad_,
     "nelement": lambda self: call("aten::numel", (self,), {}), "ndimension": lambda self: self.ndim,

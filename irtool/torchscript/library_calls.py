@@ -27,9 +27,10 @@ NAMES = {
     "_unique_consecutive_impl": "consecutive_with_all", "_consecutive_return_inverse_and_counts": "consecutive_with_all",
     "_consecutive_return_output": "consecutive_alone", "_consecutive_return_inverse": "consecutive_with_inverse",
     "_consecutive_return_counts": "consecutive_with_counts", "_threshold": "threshold",
+    "_lu_with_infos": "lu_with_infos", "_lu_no_infos": "lu_alone",
 }
 """torch's names of functions of which a flag chooses one -> their names here."""
-OUT = {"norm": 4, "tensordot": 3, "normalize": 4}
+OUT = {"norm": 4, "tensordot": 3, "normalize": 4, "_lu_with_infos": 3, "_lu_no_infos": 3}
 """Functions with a parameter `out`, which is None -> its position."""
 _bodies: dict[tuple[str, tuple[str, ...], str], Graph | None] = {}
 

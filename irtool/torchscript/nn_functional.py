@@ -19,7 +19,7 @@ OPERATORS = {"logsigmoid": "aten::log_sigmoid"}
 MODULES = ("functional", "functional_nets", "several_forms")
 """The modules of `irtool.ops.composed` that define functions of torch."""
 HELPERS = ("legacy_", "reduction_number", "tensordot_", "norm_", "unique_", "consecutive_", "stft", "cdist_", "sizes_of", "size_of_scales",
-           "power_of", "pooled_power", "unpooled_size", "dropped", "mask_of_numbers", "check_", "fractional_s")
+           "power_of", "pooled_power", "unpooled_size", "dropped", "mask_of_numbers", "check_", "fractional_s", "lu_")
 """Prefixes of names that torch.nn.functional does not have."""
 INDICES = {**{f"max_pool{n}d": (6, f"max_pool{n}d_with_indices") for n in (1, 2, 3)},
            **{f"adaptive_max_pool{n}d": (2, f"adaptive_max_pool{n}d_with_indices") for n in (1, 2, 3)},
@@ -69,6 +69,8 @@ def torch_function(name: str) -> Sugared | None:
     """The meaning of `torch.name`, if a function in Python wraps the operators."""
     if name in OVERLOADS:
         return Overloads(name, [form(each) for each in OVERLOADS[name]], are_known=True)
+    if name == "lu":
+        return Choice(2, "get_infos", Called(form("lu_with_infos")), Called(form("lu_alone")))
     if name not in FLAGS:
         return None
     start, position = FLAGS[name]

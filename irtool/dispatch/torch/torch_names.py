@@ -23,7 +23,7 @@ from irtool.ops.call import call_op
 from irtool.ops.quantized import Quantized
 from irtool.ops.tensor import Tensor, call, elements
 from irtool.ops.tensor_facts import BY_NAME, Place, Size, finfo, iinfo
-from irtool.ops.tensor_methods import nonzero, refuse_gradient, unique, unique_consecutive
+from irtool.ops.tensor_methods import lu, nonzero, refuse_gradient, unique, unique_consecutive
 from irtool.ops.tensor_parts import made_of
 
 OTHER_DTYPES = {"float": "float32", "double": "float64", "half": "float16", "int": "int32", "long": "int64", "short": "int16",
@@ -202,7 +202,7 @@ NAMES: Mapping[str, Any] = {
     "is_grad_enabled": is_grad_enabled, "manual_seed": manual_seed,
     "is_tensor": is_tensor, "get_default_dtype": get_default_dtype, "set_default_dtype": set_default_dtype,
     "svd_lowrank": low_rank.svd_lowrank, "pca_lowrank": low_rank.pca_lowrank, "unravel_index": low_rank.unravel_index,
-    "unique": unique, "unique_consecutive": unique_consecutive, "norm": norm, "split": split,
+    "unique": unique, "unique_consecutive": unique_consecutive, "lu": lu, "norm": norm, "split": split,
     "broadcast_shapes": broadcast_shapes, **{name: for_each(name) for name in ("atleast_1d", "atleast_2d", "atleast_3d")},
     "nonzero": lambda input, *, as_tuple=False: nonzero(input, as_tuple=as_tuple),
     "FloatTensor": typed("float32"), "DoubleTensor": typed("float64"), "LongTensor": typed("int64"), "IntTensor": typed("int32"),

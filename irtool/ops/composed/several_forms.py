@@ -419,3 +419,12 @@ def consecutive_with_counts(input: Tensor, return_inverse: bool = False, return_
                             dim: Optional[int] = None) -> Tuple[Tensor, Tensor]:
     elements, _, counts = consecutive_with_all(input, return_inverse, return_counts, dim)
     return elements, counts
+
+
+def lu_with_infos(A: Tensor, pivot: bool = True, get_infos: bool = False) -> Tuple[Tensor, Tensor, Tensor]:
+    return torch.ops.aten._lu_with_info(A, pivot, not get_infos)
+
+
+def lu_alone(A: Tensor, pivot: bool = True, get_infos: bool = False) -> Tuple[Tensor, Tensor]:
+    factors, pivots, _ = lu_with_infos(A, pivot, get_infos)
+    return factors, pivots

@@ -53,8 +53,8 @@ def linalg_lu_factor_ex(xp, A, pivot, check_errors):
 
 @table.op("aten::_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor info)")
 def lu_with_info(xp, self, pivot, check_errors):
-    """Packed LU, row swaps, and the first zero on U's diagonal (0: none): linalg_lu_factor_ex under its old name."""
-    return linalg_lu_factor_ex.kernel(xp, self, pivot, check_errors)
+    """Packed LU, row swaps, and the first zero on U's diagonal (0: none): linalg_lu_factor_ex under its old name; nothing is checked."""
+    return linalg_lu_factor_ex.kernel(xp, self, pivot, False)
 
 
 def _permutation_matrix(xp, pivots, rows, dtype):
