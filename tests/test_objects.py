@@ -262,3 +262,17 @@ def test_hooks_and_second_gradients_of_a_recorded_run() -> None:
     second = irtool.compile(module).record(inputs, [1, 0]).backward_recorded([ones])
     of_x, of_self = second.backward([None, {"w": ones, "v": None}])
     assert of_x.tolist() == [2, 2] and of_self["w"].tolist() == [0, 0] and of_self["v"].tolist() == [1, 1]
+
+
+def test_an_operator_that_sorts_instances_says_what_it_cannot_call() -> None:
+    text = """graph(%x : int):
+  %no : bool = prim::Constant[value=0]()
+  %a : __torch__.Ranked = prim::CreateObject()
+   = prim::SetAttr[name="rank"](%a, %x)
+  %all : __torch__.Ranked[] = prim::ListConstruct(%a, %a)
+   = aten::sort(%all, %no)
+  return (%x)
+"""
+    for interpret in (True, False):
+        with pytest.raises(UnsupportedError, match="sorting instances of __torch__.Ranked by an operator is not supported: it cannot call"):
+            irtool.run(irtool.parse(text).graph(), [1], interpret=interpret)

@@ -12,7 +12,7 @@ from copy import deepcopy
 from irtool.ir import types
 from irtool.ir.attribute import Attribute
 from irtool.ir.graph import Value
-from irtool.ir.types import ClassType, InterfaceType, ListType, Type, UnionType
+from irtool.ir.types import ClassType, InterfaceType, ListType, TupleType, Type, UnionType
 from irtool.torchscript.annotations import type_name
 from irtool.torchscript.class_definitions import ClassDefinition, decorators, interfaces_of, parameters_of
 from irtool.torchscript.classes import class_of, conforming, conforms
@@ -211,9 +211,47 @@ def special_method(e: Emitter, node: ast.AST, name: str, value: Value, positiona
 
 
 def are_ordered(e: Emitter, value: Value) -> bool:
-    """Is the value a list of instances that have `__lt__`?"""
-    definition = definition_of(e, value.type.element) if isinstance(value.type, ListType) else None
-    return definition is not None and "__lt__" in definition.methods
+    """Is the value a list of instances that have `__lt__`, or of tuples that hold such instances?"""
+    element = value.type.element if isinstance(value.type, ListType) else types.NONE
+    return bool(classes_in(e, element)) and spelled(e, element) is not None
+
+
+def classes_in(e: Emitter, type: Type) -> list[ClassDefinition]:
+    """The classes of the instances in a value: it is one, or a tuple."""
+    if isinstance(type, TupleType):
+        return [each for element in type.elements for each in classes_in(e, element)]
+    definition = definition_of(e, type)
+    return [] if definition is None else [definition]
+
+
+def spelled(e: Emitter, type: Type) -> str | None:
+    """The annotation of a type that has an order; None for other types."""
+    if isinstance(type, TupleType):
+        elements = [spelled(e, each) for each in type.elements]
+        return None if None in elements else f"Tuple[{', '.join(map(str, elements))}]"
+    definition = definition_of(e, type)
+    if definition is None:
+        return str(type.key) if type.key in ("int", "float", "bool", "str", "Tensor") else None
+    return None if "__lt__" not in definition.methods else definition.name if definition.place.library is None else str(definition.type)
+
+
+def is_same(type: Type, left: str, right: str) -> str:
+    """Source that asks if two parts of tuples are equal, as torch asks: instances are by identity, whatever `__eq__` says."""
+    if isinstance(type, TupleType):
+        parts = [is_same(each, f"{left}[{i}]", f"{right}[{i}]") for i, each in enumerate(type.elements)]
+        return f"({' and '.join(parts)})" if parts else "True"
+    return f"{left} is {right}" if isinstance(type, ClassType) else f"bool({left} == {right})"
+
+
+def is_less(type: Type, left: str, right: str) -> str:
+    """Source that compares two values: of tuples the first parts that differ."""
+    if not isinstance(type, TupleType):
+        return f"bool({left} < {right})"
+    text = "False"
+    for i, each in reversed(list(enumerate(type.elements))):
+        parts = f"{left}[{i}]", f"{right}[{i}]"
+        text = f"({text} if {is_same(each, *parts)} else {is_less(each, *parts)})"
+    return text
 
 
 SORT = """
@@ -221,8 +259,12 @@ def sort(items: List[{name}], reverse: bool = False):
     for i in range(1, len(items)):
         item = items[i]
         place = i
-        while place > 0 and (items[place - 1] < item if reverse else item < items[place - 1]):
-            items[place] = items[place - 1]
+        while place > 0:
+            before = items[place - 1]
+            first, second = (before, item) if reverse else (item, before)
+            if not {less}:
+                break
+            items[place] = before
             place -= 1
         items[place] = item
 """
@@ -230,16 +272,17 @@ def sort(items: List[{name}], reverse: bool = False):
 
 
 def sorting(e: Emitter, node: ast.AST, value: Value) -> Function:
-    """A function that sorts a list of instances in place; all its nodes have the place of the call."""
+    """A function that sorts a list of instances, or of tuples with instances, in place; all its nodes have the place of the call."""
     assert isinstance(value.type, ListType)
-    definition = definition_of(e, value.type.element)
-    assert definition is not None
-    prepared(e, node, definition)
-    (function,) = ast.parse(SORT.format(name=definition.name if definition.place.library is None else str(definition.type))).body
+    element = value.type.element
+    definitions = classes_in(e, element)
+    for definition in definitions:
+        prepared(e, node, definition)
+    (function,) = ast.parse(SORT.format(name=spelled(e, element), less=is_less(element, "first", "second"))).body
     assert isinstance(function, ast.FunctionDef)
     for each in ast.walk(function):
         ast.copy_location(each, node)
-    return Function(function, definition.place, e.function.unit)
+    return Function(function, definitions[0].place, e.function.unit)
 
 
 AUTOCAST = ".amp.autocast_mode.autocast"

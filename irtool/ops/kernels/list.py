@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from irtool.ir.errors import RunError
+from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import is_array
 from irtool.ops.call import call_op
 from irtool.ops.kernels.c_numbers import slice_bound, wrap
@@ -206,11 +206,17 @@ class OnTape:
 
 
 def _key(item: Any) -> Any:
-    """What a list is sorted by. Raises RunError, in torch's words, for an item of a type that has no order."""
+    """What a list is sorted by. Raises RunError, in torch's words, for an item of a type that has no order; UnsupportedError for an
+    instance."""
     value = item.item() if is_array(item) else item
     if isinstance(value, Tensor):
         return OnTape(value)
     if not isinstance(value, SORTED):
+        from irtool.ops.structure import Object
+
+        if isinstance(value, Object):
+            raise UnsupportedError(f"sorting instances of {value.type} by an operator is not supported: it cannot call their __lt__. Sort "
+                                   "them in source or in an archive, alone or in tuples", code="E0404")
         raise RunError("Only list of Tensors, ints, floats, bools, strs, a User Defined Class that defines the __lt__ compare method or "
                        f"Tuples of aforementioned types can be sorted, got list of {type(value).__name__}")
     return tuple(map(_key, value)) if isinstance(value, tuple) else value + 0.0 if isinstance(value, float) and value != value else value

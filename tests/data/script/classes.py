@@ -281,6 +281,19 @@ def sorted_instances(ranks: List[int]):
     return downwards, [each.rank for each in upwards], [each.rank for each in every]
 
 
+# run: [3, 1, 2, 5, 0]
+# run: [1, 1]
+# run: []
+def sorted_tuples_of_instances(ranks: List[int]):
+    shared = Ranked(1, "shared")
+    pairs = [(0.5 * (rank % 2), Ranked(rank, str(rank))) for rank in ranks]
+    later = sorted(pairs)
+    pairs.sort(reverse=True)
+    nested = [((shared, -rank), "a") for rank in ranks]
+    nested.sort()
+    return [each[1].name for each in pairs], [each[1].rank for each in later], [each[0][1] for each in nested]
+
+
 class Gathered:
     def __init__(self):
         self.values: Dict[str, List[torch.Tensor]] = {}
