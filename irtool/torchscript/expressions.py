@@ -209,7 +209,7 @@ def binary(e: Emitter, node: ast.AST, op: type[ast.operator], left: Value, right
         return e.one("aten::percentFormat", (left, right), types.STR)
     if op is ast.Add and isinstance(left.type, TupleType) and isinstance(right.type, TupleType):
         return e.tuple_value([*e.unpacked(left), *e.unpacked(right)])
-    if op is ast.FloorDiv and isinstance(left.type, types.TensorType):
+    if op is ast.FloorDiv and isinstance(left.type, types.TensorType) and right.type.key != "bool":     # by a bool: of two ints
         kind = "aten::floor_divide"
     if op is ast.Mult and isinstance(right.type, ListType) and left.type.key == "int":
         left, right = right, left
