@@ -13,7 +13,7 @@ table.derivative("index.Tensor _unsafe_index.Tensor index.Tensor_hacked_twin _un
 def index_put_gradient(grad, indices, accumulate, values_size):
     self_grad = grad
     if not accumulate:
-        self_grad = torch.index_put(grad, indices, torch.scalar_tensor(0, dtype=grad.dtype, device=grad.device), False)
+        self_grad = torch.index_put(grad, indices, grad.new_zeros(values_size), False)
     return self_grad, None, torch.index(grad, indices).sum_to_size(values_size)
 
 
@@ -24,7 +24,7 @@ def index_put_impl_gradient(self: Tensor, indices: list[Tensor], values: Tensor,
     def backward(grad: Tensor):
         self_grad = grad
         if not accumulate:
-            self_grad = torch.index_put(grad, indices, torch.scalar_tensor(0, dtype=grad.dtype, device=grad.device), False)
+            self_grad = torch.index_put(grad, indices, grad.new_zeros(values_size), False)
         return self_grad, None, torch.index(grad, indices).sum_to_size(values_size), None, None
 
     return torch.index_put(self, indices, values, accumulate), backward

@@ -3,7 +3,7 @@ from irtool.ops.array_library import np
 from irtool.ops.kernels.indexing import table
 from irtool.ops.samples.draw import call, complexes, fixed, flags, ints, real
 
-x, columns, mask = real(3, 4), ints(1, 1, 3), flags(True, False)
+x, columns, mask, chosen = real(3, 4), ints(1, 1, 3), flags(True, False), np.array([1, 0, 1], np.uint8)
 
 table.sample("index_select", call(x, 1, ints(0, 2, 2)), call(complexes(3, 4), 0, ints(2, 0)), call(real(), 0, ints(0)))
 table.sample("index_select_backward", call(real(3, 2), [3, 4], 1, ints(0, 2)))
@@ -15,6 +15,7 @@ table.sample("index.Tensor _unsafe_index.Tensor", call(x, [None, columns]), call
 table.sample("index.Tensor_hacked_twin _unsafe_index.Tensor_hacked_twin", call(x, [ints(0, 2, 2), columns]))
 table.sample("index_put index_put_ _unsafe_index_put _index_put_impl _index_put_impl_", call(x, [ints(0, 2)], real(2, 4)),
              call(x, [ints(0, 0)], real(4), True), call(x, [None, columns], real(3, 3), True))
+table.sample("index_put index_put_ _index_put_impl _index_put_impl_", call(x, [chosen], real(2, 4)))
 table.sample("index_put.hacked_twin index_put_.hacked_twin _unsafe_index_put.hacked_twin _index_put_impl_.hacked_twin",
              call(x, [ints(0, 2)], real(2, 4)), call(x, [ints(0, 0)], real(), True))
 table.sample("_unsafe_masked_index", call(x, flags(True, False, True), [None, columns], 0.5))
