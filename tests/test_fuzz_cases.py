@@ -22,6 +22,7 @@ import irtool
 from fuzz import oracle, texts
 from fuzz.campaign import Plan, run
 from fuzz.case import read, spell
+from fuzz.gradients import check_differences
 from fuzz.judge import Finding, Wrong, attempt, same
 from fuzz.kinds import BY_NAME, KINDS, Kind
 from fuzz.rounding import is_explained
@@ -146,3 +147,9 @@ def test_an_interrupted_campaign_reports_what_it_ran(tmp_path: Path) -> None:
 def children(process: int) -> list[str]:
     """The processes that a process has started."""
     return Path(f"/proc/{process}/task/{process}/children").read_text().split()
+
+
+def test_what_is_not_finite_is_not_compared_with_differences() -> None:
+    module = irtool.from_script("def f(x):\n    return torch.acosh(x)\n")
+    assert not check_differences(module, [np.zeros(3)], Counter())
+    assert check_differences(module, [np.full(3, 2.0)], Counter())
