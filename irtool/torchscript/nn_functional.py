@@ -1,4 +1,5 @@
-"""torch.nn.functional and torch.nn.init: their functions as irtool's own TorchScript (`irtool.ops.composed`), and operators.
+"""torch.nn.functional, torch.nn.init and torch.nn.modules.utils: their functions as irtool's own TorchScript (`irtool.ops.composed`), and
+operators.
 
 A name that is in no table is looked up among the operators (`F.conv2d` is `aten::conv2d`). Functions of torch that have several forms are
 here too: an argument (`return_indices`) or its type (`dims` of tensordot) chooses the form.
@@ -63,6 +64,14 @@ def initializer(name: str) -> Sugared | None:
     """The meaning of `torch.nn.init.name`."""
     known = functions_of("initializers").get(name)
     return None if known is None else Called(known)
+
+
+def module_utility(name: str) -> Sugared | None:
+    """The meaning of `torch.nn.modules.utils.name`: `_pair(2)` is `[2, 2]`."""
+    if name not in ("_single", "_pair", "_triple", "_quadruple"):
+        return None
+    known = functions_of("ntuples")
+    return Overloads(name, [known[f"{name[1:]}_of_{numbers}"] for numbers in ("ints", "floats")], are_known=True)
 
 
 def torch_function(name: str) -> Sugared | None:

@@ -32,8 +32,10 @@ MODULES = frozenset((
     "torch.ops", "torch.ops.aten", "torch.ops.prim", "torch._jit_internal", "torch.functional", "torch._VF", "math", "cmath", "typing",
     "torch.autograd", "torch.overrides", "torch.autograd.profiler", "torch.profiler", "warnings", "collections",
     "torch.amp", "torch.cpu.amp", "torch.cuda.amp", "torch.nn.init", "torch.nn.utils", "torch.nn.utils.rnn", "torch.compiler",
+    "torch.nn.modules", "torch.nn.modules.utils",
 ))
-WITHOUT_OPERATORS = frozenset(("torch.nn.init", "torch.nn.utils", "torch.nn.utils.rnn", "torch.compiler"))
+WITHOUT_OPERATORS = frozenset(("torch.nn.init", "torch.nn.utils", "torch.nn.utils.rnn", "torch.nn.modules", "torch.nn.modules.utils",
+                               "torch.compiler"))
 """Modules of which each name is one of irtool's own functions, or in a table."""
 PYTHON_MODULES = frozenset(("calendar", "datetime", "errno", "logging", "os", "os.path", "string", "sys", "time"))
 """Modules of Python whose numbers and strings functions may read: `sys.maxsize`."""
@@ -115,10 +117,11 @@ def member(module: str, name: str, is_archive: bool = False) -> Meaning | None:
     path = f"{module}.{name}"
     if path in MODULES:
         return Namespace(path)
-    if module in ("torch", "torch.functional", "torch.nn.functional", "torch.nn.init") and not is_archive:
-        from irtool.torchscript.nn_functional import function, initializer, torch_function
+    if module in ("torch", "torch.functional", "torch.nn.functional", "torch.nn.init", "torch.nn.modules.utils") and not is_archive:
+        from irtool.torchscript.nn_functional import function, initializer, module_utility, torch_function
 
-        meaning = {"torch.nn.functional": function, "torch.nn.init": initializer}.get(module, torch_function)(name)
+        meaning = {"torch.nn.functional": function, "torch.nn.init": initializer,
+                   "torch.nn.modules.utils": module_utility}.get(module, torch_function)(name)
         if meaning is not None:
             return meaning
     return _member(module, name, path)

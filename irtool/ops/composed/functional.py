@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import List, Optional
 
 from irtool.ops.composed.reductions import legacy_number, legacy_reduction, reduction_number
-from irtool.ops.composed.script_types import BroadcastingList1, BroadcastingList2, BroadcastingList3, annotate
+from irtool.ops.composed.script_types import BroadcastingList1, BroadcastingList2, BroadcastingList3, annotate, is_scripting
 from irtool.ops.tensor import Tensor, torch
 
 
@@ -172,6 +172,8 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: Optional[int] = None, 
             padding_idx = weight.size(0) + padding_idx
     else:
         padding_idx = -1
+    if max_norm is not None and not is_scripting():     # TorchScript's own leaves the rows as they are
+        torch.embedding_renorm_(weight.detach(), input, max_norm, norm_type)
     return torch.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 

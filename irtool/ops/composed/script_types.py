@@ -9,6 +9,7 @@ BroadcastingList1: TypeAlias = T | list[T]
 """A list of one element, for which a number may stand."""
 BroadcastingList2: TypeAlias = T | list[T]
 BroadcastingList3: TypeAlias = T | list[T]
+BroadcastingList4: TypeAlias = T | list[T]
 Generator: TypeAlias = Any
 
 

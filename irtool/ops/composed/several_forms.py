@@ -235,8 +235,6 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Optional[Tensor] = Non
             per_sample_weights = per_sample_weights.reshape(-1)
     elif offsets is None:
         raise ValueError("offsets has to be a 1D Tensor but got None")
-    if max_norm is not None:
-        raise NotImplementedError("embedding_bag with max_norm")
     if mode == "sum":
         number = 0
     elif mode == "mean":
@@ -249,6 +247,8 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Optional[Tensor] = Non
             raise ValueError("max mode does not support sparse weights")
     else:
         raise ValueError("mode has to be one of sum, mean or max")
+    if max_norm is not None and not is_scripting():     # TorchScript's own leaves the rows as they are
+        torch.embedding_renorm_(weight.detach(), input, max_norm, norm_type)
     assert offsets is not None
     elements, _, _, _ = torch.embedding_bag(weight, input, offsets, scale_grad_by_freq, number, sparse, per_sample_weights,
                                          include_last_offset, padding_idx)
