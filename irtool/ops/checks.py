@@ -8,7 +8,13 @@ from typing import Any, NoReturn
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.schema import MISSING, Schema
 from irtool.ops.array_library import np
-from irtool.ops.arrays import real_of, title, wrap_dim
+from irtool.ops.arrays import current_namespace, real_of, title, wrap_dim
+
+
+def check_device(device: Any) -> None:
+    """Raises UnsupportedError for a device other than the CPU; in a run on CuPy arrays, other than their GPU, for which "cpu" stands too."""
+    if device is not None and not str(device).startswith(("cpu",) if current_namespace().__name__ == "numpy" else ("cpu", "cuda")):
+        raise UnsupportedError(f"device {device} is not supported")
 
 
 def refuse(kernel: str, array: Any) -> NoReturn:

@@ -11,7 +11,7 @@ from typing import Any
 from irtool.ir.errors import UnsupportedError
 from irtool.ops.array_library import np
 from irtool.ops.arrays import CODES, dtype_of
-from irtool.ops.checks import fit
+from irtool.ops.checks import check_device, fit
 from irtool.ops.kernels.cast import check_diagonal
 from irtool.ops.tensor import Tensor, call
 from irtool.ops.tensor_facts import BY_NAME, DTYPES, Size
@@ -24,6 +24,7 @@ GRADIENTS = "gradients are asked for by irtool.grad(f)(x), or irtool.value_and_g
 def new_tensor(self: Tensor, data: Any, dtype: int | None = None, device: str | None = None, requires_grad: bool = False) -> Any:
     """A tensor of numbers, tensors, or lists of them, by default in this one's dtype; no gradient goes back to the tensors."""
     refuse_gradient(requires_grad, "new_tensor")
+    check_device(device)
     dtype = self.dtype if dtype is None else dtype
     if isinstance(data, Tensor):
         return call("aten::to", (call("aten::detach", (data,), {}), dtype), {"copy": True})

@@ -19,6 +19,7 @@ from irtool.dispatch.traced_numbers import Number
 from irtool.ir.errors import NameMissing, RunError
 from irtool.ops.array_library import np
 from irtool.ops.arrays import dtype_of
+from irtool.ops.checks import check_device
 from irtool.ops.size_facts import FACTORIES
 from irtool.ops.tensor import Functions, Tensor, call, calling_kind, is_kind, next_birth, operator_names
 from irtool.ops.tensor_methods import refuse_gradient
@@ -60,6 +61,7 @@ class Torch(Functions):
         """A tensor of numbers, or of nested lists of numbers. Without `dtype` Python's floats become float32, complex numbers complex64.
         Tensors, also in lists, it copies, and no gradient goes back to them. Raises RunError for other data."""
         refuse_gradient(requires_grad, "tensor")
+        check_device(device)
         if type(data) is Number:
             if dtype is not None and dtype_of(dtype).kind in "iu":
                 return data.tensor(dtype_of(dtype).name)        # which raises where it does not fit
@@ -85,6 +87,7 @@ class Torch(Functions):
 
     def asarray(self, data: Any, *, dtype: int | None = None, device: str | None = None, copy: bool | None = None) -> Any:
         """A tensor that shares the memory of an array, or a copy of it; for numbers as `tensor`."""
+        check_device(device)
         if isinstance(data, Tensor):
             return data.clone() if copy and dtype is None else data if dtype is None else data.to(dtype, copy=bool(copy))
         if copy or not isinstance(data, np.ndarray):
@@ -94,7 +97,7 @@ class Torch(Functions):
 
     def as_tensor(self, data: Any, dtype: int | None = None, device: str | None = None) -> Any:
         """A tensor itself, a tensor that shares the memory of an array, or what `tensor` makes of numbers; in another dtype a copy."""
-        return self.asarray(data, dtype=dtype)
+        return self.asarray(data, dtype=dtype, device=device)
 
     def from_numpy(self, array: Any) -> Any:
         """A tensor that shares the memory of an array. Raises RunError for any other value."""

@@ -20,6 +20,7 @@ from irtool.ir.errors import NameMissing, RunError, UnsupportedError
 from irtool.ops.array_library import np
 from irtool.ops.arrays import reseed
 from irtool.ops.call import call_op
+from irtool.ops.checks import check_device
 from irtool.ops.quantized import Quantized
 from irtool.ops.tensor import Tensor, call, elements
 from irtool.ops.tensor_facts import BY_NAME, Place, Size, finfo, iinfo
@@ -40,6 +41,7 @@ class Generator(np.random.Generator):
     """A random generator, for the argument `generator` of operators."""
 
     def __init__(self, device: str = "cpu") -> None:
+        check_device(device)
         super().__init__(np.random.PCG64(0))
 
     def manual_seed(self, seed: int) -> Generator:

@@ -4,8 +4,8 @@ import warnings
 from collections.abc import Sequence
 
 from irtool.ir.errors import RunError, UnsupportedError
-from irtool.ops.arrays import as_array, astype, broadcast_view, code_of, convert, copied, current_namespace, is_array
-from irtool.ops.checks import fit, fit_fill, refuse_growth, refuse_overlap, refuse_partial_overlap
+from irtool.ops.arrays import as_array, astype, broadcast_view, code_of, convert, copied, is_array
+from irtool.ops.checks import check_device, fit, fit_fill, refuse_growth, refuse_overlap, refuse_partial_overlap
 from irtool.ops.conjugates import origin
 from irtool.ops.op import OpTable
 
@@ -13,12 +13,6 @@ table = OpTable("cast")
 
 CONTIGUOUS, PRESERVE, CHANNELS_LAST, CHANNELS_LAST_3D = range(4)
 """torch's numbers for memory formats."""
-
-
-def check_device(device):
-    """Raises RunError for a device other than the CPU; in a run on CuPy arrays, other than their GPU, for which "cpu" stands too."""
-    if device is not None and not str(device).startswith(("cpu",) if current_namespace().__name__ == "numpy" else ("cpu", "cuda")):
-        raise UnsupportedError(f"device {device} is not supported")
 
 
 def in_format(xp, x, memory_format):

@@ -4,8 +4,8 @@ from typing import Any
 
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import as_array, astype, default_dtype, dtype_of, memory_order, number_dtype, strided_view, title, to_number
-from irtool.ops.checks import fit, fit_fill
-from irtool.ops.kernels.cast import CHANNELS_LAST, PRESERVE, check_device, check_layout
+from irtool.ops.checks import check_device, fit, fit_fill
+from irtool.ops.kernels.cast import CHANNELS_LAST, PRESERVE, check_layout
 from irtool.ops.op import OpTable
 
 table = OpTable("factory")
