@@ -4,7 +4,6 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-import numpy as np
 import pytest
 
 import irtool
@@ -43,7 +42,7 @@ def test_functions(device: str) -> None:
         assert getattr(torch, name)(MADE[name], device="cpu").device == "cpu"
     two = torch.ones(2)
     for call in (lambda: torch.zeros(2, device=device), lambda: two.to(device), lambda: two.new_tensor([1.0], device=device),
-                 lambda: torch.arange(3, device=device), lambda: torch.Generator(device), lambda: torch.as_tensor(np.ones(2), device=device),
+                 lambda: torch.arange(3, device=device), lambda: torch.Generator(device), lambda: torch.as_tensor([1.0], device=device),
                  lambda: torch.as_tensor(two, device=device), lambda: torch.zeros_like(two, device=device)):
         with pytest.raises(irtool.UnsupportedError, match=f"device {device} is not supported"):
             call()

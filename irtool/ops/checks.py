@@ -12,7 +12,7 @@ from irtool.ops.arrays import current_namespace, real_of, title, wrap_dim
 
 
 def check_device(device: Any) -> None:
-    """Raises UnsupportedError for a device other than the CPU; in a run on CuPy arrays, other than their GPU, for which "cpu" stands too."""
+    """Raises UnsupportedError for a device other than the CPU; in runs on CuPy arrays, other than their GPU, for which "cpu" may stand."""
     if device is not None and not str(device).startswith(("cpu",) if current_namespace().__name__ == "numpy" else ("cpu", "cuda")):
         raise UnsupportedError(f"device {device} is not supported")
 
