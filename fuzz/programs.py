@@ -136,6 +136,9 @@ def compare_with_torch(function: Any, source: str, module: Any, sets: list[list[
 def compare_results(function: Any, values: list[Any], got: Outcome, way: str, tally: Counter[str], reference: Callable[[], Any]) -> None:
     """What the reference gave against what a function of torch gives. Raises Wrong."""
     want = oracle.ran(function, values)
+    if "is singular" in str(got[1]) + str(want[1]) and got[0] != want[0]:
+        tally["rounding decides whether a matrix is singular"] += 1
+        return
     if want[0] == "error" and got[0] == "value":
         if oracle.FAULTS.search(want[1]):
             tally["torch falls over"] += 1

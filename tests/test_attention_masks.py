@@ -43,3 +43,20 @@ def test_rows_that_are_all_masked_are_nan() -> None:
 def test_other_shapes_are_refused_in_torchs_words(kind: int | None, shape: tuple[int, ...], said: str) -> None:
     with pytest.raises(irtool.RunError, match=said):
         attended(np.zeros(shape, np.bool_), kind)
+
+
+@pytest.mark.parametrize(("kind", "shape"), [(0, (3, 3)), (1, (3, 3)), (2, (3, 2, 3, 3)), (1, (2, 3)), (2, (3, 3)), (None, (3, 3))])
+def test_types_of_masks_under_vmap(kind: int | None, shape: tuple[int, ...]) -> None:
+    """As one by one: scores (batch, heads, length, length) with a batch as long as the length, which a mask of either could mean."""
+    scores, masks = RNG.standard_normal((2, 3, 2, 3, 3)), RNG.random((2, *shape)) < 0.4
+
+    def softened(x: Any, mask: Any) -> Any:
+        return torch._masked_softmax(x, mask, 3, kind)
+
+    try:
+        want = [np.asarray(softened(torch.tensor(x), torch.tensor(mask))) for x, mask in zip(scores, masks)]
+    except irtool.RunError as error:
+        with pytest.raises(irtool.RunError, match=str(error)[:20]):
+            irtool.vmap(softened)(scores, masks)
+    else:
+        np.testing.assert_allclose(np.asarray(irtool.vmap(softened)(scores, masks)), np.stack(want), rtol=1e-12)

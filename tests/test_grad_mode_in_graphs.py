@@ -27,6 +27,15 @@ PROGRAMS = {
     "a new dimension": ("y = x * 2\nwith torch.no_grad():\n    y.unsqueeze_(0)\nreturn y * x", [4.0, 8.0, 2.0]),
     "a square turned over": (
         "y = x.reshape(1, 3) * x.reshape(3, 1)\nwith torch.no_grad():\n    y.t_()\nreturn y * x", [12.25, 19.25, 8.75]),
+    "a part written before": ("y = x * 3\ny.view(-1)[0] = 1.5\nwith torch.no_grad():\n    z = y * 2\nreturn y * z", [0.0, 36.0, 9.0]),
+    "a part written before, read in a branch": (
+        "y = x * 3\ny.view(-1)[0] = 1.5\nwith torch.no_grad():\n    if bool(x.sum() > 1):\n        z = y * 2\n    else:\n        z = y\n"
+        "return y * z", [0.0, 36.0, 9.0]),
+    "a view of what was written before": (
+        "y = x * 3\nv = y[1:]\ny.mul_(2.0)\nwith torch.no_grad():\n    z = v * 1\nreturn torch.cat([y[:1], v * z])", [6.0, 72.0, 18.0]),
+    "a part written in each round": (
+        "y = x * 3\nz = y\nfor i in range(2):\n    y[0] = 1.5\n    with torch.no_grad():\n        z = y * 2\nreturn y * z",
+        [0.0, 36.0, 9.0]),
     "the same inside and outside": ("y = x * x\nwith torch.no_grad():\n    z = x * x\nreturn y * z", [2.0, 16.0, 0.25]),
     "the same inside first": ("with torch.no_grad():\n    z = x * x\ny = x * x\nreturn y * z", [2.0, 16.0, 0.25]),
     "the same in each round": ("r = x\nfor i in range(3):\n    with torch.no_grad():\n        w = x * 2\n    r = r * w\nreturn r",

@@ -56,6 +56,8 @@ REFUSED: dict[str, tuple[str, list[Any]]] = {
     "no statistic of two": ("aten::_batch_norm_no_update", [LINE, None, None, None, np.ones(2), 0.1, 1e-3]),
     "an approximation": ("aten::gelu_backward", [A, B, "mean"]), "a path": ("aten::einsum", ["ij,kj->ik", [A, B], [0]]),
     "a path to itself": ("aten::einsum", ["ij,kj->ik", [A, B], [1, 1]]), "a path beyond": ("aten::einsum", ["ij,kj->ik", [A, B], [0, -1]]),
+    "indices of segments": ("aten::segment_reduce", [A, "sum", np.array([1, 1]), np.array([0, 1]), None, 0, False, None]),
+    "a singular matrix": ("aten::linalg_ldl_factor_ex", [np.zeros((2, 2)), False, True]),
     "statistics": ("aten::instance_norm", [LINE, None, None, np.ones((1, 2)), np.ones(2), False, 0.1, 1e-3, False]),
 }
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from irtool.analysis.gradients_off import is_off
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.analysis.overlaps import may_overlap
 from irtool.autodiff.hidden_writes import is_writer
@@ -71,6 +72,8 @@ def in_versions(graph: Graph) -> Graph:
     if not versions.is_closed():
         return graph
     versions.sweep(f.block)
+    if versions.is_detached:
+        return graph
     remove_dead_nodes(f)
     return f
 
@@ -149,6 +152,9 @@ class Versions:
         """Base -> the names whose latest version is up to date."""
         self.depth: dict[Value, int] = {}
         """Name -> the length of the chain of views from its base to it."""
+        self.runs_off = is_off(graph)
+        self.is_detached = False
+        """Was a version computed where gradients are off? The tensor keeps its gradient there, and the version has none."""
         self.undo: list[Callable[[], object]] = []
         """Functions that restore the state before a block: versions made in a block are not visible after it."""
         for writer in filter(is_writer, graph.walk()):
@@ -279,6 +285,7 @@ class Versions:
         """The up-to-date version of a name, computed in front of `node` if necessary."""
         base, down = self.base_of[name], []
         written, fresh = self.newest[base], self.fresh[base]
+        self.is_detached = self.is_detached or name not in fresh and self.may_run_off(node)
         while name not in fresh:
             while self.depth[written] > self.depth[name]:
                 written = self.whole[written]
@@ -293,6 +300,11 @@ class Versions:
             self.note(view, in_any_layout(copy).insert_before(node).outputs[0])
             name = view
         return self.latest[name]
+
+    def may_run_off(self, node: Node) -> bool:
+        """May a node, or one in its blocks, run where gradients are off?"""
+        inner = [each for block in node.blocks for each in block.walk()]
+        return any(self.runs_off(each) is not False for each in inner or [node])
 
     def put(self, view: Value, node: Node) -> None:
         """Recompute, in front of `node`, the name that `view` is a view of, from the view's latest version."""

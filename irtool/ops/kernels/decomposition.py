@@ -111,15 +111,16 @@ def _ldl(xp, A, hermitian):
           "Tensor info)")
 def linalg_ldl_factor_ex(xp, self, hermitian, check_errors):
     """Packed L and D of a symmetric matrix, pivots and a status, as LAPACK's sytrf returns them."""
-    return _ldl(xp, self, hermitian)
+    LD, pivots, info = _ldl(xp, self, hermitian)
+    if check_errors and info.any():
+        raise RunError("torch.linalg.ldl_factor_ex: The factorization could not be completed because the input matrix is singular.")
+    return LD, pivots, info
 
 
 @table.op("aten::linalg_ldl_factor(Tensor self, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)")
 def linalg_ldl_factor(xp, self, hermitian):
     """Packed L and D, and pivots."""
-    LD, pivots, info = _ldl(xp, self, hermitian)
-    if info.any():
-        raise RunError("torch.linalg.ldl_factor_ex: The factorization could not be completed because the input matrix is singular.")
+    LD, pivots, _ = linalg_ldl_factor_ex.kernel(xp, self, hermitian, True)
     return LD, pivots
 
 

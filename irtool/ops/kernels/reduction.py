@@ -325,6 +325,8 @@ def hash_tensor(xp, self, dim, keepdim, mode):
 def segment_reduce(xp, data, reduce, lengths, indices, offsets, axis, unsafe, initial):
     """Runs of `data` along `axis`, given by lengths or offsets, reduced by sum, mean, prod, max or min; empty runs give `initial`."""
     axis = wrap_dim(axis, data.ndim)
+    if indices is not None:
+        raise RunError("segment_reduce(): indices based reduction is not supported yet.")
     if lengths is None and offsets is None:
         raise RunError("segment_reduce(): Either lengths or offsets must be defined.")
     if lengths is not None:
