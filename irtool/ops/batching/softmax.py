@@ -12,7 +12,7 @@ from irtool.ops.kernels.softmax import spread_mask, table
 @table.batch("_masked_softmax")
 def masked_softmax(batch: Batch, self: Any, mask: Any, dim: Any, mask_type: Any) -> Any:
     """softmax of self with -inf where mask is true; a mask of type 1 (B, L) is one of (B, 1, 1, L)."""
-    spread_mask(np, np.zeros(tuple(mask.shape), bool), mask_type, tuple(self.shape))        # which raises for other sizes
+    spread_mask(np, np.zeros(tuple(mask.shape), bool), mask_type, tuple(self.shape))     # type: ignore[no-untyped-call]  # for other sizes
     if mask_type == 1 and mask.ndim == 2 and self.ndim == 4:
         mask = batch.again("aten::unsqueeze", batch.again("aten::unsqueeze", mask, 1), 1)
     masked = batch.again("aten::masked_fill", self, mask, float("-inf"))
