@@ -210,3 +210,12 @@ def test_wrong_numbers_of_values_in_the_text_of_2018(line: str, message: str) ->
     graph = graph_of(f"graph(%x : Dynamic\n      %p : (Dynamic, Dynamic)) {{\n  {line}\n  return (%x);\n}}\n")
     (found,) = violations(graph)
     assert found.message.startswith(message)
+
+
+@pytest.mark.parametrize("declared", ["Union(int, Tensor)", "Union(Tensor, float, None)", "Optional[Union(int, Tensor)]"])
+def test_a_union_is_no_tensor_although_each_choice_may_stand_for_one(declared: str) -> None:
+    """A number may stand for a tensor, as after erase-number-types; a pass that inlines the graph would make a node of no overload."""
+    text = (f"graph(%x : {declared}):\n  %1 : Tensor = prim::DifferentiableGraph_0(%x)\n  return (%1)\n"
+            "with prim::DifferentiableGraph_0 = graph(%0 : Tensor):\n  %1 : Tensor = aten::tanh(%0)\n  return (%1)\n")
+    with pytest.raises(irtool.Error, match="for %0 : Tensor|expected"):
+        irtool.verify(irtool.parse(text))

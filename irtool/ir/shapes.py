@@ -87,6 +87,16 @@ def view_strides(sizes: Sequence[int], strides: Sequence[int], shape: Sequence[i
     return result
 
 
+def expanded_strides(sizes: Sequence[int], strides: Sequence[int], shape: Sequence[int]) -> list[int]:
+    """The strides of a tensor expanded to `shape` (aten/src/ATen/ExpandUtils.cpp)."""
+    result: list[int] = []
+    for place in reversed(range(len(shape))):
+        own = place - len(shape) + len(sizes)
+        step = strides[own] if own >= 0 else shape[place + 1] * result[0] if result else 1
+        result.insert(0, step if (sizes[own] if own >= 0 else 1) == shape[place] else 0)
+    return result
+
+
 CHANNELS_LAST = (0, 2, 3, 1)
 
 

@@ -25,7 +25,7 @@ def flows(actual: Type, wanted: Type, is_inside: bool = False) -> bool:
     """May a value of type `actual` be used where `wanted` is expected?
 
     As a subtype; a tensor also for a tensor type with other shapes, since shapes are observations. A number for a 0-dim tensor and the
-    other way round, as after erase-number-types, except inside containers, which keep their types.
+    other way round, as after erase-number-types, except inside containers, which keep their types, and as a choice of a union.
     """
     if types.is_subtype(actual, wanted) or is_tensor_like(actual) and is_tensor_like(wanted):
         return True
@@ -34,7 +34,7 @@ def flows(actual: Type, wanted: Type, is_inside: bool = False) -> bool:
     if isinstance(wanted, OptionalType):
         return actual.key == "None" or flows(actual.element if isinstance(actual, OptionalType) else actual, wanted.element, is_inside)
     if isinstance(actual, UnionType):
-        return all(flows(choice, wanted, is_inside) for choice in actual.elements)
+        return all(flows(choice, wanted, is_inside=True) for choice in actual.elements)
     if isinstance(wanted, UnionType):
         return any(flows(actual, choice, is_inside) for choice in wanted.elements)
     if type(actual) is type(wanted) and actual.elements and len(actual.elements) == len(wanted.elements):

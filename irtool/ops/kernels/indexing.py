@@ -3,8 +3,10 @@
 Indices are checked here (NumPy raises too, other namespaces wrap silently) and count from the end when negative where torch lets them.
 """
 from irtool.ir.errors import RunError
-from irtool.ops.arrays import add_at, as_array, is_array, title, to_number, wrap_dim
-from irtool.ops.checks import c_name, fit, refuse_partial_overlap, row_major
+from irtool.ir.shapes import expanded_strides, pointwise_strides, view_strides
+from irtool.ir.types import contiguous_strides
+from irtool.ops.arrays import add_at, as_array, element_strides, is_array, title, to_number, wrap_dim
+from irtool.ops.checks import c_name, fit, in_memory_order, refuse_partial_overlap, row_major
 from irtool.ops.kernels.factory import like
 from irtool.ops.kernels.index_checks import check_added, check_copied, slices_have_elements
 from irtool.ops.kernels.shape import view_as_shape
@@ -73,7 +75,37 @@ def indexed(xp, self, indices):
     """self[indices], a new tensor."""
     if not indices:
         raise RunError("at least one index must be provided")
-    return row_major(xp, self[index_tuple(xp, self, indices)])
+    index = index_tuple(xp, self, indices)
+    result = self[index]
+    if _is_plain(self) and all(isinstance(each, slice) or _is_plain(each) for each in index):
+        return row_major(xp, result)
+    return _laid_out(xp, self, index, result)
+
+
+def _is_plain(x):
+    """Has an array the strides of a new one, those of dimensions of size 1 included?"""
+    return x.flags.c_contiguous and (1 not in x.shape or element_strides(x) == contiguous_strides(x.shape))
+
+
+def _laid_out(xp, self, index, result):
+    """The result with its dimensions in the order in memory that torch's iterator gives them: that of the dimensions that stay, and, of
+    those which the index tensors bring, that of these (aten/src/ATen/native/TensorAdvancedIndexing.cpp, AdvancedIndex)."""
+    index = [*index, *[slice(None)] * (self.ndim - len(index))]
+    places = [place for place, each in enumerate(index) if not isinstance(each, slice)]
+    brought = xp.broadcast_shapes(*[index[place].shape for place in places])
+    stay = [step for place, step in enumerate(element_strides(self)) if place not in places]
+    before = places[0] if places == list(range(places[0], places[-1] + 1)) else 0
+    after = len(stay) - before
+    is_mixed = any(index[place].dtype != index[places[0]].dtype for place in places)
+    operands = [(result.shape, (*stay[:before], *[0] * len(brought), *stay[before:]))]
+    inner = (*[1] * before, *brought, *[1] * after)
+    for place in places:
+        steps = expanded_strides(index[place].shape, element_strides(index[place]), brought)
+        if index[place].dtype != xp.int64 and is_mixed:     # converted, which makes a new tensor
+            steps = pointwise_strides(brought, [(brought, steps)])
+        operands.append((inner, view_strides(brought, steps, inner)))
+    strides = pointwise_strides(result.shape, operands)
+    return in_memory_order(xp, result, sorted(range(result.ndim), key=lambda place: -strides[place]))
 
 
 def _index(xp, self, indices):
