@@ -99,14 +99,20 @@ def contiguous(batch: Batch, self: Any, memory_format: Any = 0) -> Any:
 
 @table.batch("is_non_overlapping_and_dense")
 def is_dense(batch: Batch, self: Any) -> Any:
-    """Of (B, ...)."""
-    return batch.same(batch.front(self))
+    """Of one place of the batch."""
+    return of_one_place(batch, self)
+
+
+def of_one_place(batch: Batch, self: Any, *args: Any) -> Any:
+    """What the operator says of the first place of the batch; all lie alike in memory. Of a batch of none: are places in rows?"""
+    x = batch.front(self)
+    return batch.same(batch.do("aten::select", x, 0, 0), *args) if x.shape[0] else is_row_major(batch, x)
 
 
 @table.batch("is_contiguous.memory_format")
 def is_in_format(batch: Batch, self: Any, memory_format: Any) -> Any:
-    """Of one place of the batch, in row-major order."""
-    return is_row_major(batch, batch.front(self))
+    """Of one place of the batch."""
+    return of_one_place(batch, self, memory_format)
 
 
 @table.batch("stride sym_stride")
