@@ -144,3 +144,13 @@ def test_diagonals_refuse_numbers_that_do_not_fit(dtype: str, number: float) -> 
     for call in (lambda: irtool.torch.tensor(zeros).fill_diagonal_(number), lambda: irtool.run(script, [zeros])):
         with pytest.raises(irtool.RunError, match="without overflow"):
             call()
+
+
+@pytest.mark.parametrize("call", ["torch.linalg.pinv(x, atol=x[:, :1], rtol=0.1)", "torch.linalg.pinv(x, atol=0.1, rtol=x[:, :1])",
+                                  "F.binary_cross_entropy(x, x, weight=0.5)", "F.layer_norm(x, [2], 0.5)",
+                                  "torch.bucketize(x, x[0], out=1.0)"])
+def test_no_number_stands_for_a_tensor_that_may_be_left_out(call: str) -> None:
+    """As in torch, where a number stands for a tensor that must be there. The trace of what was taken did not run."""
+    torch = irtool.torch
+    with pytest.raises((irtool.Error, TypeError, AttributeError)):
+        eval(call, {"torch": torch, "F": torch.nn.functional, "x": torch.tensor(np.full((2, 2), 0.5))})   # noqa: S307  texts above

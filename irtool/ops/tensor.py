@@ -21,8 +21,8 @@ from typing import Any
 from irtool.ir.displayed import Displayed
 from irtool.ir.effects import ITEMS_THEMSELVES, OPERAND_ITSELF, RESHAPES
 from irtool.ir.errors import NameMissing, RunError, UnsupportedError
-from irtool.ir.schema import Schema, forgets_kinds, parse_schema, schemas
-from irtool.ir.types import TENSOR
+from irtool.ir.schema import Argument, Schema, forgets_kinds, parse_schema, schemas
+from irtool.ir.types import TENSOR, OptionalType
 from irtool.ops.array_library import np
 from irtool.ops.arrays import CODES, code_of, is_array
 from irtool.ops.tensor_facts import BY_NAME, CPU, DTYPES, Dtype, Place, Size
@@ -520,7 +520,8 @@ def choose(kind: str, args: Sequence[Any], named: Mapping[str, Any], plain: Call
                 values = bind(schema, positional, named)
             except RunError:
                 continue
-            if all(fits(argument, plain(value), lenient) or bool(argument.fixed_size) and isinstance(value, int)
+            if all(fits(argument, plain(value), lenient and not _is_number_for_none(argument, value))
+                   or bool(argument.fixed_size) and isinstance(value, int)
                    for argument, value in zip(schema.arguments, values, strict=False)):
                 if not lenient or not any(argument.type is TENSOR and isinstance(value, int)
                                           for argument, value in zip(schema.arguments, values, strict=False)):
@@ -530,6 +531,11 @@ def choose(kind: str, args: Sequence[Any], named: Mapping[str, Any], plain: Call
             return of_numbers
     described = ", ".join("Tensor" if isinstance(arg, Tensor) else type(arg).__name__ for arg in [*args, *named.values()])
     raise UnsupportedError(f"{kind} on ({described}) is not supported{_misfit(candidates, args, named, plain)}")
+
+
+def _is_number_for_none(argument: Argument, value: Any) -> bool:
+    """Is a number given for a tensor that may be left out? torch takes numbers only for tensors that must be there."""
+    return isinstance(argument.type, OptionalType) and argument.type.element is TENSOR and isinstance(value, int | float | complex)
 
 
 def _misfit(candidates: Sequence[Schema], args: Sequence[Any], named: Mapping[str, Any], plain: Callable[[Any], Any]) -> str:
