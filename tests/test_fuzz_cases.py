@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import irtool
-from fuzz import oracle, texts
+from fuzz import oracle, programs, texts
 from fuzz.campaign import Plan, run
 from fuzz.case import read, spell
 from fuzz.gradients import check_differences
@@ -153,3 +153,9 @@ def test_what_is_not_finite_is_not_compared_with_differences() -> None:
     module = irtool.from_script("def f(x):\n    return torch.acosh(x)\n")
     assert not check_differences(module, [np.zeros(3)], Counter())
     assert check_differences(module, [np.full(3, 2.0)], Counter())
+
+
+@pytest.mark.parametrize(("other", "is_beside"), [([1.0, 0.0, 2.0], True), ([0.0, 1.0, 2.0], True), ([1.0, 1.0, 2.0], False),
+                                                  ([2.0, 1.0, 0.0], False)])
+def test_only_neighbours_make_up_for_a_count(other: list[float], is_beside: bool) -> None:
+    assert programs.counts_beside(("value", [np.array([0.0, 1.0, 2.0])]), ("value", np.array(other))) is is_beside
