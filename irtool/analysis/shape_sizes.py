@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from irtool.analysis.shape_facts import DEFAULT, Facts, Rule, category, one, summed, to_float, type_like, with_dtype, with_sizes
-from irtool.ir.shapes import broadcast, pointwise_strides
+from irtool.ir.shapes import broadcast, expanded_strides, pointwise_strides
 from irtool.ir.types import TensorType, contiguous_strides
 
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
@@ -131,18 +131,11 @@ def _expand(facts: Facts) -> list[TensorType] | None:
     shape, strides = type.shape, type.strides or ()
     if sizes is None or shape is None or len(strides) != len(shape) or len(sizes) < len(shape):
         return None
-    ahead = len(sizes) - len(shape)
-    expanded: list[int] = []
-    steps: list[int] = []
-    for place in reversed(range(len(sizes))):
-        old = shape[place - ahead] if place >= ahead else 1
-        step = strides[place - ahead] if place >= ahead else (expanded[0] * steps[0] if expanded else 1)
-        size = old if sizes[place] == -1 else sizes[place]
-        if size != old and old != 1:
-            return None
-        expanded.insert(0, size)
-        steps.insert(0, 0 if size != old else step)
-    return one(with_sizes(type, expanded, steps))
+    olds = (*[1] * (len(sizes) - len(shape)), *shape)
+    expanded = [old if size == -1 else size for old, size in zip(olds, sizes, strict=True)]
+    if any(size != old != 1 for old, size in zip(olds, expanded, strict=True)):
+        return None
+    return one(with_sizes(type, expanded, expanded_strides(shape, strides, expanded)))
 
 
 def _index_select(facts: Facts) -> list[TensorType] | None:

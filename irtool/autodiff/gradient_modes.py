@@ -129,13 +129,13 @@ def nothing_to_do(node: Node) -> bool | None:
         train, p = (known_argument(node, name) for name in ("train", "p"))
         return True if train is False or p == 0 else False if train is True and p is not None else None
     type = node.inputs[0].type
-    if not isinstance(type, TensorType):
+    if not isinstance(type, TensorType) or type.dtype is None:
         return None
-    if node.kind in TURNED and type.sizes is None or type.dtype is None:
-        return None
-    if node.kind in TURNED:
-        return not type.sizes and (node.kind == "aten::mT" or not type.dtype.startswith("complex"))
-    if node.kind in ("aten::real", "aten::conj", "aten::conj_physical"):
+    if node.kind in TURNED and type.sizes != ():
+        return None if type.sizes is None else False
+    if node.kind == "aten::mT":
+        return True
+    if node.kind in ("aten::real", "aten::conj", "aten::conj_physical", *TURNED):
         return not type.dtype.startswith("complex")
     if node.kind == "aten::to":
         dtype, copies = known_argument(node, "dtype"), known_argument(node, "copy")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from irtool.analysis.gradients_off import is_off
+from irtool.analysis.gradients_off import is_off, modes_in
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.analysis.overlaps import may_overlap
 from irtool.autodiff.hidden_writes import is_writer
@@ -152,7 +152,7 @@ class Versions:
         """Base -> the names whose latest version is up to date."""
         self.depth: dict[Value, int] = {}
         """Name -> the length of the chain of views from its base to it."""
-        self.runs_off = is_off(graph)
+        self.runs_off = is_off(graph) if any(modes_in(graph)) else None
         self.is_detached = False
         """Was a version computed where gradients are off? The tensor keeps its gradient there, and the version has none."""
         self.undo: list[Callable[[], object]] = []
@@ -303,6 +303,8 @@ class Versions:
 
     def may_run_off(self, node: Node) -> bool:
         """May a node, or one in its blocks, run where gradients are off?"""
+        if self.runs_off is None:
+            return False        # without a walk through blocks, which each read of a loop would repeat
         inner = [each for block in node.blocks for each in block.walk()]
         return any(self.runs_off(each) is not False for each in inner or [node])
 

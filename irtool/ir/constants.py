@@ -63,6 +63,11 @@ def argument_value(argument: Value | Literal | list[Value] | None) -> object:
     return NOT_CONSTANT if argument is None or isinstance(argument, list) else constant(argument)
 
 
+def slice_bound(bound: int | None) -> int | None:
+    """A bound of a slice of a list or string as Python's. torch takes the largest int for one that is absent."""
+    return None if bound == INT_MAX else bound
+
+
 def is_none(value: Value) -> bool:
     """Is the value the constant None?"""
     return value.node.kind in CONSTANT_KINDS and not value.node.attributes

@@ -5,7 +5,7 @@ import ast
 from collections.abc import Callable, Sequence
 
 from irtool.ir import types
-from irtool.ir.constants import INT_MAX, constant, is_constant
+from irtool.ir.constants import constant, is_constant, slice_bound
 from irtool.ir.graph import Value
 from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type
 from irtool.torchscript.emitter import Emitter
@@ -78,8 +78,7 @@ def sliced(e: Emitter, node: ast.Subscript, held: Value, parts: Sequence[Value |
         known = [known_bound(e, node, part, expression) for part, expression in zip(parts, written, strict=True)]
         if known[2] == 0:
             e.fail(node, "slice step cannot be zero")
-        start_at, end_at = (None if bound == INT_MAX else bound for bound in known[:2])
-        return e.tuple_value(e.unpacked(held)[slice(start_at, end_at, known[2])])
+        return e.tuple_value(e.unpacked(held)[slice_bound(known[0]):slice_bound(known[1]):known[2]])
     if not isinstance(held.type, ListType) and held.type.key != "str":
         e.fail(node, f"'{e.type_name(held)}' object is not subscriptable")
     start, stop, step = parts

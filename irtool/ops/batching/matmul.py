@@ -7,7 +7,7 @@ from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import dtype_of
 from irtool.ops.batch import Batch
 from irtool.ops.batching.batch_dim import aligned, promoted_dtype, wrapped_dim
-from irtool.ops.kernels.matmul import table
+from irtool.ops.kernels.matmul import check_factors, table
 
 
 def product(batch: Batch, a: Any, b: Any) -> Any:
@@ -123,12 +123,7 @@ def addr(batch: Batch, self: Any, first: Any, second: Any, beta: Any, alpha: Any
     if not self.ndim:
         self = batch.again("aten::unsqueeze", self, 0)      # torch expands it before it promotes
     dtype = promoted_dtype([self, first, second])
-    kind = dtype_of(dtype).kind
-    for name, number in (("beta", beta), ("alpha", alpha)):
-        if isinstance(number, float) and kind in "iub":
-            raise RunError(f"For integral input tensors, argument {name} must not be a floating point number.", code="E0409")
-        if isinstance(number, bool) and kind != "b":
-            raise RunError(f"Boolean {name} only supported for Boolean results.")
+    check_factors(dtype_of(dtype).kind, beta=beta, alpha=alpha)     # type: ignore[no-untyped-call]
     self, first, second = (batch.again("aten::to", each, dtype) for each in (self, first, second))
     return combined(batch, self, outer(batch, first, second), beta, alpha)
 

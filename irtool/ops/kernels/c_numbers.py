@@ -24,11 +24,6 @@ def wrapped(value: Any) -> Any:
     return wrap(value) if type(value) is int else value
 
 
-def slice_bound(bound: int | None) -> int | None:
-    """A bound of a slice of a list or string as Python's. torch takes the largest int for one that is absent."""
-    return None if bound == BIAS - 1 else bound
-
-
 def int32(value: int) -> int:
     """An int wrapped to 32 bits, C's int."""
     return ((value + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)

@@ -3,10 +3,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from irtool.ir.constants import slice_bound
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import is_array
 from irtool.ops.call import call_op
-from irtool.ops.kernels.c_numbers import slice_bound, wrap
+from irtool.ops.kernels.c_numbers import wrap
 from irtool.ops.op import OpTable
 from irtool.ops.tensor import Tensor
 

@@ -286,6 +286,15 @@ def addmv(xp, self, mat, vec, beta, alpha):
     return fused(xp, self, mv.kernel(xp, mat, vec), beta, alpha)
 
 
+def check_factors(kind, **factors):
+    """Raises torch's error for a factor of addr that a result of this kind of dtype does not take."""
+    for name, number in factors.items():
+        if isinstance(number, float) and kind in "iub":
+            raise RunError(f"For integral input tensors, argument {name} must not be a floating point number.", code="E0409")
+        if isinstance(number, bool) and kind != "b":
+            raise RunError(f"Boolean {name} only supported for Boolean results.")
+
+
 @table.op("aten::addr(Tensor self, Tensor vec1, Tensor vec2" + _FACTORS, fits="beta alpha")
 def addr(xp, self, vec1, vec2, beta, alpha):
     """beta * self + alpha * outer(vec1, vec2)."""
@@ -294,11 +303,7 @@ def addr(xp, self, vec1, vec2, beta, alpha):
     if vec1.ndim != 1 or vec2.ndim != 1:
         raise RunError(f"addr: Expected 1-D argument vec{1 if vec1.ndim != 1 else 2}, but got {(vec1 if vec1.ndim != 1 else vec2).ndim}-D")
     dtype = result_type([self if self.ndim else self.reshape(1), vec1, vec2])       # torch expands it before it promotes
-    for name, number in (("beta", beta), ("alpha", alpha)):
-        if isinstance(number, float) and dtype.kind in "iub":
-            raise RunError(f"For integral input tensors, argument {name} must not be a floating point number.", code="E0409")
-        if isinstance(number, bool) and dtype.kind != "b":
-            raise RunError(f"Boolean {name} only supported for Boolean results.")
+    check_factors(dtype.kind, beta=beta, alpha=alpha)
     column, row = astype(vec1, dtype)[:, None], astype(vec2, dtype)
     if dtype.kind == "b":
         result = column & row

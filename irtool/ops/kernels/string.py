@@ -7,10 +7,10 @@ import re
 import struct
 from typing import Any
 
+from irtool.ir.constants import slice_bound
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.array_library import np
 from irtool.ops.arrays import is_array
-from irtool.ops.kernels.c_numbers import slice_bound
 from irtool.ops.kinds_of_values import tag
 from irtool.ops.op import OpTable
 from irtool.ops.tensor_text import tensor_text
