@@ -12,6 +12,7 @@ from fuzz.judge import Outcome
 
 WRITES = re.compile(r"\w_\(|append|extend|insert|pop|clear|out=")
 """What an expression says that changes something."""
+LIST_CHANGES = frozenset("append extend insert remove pop clear reverse sort".split())
 FAULTS = re.compile(r"INTERNAL ASSERT|isFloatingType\(grad|MKL FFT|Could not run|PythonFallbackKernel|DefaultCPUAllocator|ComplexHalf"
                     "|larger than max_size")
 """Errors that say nothing of the operands: torch fell over, or has no kernel of what it declares."""
@@ -106,27 +107,54 @@ def apart(function: Any) -> Any:
 
 
 def without_unread(source: str) -> str:
-    """The source without assignments to names that nothing reads: Python runs what TorchScript drops, and may raise in it.
+    """The source without assignments to names that nothing reads, and without writes into lists that nothing else reads: Python runs what
+    TorchScript drops, and may raise in it.
 
     Calls of functions that write stay. TorchScript drops such a call too, if a loop without rounds hides what it writes into.
     """
     tree = ast.parse(source)
     writers = {each.name for each in tree.body if isinstance(each, ast.FunctionDef) and may_write(each)}
     while True:
-        read = {each.id for each in ast.walk(tree) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)}
+        own = lists_of_their_own(tree)
+        changes = {each: name for each in ast.walk(tree) if (name := changed_list(each)) in own}
+        inside = {part for each in changes for part in ast.walk(each) if isinstance(part, ast.Name) and part.id == changes[each]}
+        read = {each.id for each in ast.walk(tree) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load) and each not in inside}
         read |= {each.target.id for each in ast.walk(tree) if isinstance(each, ast.AugAssign) and isinstance(each.target, ast.Name)}
         dropped = False
         for node in ast.walk(tree):
             blocks = [getattr(node, name, None) for name in ("body", "orelse")]
             for body in [each for each in blocks if isinstance(each, list)]:
                 for each in list(body):
-                    if isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name) and each.targets[0].id not in read \
-                            and len(body) > 1 and not WRITES.search(ast.unparse(each.value)) \
+                    name = changed_list(each)
+                    if isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name):
+                        name = each.targets[0].id
+                    elif name not in own:
+                        continue
+                    operands = [each.value] if isinstance(each, ast.Assign) else each.value.args
+                    if name not in read and len(body) > 1 and not any(WRITES.search(ast.unparse(operand)) for operand in operands) \
                             and not any(isinstance(part, ast.Name) and part.id in writers for part in ast.walk(each.value)):
                         body.remove(each)
                         dropped = True
         if not dropped:
             return ast.unparse(tree)
+
+
+def changed_list(node: ast.AST) -> str:
+    """The name that a statement like `x.remove(3)` or `x = [1, 2]` changes the list of; empty for others."""
+    match node:
+        case ast.Expr(ast.Call(ast.Attribute(ast.Name(name), method))) if method in LIST_CHANGES:
+            return name
+        case ast.Assign([ast.Name(name)], ast.List() | ast.ListComp()):
+            return name
+    return ""
+
+
+def lists_of_their_own(tree: ast.AST) -> set[str]:
+    """Names that only lists written out there are assigned to."""
+    lists = {each.targets[0] for each in ast.walk(tree) if isinstance(each, ast.Assign) and changed_list(each)}
+    others = {each.id for each in ast.walk(tree) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store) and each not in lists}
+    others |= {each.arg for each in ast.walk(tree) if isinstance(each, ast.arg)}
+    return {each.id for each in lists if isinstance(each, ast.Name)} - others
 
 
 def may_write(function: ast.FunctionDef) -> bool:

@@ -13,6 +13,8 @@ from irtool.ir.types import spell
 def decompose_addmm(graph: Graph) -> bool:
     """Replace each `aten::addmm` with factors of 1 by a product and a sum, which other passes can simplify.
 
+    The product comes first in the sum, whose result lies in memory as its first operand does: by rows, as that of `addmm`.
+
     before:
         graph(%b : Tensor, %x : Tensor, %w : Tensor):
           %3 : int = prim::Constant[value=1]()
@@ -24,7 +26,7 @@ def decompose_addmm(graph: Graph) -> bool:
           %3 : int = prim::Constant[value=1]()
           %5 : Tensor = aten::mm(%x, %w)
           %6 : int = prim::Constant[value=1]()
-          %7 : Tensor = aten::add(%b, %5, %6)
+          %7 : Tensor = aten::add(%5, %b, %6)
           return (%7)
     """
     build = Builder(graph)
@@ -38,7 +40,7 @@ def decompose_addmm(graph: Graph) -> bool:
         build.before(node)
         build.tail = node.tail
         product = build.call("aten::mm", node.inputs[1], node.inputs[2], type=plain)
-        replace_node(node, [build.call("aten::add", node.inputs[0], product, alpha=1, type=node.output.type)])
+        replace_node(node, [build.call("aten::add", product, node.inputs[0], alpha=1, type=node.output.type)])
         changed = True
     return changed
 

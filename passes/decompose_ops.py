@@ -20,7 +20,7 @@ def decompose_ops(graph: Graph) -> bool:
         graph(%b : Tensor, %x : Tensor, %w : Tensor):
           %5 : Tensor = aten::mm(%x, %w)
           %6 : int = prim::Constant[value=1]()
-          %7 : Tensor = aten::add(%b, %5, %6)
+          %7 : Tensor = aten::add(%5, %b, %6)
           return (%7)
     """
     if not BY_NAME["decompose-addmm"].function(graph):

@@ -4,13 +4,14 @@ from __future__ import annotations
 from irtool.ir.builder import Builder
 from irtool.ir.constants import constant
 from irtool.ir.graph import Graph, Node, Value
-from irtool.ir.types import TensorType
+from irtool.ir.types import TensorType, contiguous_strides
 
 
 def fuse_addmm(graph: Graph) -> bool:
     """Make `x.mm(y) + b` and `b + x.mm(y)` an `aten::addmm`, where the types say that b has the product's dtype and repeats to its shape.
 
-    The sum and the product that nobody reads any more are left to `dce`.
+    A b of several rows and columns that comes first must lie in memory by rows, as the result of an `addmm` does. The sum and the product
+    that nobody reads any more are left to `dce`.
 
     before:
         graph(%b : Float(4), %x : Float(2, 3), %y : Float(3, 4)):
@@ -34,7 +35,7 @@ def fuse_addmm(graph: Graph) -> bool:
         if node.kind != "aten::add" or len(node.inputs) != 3 or not node.output.has_uses or constant(node.inputs[2]) != 1:
             continue
         for product, bias in (node.inputs[:2], (node.inputs[1], node.inputs[0])):
-            if is_product(product.node) and is_bias(bias, product.node):
+            if is_product(product.node) and is_bias(bias, product.node) and (bias is node.inputs[1] or lies_by_rows(bias)):
                 build.before(node)
                 build.tail = node.tail
                 one = build.constant(1)
@@ -60,3 +61,10 @@ def is_bias(bias: Value, product: Node) -> bool:
     shape = (left.sizes[0] if left.sizes else None, right.sizes[1] if right.sizes else None)
     return len(type.sizes) <= 2 and all(
         mine == 1 or mine is not None and mine == size for mine, size in zip(type.sizes[::-1], shape[::-1], strict=False))
+
+
+def lies_by_rows(bias: Value) -> bool:
+    """Does a sum with this first operand, whose sizes are known, lie in memory by rows if the product does?"""
+    type = bias.type
+    assert isinstance(type, TensorType) and type.sizes is not None
+    return len(type.sizes) < 2 or 1 in type.sizes or type.shape is not None and type.strides == contiguous_strides(type.shape)

@@ -210,3 +210,26 @@ def test_no_gradient_reaches_a_tensor_of_which_sizes_and_dtype_are_read(call: st
     ones = [np.ones(irtool.run(module, values)[0].shape)]
     for interpret in (False, False, True):
         assert irtool.vjp(module, values, ones, [1], interpret=interpret) == [None]
+
+
+NONE_IN_SOME_RUNS = ["torch.vander(a)", "torch.vander(a[:1])", "torch.linalg.norm(a, r)", "torch.linalg.vector_norm(a, r)",
+                     "torch.norm(a, r)", "F.pairwise_distance(a, a * 2, r)", "torch.dist(a, a * 2, r)", "a.renorm(r + 1, 0, 1.5)",
+                     "torch.linalg.norm(a.outer(a), r)"]
+
+
+@pytest.mark.parametrize("call", NONE_IN_SOME_RUNS)
+@pytest.mark.parametrize("write", ["pass", "for i in range(1):\n        a.fill_(r)\n        torch.ops.aten.not_equal_(a, 0.5)",
+                                   "if r < 0:\n        a = (a * 2j).real", "a = a * torch.ones(1, dtype=torch.float32)",
+                                   "if r < 5:\n        a = a.to(torch.float32)"])
+def test_formulas_may_give_no_gradient(call: str, write: str) -> None:
+    """Whatever is to be made of the gradient: the conjugate, the real part, another dtype."""
+    module = compile_source(f"def f(x, r: float):\n    a = x * 1.25\n    {write}\n    b = {call}\n    return (b * 0.5).sum()\n")
+    for values in ([np.zeros(0), 0.0], [np.full(1, 0.75), 0.0], [np.full(1, 0.75) + 0.5j, 0.0], [np.array([0.5, 2.0]), 1.0]):
+        try:
+            (cotangent,) = [np.ones_like(each) for each in irtool.run(module, values, interpret=True)]
+            wanted, *found = [irtool.vjp(module, values, [cotangent], [0], interpret=each)[0] for each in (True, False, False)]
+        except irtool.Error as error:
+            assert "NoneType" not in str(error)
+            continue
+        for each in found:
+            np.testing.assert_allclose(np.zeros(1) if each is None else each, np.zeros(1) if wanted is None else wanted)

@@ -110,7 +110,8 @@ class Definedness:
             self.state[value] = self.of(following) if runs else self.join((carried, following))
 
     def look_at_lists(self, node: Node) -> None:
-        """An ordinary node in a region: its results are defined, except lists with undefined elements and those elements."""
+        """An ordinary node in a region: its results are defined, except casts of what may be None, and lists with undefined elements and
+        those elements."""
         if node.kind in WRITERS and isinstance(node.inputs[0].type, ListType):
             if self.of(node.inputs[WRITERS[node.kind]]) != DEFINED:
                 self.state[node.inputs[0]] = UNKNOWN
@@ -119,6 +120,8 @@ class Definedness:
             parts = [value for value in node.inputs if whole or isinstance(value.type, ListType)]
             if any(self.of(value) != DEFINED for value in parts):
                 self.set_all(node, UNKNOWN)
+        elif node.kind == "prim::unchecked_cast":
+            self.set_all(node, self.of(node.inputs[0]))         # None, if it was one, is the undefined gradient
         elif node.kind in ELEMENT_KINDS and self.of(node.inputs[0]) != DEFINED:
             self.set_all(node, UNKNOWN)
 

@@ -167,7 +167,7 @@ def collect(grads: Gradients, region: Node, arguments: Sequence[Item], slots: Se
                 is_real, wanted = conversion(grads, target, region, mixed)
                 if is_real or wanted is not None:
                     convert = partial(converted, grads, target=target, is_real=is_real, wanted=wanted)
-                    value = grads.where_defined(value, _is_tensor(value), convert)
+                    value = grads.where_defined(value, _is_tensor(value) and value not in grads.maybe_undefined, convert)
                 if isinstance(value.type, OptionalType) and isinstance(value.type.element, TensorType):
                     # None is the undefined gradient of a tensor
                     value = grads.build.node("prim::unchecked_cast", (value,), output_types=(grads.tensor,)).output

@@ -81,6 +81,8 @@ class Gradients:
         """List of f -> its length, a value of f that all readers share."""
         self.codes: dict[Value, Value] = {}
         """Value of f -> its dtype, a value of f."""
+        self.maybe_undefined: set[Value] = set()
+        """Values of df, of type Tensor, that are an undefined gradient in some runs."""
         self._renamings: list[Node] = []
 
     def formula_of(self, schema: Schema) -> Formula | None:
@@ -220,7 +222,10 @@ class Gradients:
         self.build.at_end(block)
         block.add_output(other() if other is not None else self.undefined_like(self.tensor))
         self.build.before(after)
-        return choice.add_output(self.df.fresh_id(), self.tensor)
+        result = choice.add_output(self.df.fresh_id(), self.tensor)
+        if other is None:
+            self.maybe_undefined.add(result)
+        return result
 
     # -- gradients that df takes
     def take_output(self, value: Value, index: int) -> Value:
