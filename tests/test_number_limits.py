@@ -1,12 +1,15 @@
 """Numbers that a dtype cannot hold are refused where torch refuses them, and wrap or round where torch lets them."""
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import itertools
 
 import numpy as np
 import pytest
 from side_by_side import DTYPES, complaint, is_error, ours, theirs
 
+import irtool
 from irtool import RunError
 from irtool.ops.call import call_op
 from irtool.ops.checks import fit
@@ -92,3 +95,39 @@ def test_numbers_side_by_side(name):
             continue
         why = complaint(ours(f"aten::{name}", args, named), want)
         assert why is None, f"{name} of {dtype} and {number}: {why}"
+
+
+FILLS = ("y.fill_(v)", "torch.zeros([n], dtype=torch.{dtype}).fill_(v)", "torch.zeros([n], dtype=torch.{dtype}).fill_({v})", "y.fill(v)",
+         "torch.full_like(y, v)", "y.new_full([n], v)", "torch.full([n], v, dtype=torch.{dtype})", "y.masked_fill(y == y, v)",
+         "y.masked_fill_(y == y, {v})", "y.clamp(max=v)", "y.add_(v)", "y.index_fill(0, torch.arange(n), v)",
+         "torch.constant_pad_nd(y, [1, 1], v)", "torch.full([n], {v}, dtype=torch.{dtype}) + y")
+FILL_NUMBERS = [300.0, 70000.0, 1e39, INF]
+
+
+def outcome(call):
+    """The numbers, or that it is an error."""
+    try:
+        return np.asarray(call()).tolist()
+    except (irtool.Error, RuntimeError):
+        return "error"
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("count", [0, 1, 2])
+@pytest.mark.parametrize("fill", FILLS)
+def test_numbers_that_do_not_fit_are_refused_in_all_ways(fill, count):
+    """Of float16 a tensor of one element takes them, as infinities."""
+    torch = importlib.import_module("torch") if importlib.util.find_spec("torch") else None
+    for dtype, v in itertools.product(("uint8", "float16", "float32"), FILL_NUMBERS):
+        if "{v}" in fill and v == INF:
+            continue
+        source = f"def f(x, v: float, n: int):\n    y = x.to(torch.{dtype}) * 1\n    return {fill.format(dtype=dtype, v=v)}\n"
+        module, inputs = irtool.from_script(source), [np.ones(count), v, count]
+        want = outcome(lambda: irtool.run(module, inputs, interpret=True)[0])
+        for options in ({}, {"native": False}):
+            executor = irtool.compile(irtool.from_script(source), **options)
+            for _ in range(2):
+                assert outcome(lambda: executor.run(inputs)[0]) == want, (dtype, v, options)    # noqa: B023
+        if torch is not None:
+            function = torch.jit.CompilationUnit(source).f
+            assert outcome(lambda: function(torch.ones(count, dtype=torch.float64), v, count)) == want, (dtype, v)     # noqa: B023

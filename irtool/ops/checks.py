@@ -220,9 +220,10 @@ def fit(number: Any, dtype: Any) -> Any:
     return number if dtype.kind == "c" else parts[0]
 
 
-def fit_fill(number: Any, dtype: Any) -> Any:
-    """The number that a tensor of this dtype is filled with. As `fit`, but what is too large for float16 becomes an infinity there."""
-    return float(fit(number, np.dtype(np.float64))) if dtype == np.float16 else fit(number, dtype)
+def fit_fill(number: Any, dtype: Any, count: int = 1) -> Any:
+    """The number that a tensor of this dtype and of `count` elements is filled with. As `fit`, but what is too large for float16 becomes an
+    infinity in a tensor of one element, as in torch, which has a kernel of its own for these."""
+    return float(fit(number, np.dtype(np.float64))) if dtype == np.float16 and count == 1 else fit(number, dtype)
 
 
 def _holds(number: float, dtype: Any) -> bool:

@@ -215,10 +215,10 @@ def copy(xp, self, src, non_blocking):
     return astype(broadcast_view(src, self.shape), self.dtype).copy()
 
 
-def _fill_value(value, dtype):
+def _fill_value(value, dtype, count):
     if getattr(value, "ndim", 0):
         raise RunError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions.")
-    return as_array(value if is_array(value) else fit_fill(value, dtype), dtype)
+    return as_array(value if is_array(value) else fit_fill(value, dtype, count), dtype)
 
 
 @table.op("aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)",
@@ -227,14 +227,14 @@ def fill_into(xp, self, value):
     """One number written into every element."""
     if is_array(value):
         refuse_overlap(self)
-    self[...] = _fill_value(value, self.dtype)
+    self[...] = _fill_value(value, self.dtype, self.size)
     return self
 
 
 @table.op("aten::fill.Scalar(Tensor self, Scalar value) -> Tensor", "aten::fill.Tensor(Tensor self, Tensor value) -> Tensor")
 def fill(xp, self, value):
     """A tensor like self with one number everywhere."""
-    return xp.full(self.shape, _fill_value(value, self.dtype), self.dtype)
+    return xp.full(self.shape, _fill_value(value, self.dtype, self.size), self.dtype)
 
 
 def check_diagonal(shape: Sequence[int]) -> None:

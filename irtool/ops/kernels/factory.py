@@ -38,15 +38,16 @@ def whole(dtype, layout, device):
     return options(dtype, layout, device, number_dtype(0))
 
 
-def number_of(number, dtype):
-    """A number as a 0-d array of a dtype. Raises as torch does for one out of range; -1 as uint8 is 255 though, 1e300 as float16 inf."""
-    return as_array(fit_fill(number, dtype), dtype)
+def number_of(number, dtype, count=1):
+    """A number as a 0-d array of a dtype, for a tensor of `count` elements. Raises as torch does for one out of range; -1 as uint8 is 255
+    though, and 1e300 as float16 an infinity in a tensor of one element."""
+    return as_array(fit_fill(number, dtype, count), dtype)
 
 
 def filled(xp, size, number, dtype):
     """A tensor of one number."""
     check_size(size, dtype.itemsize)
-    return xp.full(tuple(size), number_of(number, dtype), dtype)
+    return xp.full(tuple(size), number_of(number, dtype, math.prod(size)), dtype)
 
 
 # ---- one number everywhere
@@ -77,7 +78,7 @@ def like(xp, self, number, dtype, memory_format=None):
     if is_kept and 0 in self.strides:
         order = memory_order(self)
         return filled(xp, [self.shape[place] for place in order], number, dtype).transpose([order.index(i) for i in range(self.ndim)])
-    return xp.full_like(self, number_of(number, dtype), dtype=dtype, order="K" if is_kept else "C")
+    return xp.full_like(self, number_of(number, dtype, self.size), dtype=dtype, order="K" if is_kept else "C")
 
 
 def _new_kernel(number):

@@ -1,10 +1,12 @@
 """Writes, recorded: into arrays that a kernel made itself, and by in-place operators into their target."""
 from __future__ import annotations
 
+import math
 from typing import Any
 
+from irtool.ir.errors import RunError
 from irtool.ops.array_library import np
-from irtool.ops.checks import repeats
+from irtool.ops.checks import fit_fill, repeats
 from irtool.ops.symbols.recorder import Recorder, StandIn, Step, Untraceable, is_traced
 from irtool.ops.symbols.ufuncs import dtype_and_shape, prepared
 
@@ -50,6 +52,11 @@ def trace_copy(target: Any, value: Any, is_number: bool) -> Any:
     if not is_traced(target) or target.dtype.kind not in "fiu" or repeats(target):
         raise Untraceable("writes")
     if type(value) is int or type(value) is float and target.dtype.kind == "f":
+        if is_number:
+            try:
+                fit_fill(value, target.dtype, math.prod(target.shape))
+            except RunError:
+                raise Untraceable("a number that does not fit") from None
         value = np.array(value, target.dtype)
     elif not is_traced(value) or value.dtype != target.dtype or np.broadcast_shapes(value.shape, target.shape) != target.shape:
         raise Untraceable("writes with a conversion")
