@@ -123,7 +123,7 @@ def test_numbers_that_do_not_fit_are_refused_in_all_ways(fill, count):
             continue
         source = f"def f(x, v: float, n: int):\n    y = x.to(torch.{dtype}) * 1\n    return {fill.format(dtype=dtype, v=v)}\n"
         module, inputs = irtool.from_script(source), [np.ones(count), v, count]
-        want = outcome(lambda: irtool.run(module, inputs, interpret=True)[0])
+        want = outcome(lambda: irtool.run(module, inputs, interpret=True)[0])       # noqa: B023
         for options in ({}, {"native": False}):
             executor = irtool.compile(irtool.from_script(source), **options)
             for _ in range(2):
