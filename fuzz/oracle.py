@@ -131,9 +131,9 @@ def without_unread(source: str) -> str:
                     elif name not in own:
                         continue
                     operands = [each.value] if isinstance(each, ast.Assign) else each.value.args
-                    if name not in read and len(body) > 1 and not any(WRITES.search(ast.unparse(operand)) for operand in operands) \
+                    if name not in read and not any(WRITES.search(ast.unparse(operand)) for operand in operands) \
                             and not any(isinstance(part, ast.Name) and part.id in writers for part in ast.walk(each.value)):
-                        body.remove(each)
+                        body[body.index(each)] = ast.Pass()
                         dropped = True
         if not dropped:
             return ast.unparse(tree)

@@ -2,6 +2,7 @@
 
     alias, alias_roots, memory_classes    which values may share memory, and which nodes write into it
     overlaps                              whether a write may read the memory that it writes
+    memory_orders                         whether a graph can tell how its tensors lie in memory
     liveness                              which nodes are needed
     certain                               which values every run computes, or computes without an error
     constant_folding                      what is computed of constants alone

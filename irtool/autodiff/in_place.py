@@ -5,6 +5,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 
 from irtool.analysis.alias import Aliases
 from irtool.analysis.list_changes import ancestor
+from irtool.analysis.memory_orders import MemoryOrders
 from irtool.analysis.overlaps import may_overlap
 from irtool.autodiff.formula_graphs import has_own_formula
 from irtool.autodiff.later_readers import is_alone, is_later
@@ -25,13 +26,14 @@ from irtool.partial.items import holds_tensor
 
 def replace_writes(graph: Graph, nodes: Sequence[Node]) -> None:
     """As `without_writes` of `unread_writes` for the rewritable nodes `nodes`; constructions of containers are not moved."""
-    without_writes_in_order(graph, nodes)
+    orders = MemoryOrders(graph)
+    without_writes_in_order(graph, nodes, orders)
     aliases, is_exact = aliases_with_own_parts(graph), True
     for node in nodes:
-        result = without_write(graph, node, aliases)
+        result = without_write(graph, node, aliases, orders)
         if result is None and not is_exact and is_rewritable(node):     # replaced writes no longer alias: ask again
             aliases, is_exact = aliases_with_own_parts(graph), True
-            result = without_write(graph, node, aliases)
+            result = without_write(graph, node, aliases, orders)
         if result is not None:
             is_exact = False
             if result.node is not node:     # a new value, which the analysis does not know
@@ -49,7 +51,7 @@ def containers_late(block: Block) -> None:
             node.move_before(min(readers, key=lambda reader: place_of(block, reader)))
 
 
-def without_writes_in_order(graph: Graph, nodes: Sequence[Node]) -> None:
+def without_writes_in_order(graph: Graph, nodes: Sequence[Node], orders: MemoryOrders) -> None:
     """As `without_writes`, for tensors whose only aliases are the results of writes into them, all in the block that computes the
     tensor. All writes into one tensor are replaced in one walk, so that the time is linear in their number."""
     aliases, allowed = aliases_with_own_parts(graph), set(nodes)
@@ -69,7 +71,7 @@ def without_writes_in_order(graph: Graph, nodes: Sequence[Node]) -> None:
         if len(origins) == 1 and origins[0].node.owner is block and all(
                 user.owner is block if user in writers else ancestor(user, block) is not None and
                 (user.kind == RETURN or user.kind not in CONTAINERS and not node_may_write(user)) for user, _ in uses):
-            take_out(graph, origins[0], writers, uses)
+            take_out(orders, origins[0], writers, uses)
 
 
 def is_only_converted(value: Value) -> bool:
@@ -78,7 +80,7 @@ def is_only_converted(value: Value) -> bool:
         [user.kind in ("aten::type_as", "aten::to") and slot == 0 for user, slot in value.uses])
 
 
-def take_out(graph: Graph, tensor: Value, writers: Container[Node], uses: Iterable[tuple[Node, int]]) -> None:
+def take_out(orders: MemoryOrders, tensor: Value, writers: Container[Node], uses: Iterable[tuple[Node, int]]) -> None:
     """Replace the writers of a tensor, in the block that computes it; each reader reads the result of the last writer before it."""
     block, current = tensor.node.owner_block, tensor
     readers: dict[Node, list[int]] = {}
@@ -88,11 +90,10 @@ def take_out(graph: Graph, tensor: Value, writers: Container[Node], uses: Iterab
         for slot in readers[user]:
             user.replace_input(slot, current)
         if user in writers:
-            stop_writing(graph, user)
-            current = in_its_dtype(graph, user, tensor)
+            current = replaced(orders, user, tensor)
 
 
-def without_write(graph: Graph, node: Node, aliases: Aliases) -> Value | None:
+def without_write(graph: Graph, node: Node, aliases: Aliases, orders: MemoryOrders) -> Value | None:
     """Replace `relu_(x)` by `relu(x)` if x is no view and has no views, so that every later reader of x can read the result.
 
     Returns the result; None if the node stays. aliases: may report more values that share memory than there are, but none too few.
@@ -100,11 +101,21 @@ def without_write(graph: Graph, node: Node, aliases: Aliases) -> Value | None:
     if not is_rewritable(node) or not is_alone(aliases, node.inputs[0], node) or may_overlap(node, aliases.may_alias):
         return None
     target = node.inputs[0]
-    stop_writing(graph, node)
-    result = in_its_dtype(graph, node, target)
-    for user, slot in [*target.uses, *node.output.uses]:
-        if user is not result.node and user is not node and is_later(user, node):
+    uses = [*target.uses, *node.output.uses]
+    result = replaced(orders, node, target)
+    for user, slot in uses:
+        if user is not node and is_later(user, node):
             user.replace_input(slot, result)
+    return result
+
+
+def replaced(orders: MemoryOrders, node: Node, target: Value) -> Value:
+    """Turn a write into the node that does not write; its result, in the dtype of `target`, the tensor it wrote into, and in its memory
+    order if a reader can tell."""
+    stop_writing(orders.graph, node)
+    result = in_its_dtype(orders.graph, node, target)
+    if orders.may_change(node, target):
+        result = Builder(orders.graph).after(result.node).call("aten::copy", target, result, type=result.type)
     return result
 
 

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 
 from irtool.analysis.alias import Aliases
 from irtool.analysis.gradients_off import is_off
-from irtool.autodiff.in_place import containers_late, in_its_dtype, is_rewritable, replace_writes, stop_writing
+from irtool.analysis.memory_orders import MemoryOrders
+from irtool.autodiff.in_place import containers_late, is_rewritable, replace_writes, replaced
 from irtool.ir.constants import constant
 from irtool.ir.effects import FRESH, IF_KINDS, category_of, has_side_effects
 from irtool.ir.graph import PARAM, Block, Graph, Node, Value
@@ -36,6 +37,7 @@ class MutationRemover:
 
     def __init__(self, graph: Graph, writers: Iterable[Node], lists: bool = False) -> None:
         self.graph = graph
+        self.orders = MemoryOrders(graph)
         self.writers = set(writers)
         self.lists = lists
         self.changed = False
@@ -87,9 +89,8 @@ class MutationRemover:
         """Make an in-place operator on a new tensor the operator that does not write. Returns whether it did."""
         if node not in self.writers or not self.is_owned(target):
             return False
-        stop_writing(self.graph, node)
         readers = [use for use in [*target.uses, *node.output.uses] if use[0] is not node]
-        result = in_its_dtype(self.graph, node, target)
+        result = replaced(self.orders, node, target)
         for user, slot in readers:
             user.replace_input(slot, result)
         self.owned[result] = self.changed = True

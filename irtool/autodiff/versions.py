@@ -9,9 +9,10 @@ from collections.abc import Callable
 
 from irtool.analysis.gradients_off import is_off, modes_in
 from irtool.analysis.liveness import remove_dead_nodes
+from irtool.analysis.memory_orders import MemoryOrders
 from irtool.analysis.overlaps import may_overlap
 from irtool.autodiff.hidden_writes import is_writer
-from irtool.autodiff.in_place import containers_late, in_its_dtype, kind_without_write, stop_writing
+from irtool.autodiff.in_place import containers_late, kind_without_write, replaced
 from irtool.autodiff.later_readers import is_container
 from irtool.autodiff.own_parts import aliases_with_own_parts
 from irtool.ir.builder import Builder
@@ -132,6 +133,7 @@ class Versions:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.build = Builder(graph)
+        self.orders = MemoryOrders(graph)
         self.base_of: dict[Value, Value] = {}
         """Name -> its base."""
         self.whole: dict[Value, Value] = {}
@@ -320,8 +322,7 @@ class Versions:
         """Replace a write by the operator that does not write; its result is the new version of a name."""
         written = self.build.before(node).node(node.kind, node.inputs, node.attributes, [node.outputs[0].type])
         written.tail, written.line = node.tail, node.line
-        stop_writing(self.graph, written)
-        self.begin(name, in_its_dtype(self.graph, written, node.inputs[0]))
+        self.begin(name, replaced(self.orders, written, node.inputs[0]))
         node.destroy()
 
     def descend(self, node: Node) -> None:

@@ -307,12 +307,34 @@ def shares_memory(view: Tensor, whole: Tensor) -> bool:
 
 def lies_in_order(tensor: Tensor) -> bool:
     """Do the elements of a tensor, of each place of a batch, follow each other in memory from its start?"""
+    array = elements_of(tensor)
+    return lies_by_rows(tensor) and (not isinstance(array, np.ndarray) or first_place(tensor) == 0)
+
+
+def lies_by_rows(tensor: Tensor) -> bool:
+    """Do the elements of a tensor, of each place of a batch, follow each other in memory?"""
     while isinstance(tensor, Boxed):
         if isinstance(tensor.known, int) and tensor.known:      # a hidden dimension that is not the first
             return False
         tensor = tensor.value
-    array = tensor.array
-    return not isinstance(array, np.ndarray) or bool(array.flags.c_contiguous) and first_place(tensor) == 0
+    return not isinstance(tensor.array, np.ndarray) or bool(tensor.array.flags.c_contiguous)
+
+
+def in_order_of(layer: Layer, target: Tensor, result: Any) -> Any:
+    """A new value of a tensor, in its memory order: which writes see it later hangs on that, `x.t()[0] = 0` leaves it as it is."""
+    if result.ndim < 2 or result.shape != target.shape or lies_by_rows(target) or lie_alike(target, result):
+        return result
+    return layer.apply("aten::copy", [layer.apply("aten::detach", [target]), result, False])
+
+
+def lie_alike(one: Tensor, other: Tensor) -> bool:
+    """Are two tensors of one shape in one memory order, also in batches?"""
+    while isinstance(one, Boxed) and isinstance(other, Boxed):
+        if isinstance(one.known, int) and one.known != other.known:     # the hidden dimension of a batch
+            return False
+        one, other = one.value, other.value
+    arrays = [each.array for each in (one, other) if isinstance(each, Tensor) and not isinstance(each, Boxed)]
+    return len(arrays) == 2 and all(isinstance(each, np.ndarray) for each in arrays) and arrays[0].strides == arrays[1].strides
 
 
 def first_place(tensor: Tensor) -> int:
@@ -374,6 +396,8 @@ def do_write(layer: Layer, name: str, plain: str | None, args: list[Any]) -> Any
             return target       # nothing to do
         if is_view(plain):
             result = another(result)        # without the link to the target
+        else:
+            result = in_order_of(layer, seen, result)
         return write(layer, name, target, result)
     kind = name.partition(".")[0]
     if layer.owns(target) and not facts_of(kind).is_random or any(layer.owns(each) for each in tensors_in(args[1:])):
@@ -544,7 +568,8 @@ def put_back(layer: Layer, name: str, root: Any, chain: list[View], part: Any) -
     where: Any = Tensor(places)
     if any(isinstance(each, Boxed) for view in chain for each in view.args[1:]):      # of an operand that may differ in each run
         where = layer.apply("aten::reshape", [through(all_places(root), chain, layer), [-1]])
-    return layer.apply("aten::reshape", [layer.apply("aten::index_put", [flat, [where], part, False]), list(root.shape)])
+    whole = layer.apply("aten::reshape", [layer.apply("aten::index_put", [flat, [where], part, False]), list(root.shape)])
+    return in_order_of(layer, root, whole)
 
 
 INVERSES: dict[str, Callable[[Layer, Any, Any], Any]] = {

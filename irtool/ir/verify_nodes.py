@@ -13,6 +13,7 @@ from irtool.ir.effects import MUTATORS, SPECIAL_PRIMS, is_known_prim
 from irtool.ir.graph import Graph, Node, counted
 from irtool.ir.kinds import nearest_kind
 from irtool.ir.schema import Schema, has_variables, schema_of, schemas
+from irtool.ir.tensor_literal import TensorLiteral
 from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type
 from irtool.ir.verify_constants import NUMBER_KEYS, constant_problem, is_fraction
 from irtool.ir.verify_types import NUMBERS, STRICT_DIALECTS, Found, flows, result_problem
@@ -290,7 +291,10 @@ def _size_problem(node: Node) -> str:
     """Ints have at most 64 bits, since torch reads no larger ones."""
     for name, attribute in node.attributes.items():
         if _MANY_DIGITS.search(attribute.text):
-            values = attribute.value if isinstance(attribute.value, list) else [attribute.value]
+            found: object = attribute.value
+            if isinstance(found, TensorLiteral) and found.is_number:
+                found = found.item()
+            values = found if isinstance(found, list) else [found]
             if any(isinstance(value, int) and not -1 << 63 <= value < 1 << 63 for value in values):
                 return f"the attribute '{name}' of {node.kind} contains an int of more than 64 bits"
     return ""

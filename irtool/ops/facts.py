@@ -36,6 +36,12 @@ CHEAP_COPIES = frozenset(("aten::zeros_like", "aten::ones_like", "aten::clone", 
 """Kinds that are not pointwise and cost no more than reading the operand once."""
 CASTS = frozenset(("aten::to", "aten::type_as"))
 """Kinds that only change the dtype."""
+AS_FIRST = frozenset(f"aten::{name}" for name in """
+_index_put_impl addr alpha_dropout copy dropout feature_alpha_dropout feature_dropout fill igamma igammac index_fill index_put put zero
+""".split())
+"""Kinds that are not pointwise and whose result has the first operand's shape and lies in memory as it does."""
+BY_ROWS = frozenset(("aten::masked_fill",))
+"""Pointwise kinds whose result lies by rows, whatever the first operand does."""
 FIXED_VIEWS = frozenset(("prim::ConstantChunk",))
 """Kinds that return views though their schemas do not say so."""
 
@@ -80,6 +86,11 @@ def facts_of_node(node: Node) -> OverloadFacts:
     if schema is None:
         return facts_of_overload(node.kind) if node.kind in FIXED_VIEWS else UNKNOWN
     return facts_of_overload(schema.name)
+
+
+def lies_as_first(kind: str, facts: OverloadFacts) -> bool:
+    """Does the result of an overload of a kind lie in memory as the first operand does, if it has that operand's shape, without gaps?"""
+    return kind in AS_FIRST or kind not in BY_ROWS and facts.is_pointwise
 
 
 def _gives_view(schema: Schema) -> bool:

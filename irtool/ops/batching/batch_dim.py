@@ -6,11 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from irtool.ir.errors import RunError, UnsupportedError
+from irtool.ops import promotion
 from irtool.ops.array_library import np
 from irtool.ops.arrays import code_of, dtype_of, wrap_dim
 from irtool.ops.batch import Batch
 from irtool.ops.call import overload
-from irtool.ops.promotion import result_type
+from irtool.ops.overload import inside_dtype
+from irtool.ops.promotion import float_of, result_type
 from irtool.ops.tensor import Tensor
 
 Rule = Callable[..., Any]
@@ -168,11 +170,11 @@ def pointwise(batch: Batch, *args: Any) -> Any:
     """Batched operands (*shape) -> (B, 1, ..., 1, *shape), all of the largest rank + 1, so that they broadcast as without B."""
     operands = [each for each in args if isinstance(each, Tensor)]
     rank = max(each.ndim for each in operands)
-    dtype = common_dtype(batch, args)
-    result = batch.same(*[aligned(batch, each, rank, dtype) if isinstance(each, Tensor) else each for each in args])
+    inside, dtype = common_dtypes(batch, args)
+    result = batch.same(*[aligned(batch, each, rank, inside) if isinstance(each, Tensor) else each for each in args])
     if isinstance(result, tuple):
         return tuple([_boxed(batch, each, rank) for each in result])
-    return _boxed(batch, result, rank)
+    return _boxed(batch, result if inside == dtype else batch.do("aten::to", result, dtype), rank)
 
 
 def _boxed(batch: Batch, result: Any, rank: int) -> Any:
@@ -180,19 +182,30 @@ def _boxed(batch: Batch, result: Any, rank: int) -> Any:
     return batch.box(result) if result.ndim > rank else result
 
 
-def common_dtype(batch: Batch, args: tuple[Any, ...]) -> int | None:
-    """The dtype to convert to first: a 0-d tensor counts less in promotion, and as (B) it no longer would."""
-    promoted = overload(batch.name).promoted
-    values = [args[place] for place in promoted if args[place] is not None]
+def common_dtypes(batch: Batch, args: tuple[Any, ...]) -> tuple[int | None, int | None]:
+    """The dtypes to convert to first, and last: a 0-d tensor counts less in promotion, and as (B) it no longer would."""
+    found = overload(batch.name)
+    values = [args[place] for place in found.promoted if args[place] is not None]
     tensors = [each for each in values if isinstance(each, Tensor)]
     if not any(batch.has(each) and not each.ndim for each in tensors) or len({each.dtype for each in tensors}) < 2:
-        return None
-    return promoted_dtype(values)
+        return None, None
+    dtype, rule = dtype_of(promoted_dtype(values)), found.promote
+    if rule is not None and not isinstance(rule, promotion.Rule):
+        rule = rule(list(args))
+    if rule is not None and rule.compute == "float":
+        dtype = float_of(dtype)     # -1 beside a byte is converted to a float, never to a byte
+    inside = dtype if rule is None else inside_dtype(rule, dtype, stand_ins(args))      # a number beside float16 is not rounded to it
+    return code_of(inside), code_of(dtype)
 
 
 def promoted_dtype(values: Sequence[Any]) -> int:
     """The common dtype of tensors and numbers, by their dimensions without the batch dimension."""
-    return code_of(result_type([np.empty((0,) * each.ndim, dtype_of(each.dtype)) if isinstance(each, Tensor) else each for each in values]))
+    return code_of(result_type(stand_ins(values)))
+
+
+def stand_ins(values: Sequence[Any]) -> list[Any]:
+    """Arrays without elements for tensors, of their dtypes and ranks, without the batch dimension."""
+    return [np.empty((0,) * each.ndim, dtype_of(each.dtype)) if isinstance(each, Tensor) else each for each in values]
 
 
 def element_by_element(batch: Batch, *args: Any) -> Any:

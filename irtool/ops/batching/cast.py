@@ -26,10 +26,11 @@ def overwrite(batch: Batch, self: Any, value: Any = 0, *rest: Any) -> Any:
 
 @table.batch("copy fill zero")
 def filled(batch: Batch, self: Any, value: Any = 0, *rest: Any) -> Any:
-    """A new tensor of self's shape and dtype, full of value. Without value: zeros."""
+    """A new tensor of self's shape, dtype and memory order, full of value. Without value: zeros."""
     if not isinstance(value, Tensor):
         return batch.box(batch.do("aten::full_like", batch.front(self), value))
-    return batch.again("aten::clone", batch.again("aten::expand", batch.again("aten::to", value, self.dtype), list(self.shape)))
+    value = batch.again("aten::expand", batch.again("aten::to", value, self.dtype), list(self.shape))
+    return batch.box(batch.do("aten::copy", batch.whole(self), batch.whole(value), False))
 
 
 @table.batch("to.other type_as")

@@ -1,0 +1,41 @@
+"""Whether a graph can tell in which order the elements of its tensors lie in memory.
+
+A write leaves a tensor where it is. The operator that does not write makes a new one, which may lie otherwise: `tril` gives rows, whatever
+its operand's order is. It shows where a new shape of the tensor shares its memory, or does not: `v.reshape(-1).add_(1)`.
+"""
+from __future__ import annotations
+
+from functools import cached_property
+
+from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.types import TensorType, contiguous_strides
+from irtool.ops.facts import facts_of_node, lies_as_first
+
+ASKING = frozenset("""
+aten::reshape aten::reshape_as aten::view aten::view_as aten::_unsafe_view aten::_reshape_alias aten::flatten aten::ravel aten::unflatten
+aten::contiguous aten::is_contiguous aten::is_non_overlapping_and_dense aten::stride aten::storage_offset aten::as_strided aten::as_strided_
+aten::resize_ aten::resize_as_ aten::set_ aten::einsum aten::flatten_dense_tensors aten::_reshape_from_tensor aten::pixel_shuffle
+prim::CallFunction prim::CallMethod prim::PythonOp prim::IgnoredPythonOp prim::fork prim::awaitable
+""".split())
+"""Kinds whose results depend on memory orders, or may: what shares memory, which numbers strides are, whether it is an error."""
+
+
+class MemoryOrders:
+    """Whether the readers of a graph can tell memory orders; looked up once."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+    @cached_property
+    def are_asked(self) -> bool:
+        """Does a node read how a tensor lies in memory?"""
+        return any(node.kind in ASKING or "::" not in node.kind or node.kind.startswith("^") for node in self.graph.walk())
+
+    def may_change(self, node: Node, target: Value) -> bool:
+        """May a reader tell that a node, which does not write, took the place of a write into `target`?"""
+        type, facts = target.type, facts_of_node(node)
+        if facts.is_view or lies_as_first(node.kind, facts) or not isinstance(type, TensorType):
+            return False
+        if type.rank is not None and type.rank < 2 or type.shape is not None and type.strides == contiguous_strides(type.shape):
+            return False
+        return self.are_asked
