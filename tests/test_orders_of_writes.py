@@ -96,6 +96,17 @@ def test_of_graphs(write: str) -> None:
             np.testing.assert_allclose(np.zeros((2, 3)) if each is None else each, slope, err_msg=text)
 
 
+@pytest.mark.parametrize("asked", ["p.is_contiguous()", "p.stride()[0] > 1", "torch.ops.aten.is_non_overlapping_and_dense(p)"])
+@pytest.mark.parametrize("part", ["v[:, :2]", "v[::2]", "v.t()", "v.diagonal()", "v[0]", "v[:, 1]", "v"])
+def test_of_graphs_that_ask(part: str, asked: str) -> None:
+    inputs = [np.arange(12.0).reshape(3, 4)]
+    for head in HEADS.values():
+        text = f"def f(x):\n    {head}\n    p = {part}\n    p.mul_(2)\n    return p + (1 if {asked} else 2)\n"
+        want = irtool.run(irtool.from_script(text), inputs, interpret=True)[0]
+        for name, way in WAYS.items():
+            np.testing.assert_array_equal(way(irtool.from_script(text), inputs), want, name)
+
+
 def alike(result: Any, operand: Any) -> bool:
     """Do two arrays lie alike, but for dimensions of one element?"""
     return all(one // result.itemsize == other // operand.itemsize

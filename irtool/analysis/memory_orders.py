@@ -7,17 +7,25 @@ from __future__ import annotations
 
 from functools import cached_property
 
+from irtool.ir.effects import FRESH, category_of
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.types import TensorType, contiguous_strides
 from irtool.ops.facts import facts_of_node, lies_as_first
 
-ASKING = frozenset("""
+STRIDES = frozenset("""
+aten::is_contiguous aten::is_non_overlapping_and_dense aten::stride aten::storage_offset
+""".split())
+"""Kinds whose result says how their operand lies in memory."""
+ASKING = STRIDES | frozenset("""
 aten::reshape aten::reshape_as aten::view aten::view_as aten::_unsafe_view aten::_reshape_alias aten::flatten aten::ravel aten::unflatten
-aten::contiguous aten::is_contiguous aten::is_non_overlapping_and_dense aten::stride aten::storage_offset aten::as_strided aten::as_strided_
+aten::contiguous aten::as_strided aten::as_strided_
 aten::resize_ aten::resize_as_ aten::set_ aten::einsum aten::flatten_dense_tensors aten::_reshape_from_tensor aten::pixel_shuffle
 prim::CallFunction prim::CallMethod prim::PythonOp prim::IgnoredPythonOp prim::fork prim::awaitable
 """.split())
 """Kinds whose results depend on memory orders, or may: what shares memory, which numbers strides are, whether it is an error."""
+
+WITH_GAPS = frozenset(("aten::empty_strided", "aten::new_empty_strided"))
+"""Kinds of new memory with gaps."""
 
 
 class MemoryOrders:
@@ -30,6 +38,15 @@ class MemoryOrders:
     def are_asked(self) -> bool:
         """Does a node read how a tensor lies in memory?"""
         return any(node.kind in ASKING or "::" not in node.kind or node.kind.startswith("^") for node in self.graph.walk())
+
+    @cached_property
+    def strides_are_asked(self) -> bool:
+        """Does a node read strides, or what follows from them alone?"""
+        return any(node.kind in STRIDES for node in self.graph.walk())
+
+    def may_lose_gaps(self, target: Value) -> bool:
+        """May a tensor have gaps between its elements, as a part of another does, that a reader could miss in a new value?"""
+        return (category_of(target.node) != FRESH or target.node.kind in WITH_GAPS) and self.strides_are_asked
 
     def may_change(self, node: Node, target: Value) -> bool:
         """May a reader tell that a node, which does not write, took the place of a write into `target`?"""

@@ -68,7 +68,7 @@ def without_writes_in_order(graph: Graph, nodes: Sequence[Node], orders: MemoryO
             continue        # torch refuses writes between overlapping operands: only the run knows
         origins = [name for name in names if name.node not in writers]
         block = node.owner_block
-        if len(origins) == 1 and origins[0].node.owner is block and all(
+        if len(origins) == 1 and origins[0].node.owner is block and not orders.may_lose_gaps(origins[0]) and all(
                 user.owner is block if user in writers else ancestor(user, block) is not None and
                 (user.kind == RETURN or user.kind not in CONTAINERS and not node_may_write(user)) for user, _ in uses):
             take_out(orders, origins[0], writers, uses)
@@ -98,7 +98,8 @@ def without_write(graph: Graph, node: Node, aliases: Aliases, orders: MemoryOrde
 
     Returns the result; None if the node stays. aliases: may report more values that share memory than there are, but none too few.
     """
-    if not is_rewritable(node) or not is_alone(aliases, node.inputs[0], node) or may_overlap(node, aliases.may_alias):
+    if not is_rewritable(node) or not is_alone(aliases, node.inputs[0], node) or may_overlap(node, aliases.may_alias) \
+            or orders.may_lose_gaps(node.inputs[0]):
         return None
     target = node.inputs[0]
     uses = [*target.uses, *node.output.uses]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from irtool.analysis.gradients_off import is_off, modes_in
 from irtool.analysis.liveness import remove_dead_nodes
-from irtool.analysis.memory_orders import MemoryOrders
+from irtool.analysis.memory_orders import STRIDES, MemoryOrders
 from irtool.analysis.overlaps import may_overlap
 from irtool.autodiff.hidden_writes import is_writer
 from irtool.autodiff.in_place import containers_late, kind_without_write, replaced
@@ -208,8 +208,10 @@ class Versions:
             self.is_read(user, base) for name, base in self.base_of.items() for user, _ in name.uses)
 
     def is_read(self, user: Node, base: Value) -> bool:
-        """Does a user read a name only when it runs? False if it returns the tensor from a block, or stores it in a container that is
-        read after a later write."""
+        """Does a user read only the elements of a name, and only when it runs? False if it returns the tensor from a block, stores it in a
+        container that is read after a later write, or asks for strides, which a version of a part does not have."""
+        if user.kind in STRIDES:
+            return False
         if user.kind == RETURN:
             return user.owner_block.owning_node is None
         if user.kind in LOOP_KINDS:
