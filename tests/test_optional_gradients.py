@@ -11,6 +11,7 @@ import pytest
 import irtool
 from irtool import PassManager
 from irtool.autodiff.reverse import differentiate_graph
+from irtool.dispatch.transforms import vjp
 from irtool.execute.graph_gradients import fitted, run_pair
 from irtool.torchscript.front import compile_source
 
@@ -117,3 +118,21 @@ def test_an_argument_that_is_a_union_has_a_gradient() -> None:
     x, w, seed = np.float32([0.5, -1]), np.float32([1.5, 3]), np.float32([1, 10])
     np.testing.assert_allclose(irtool.vjp(module, [x, w], [seed], [0])[0], w * seed)
     np.testing.assert_allclose(irtool.vjp(module, [[x, w], w], [seed], [0])[0], [w * w * seed, x * w * seed])
+
+
+@pytest.mark.parametrize("call", ["torch.broadcast_tensors(a, b)", "torch.meshgrid(a, b)", "torch.meshgrid([a, b], indexing='xy')",
+                                  "torch.ops.aten.atleast_1d([a, b])", "torch.ops.aten.atleast_2d([a, b])"])
+@pytest.mark.parametrize("read", ["c = l[0]", "c, d = l[0], l[1]", "c = l[0]\n    if n > 1:\n        c = l[0] + l[1]"])
+def test_of_tensors_one_by_one_only_those_have_gradients_whose_results_have(call: str, read: str) -> None:
+    """Zeros would be: here they would become nan, as 0 * inf, where torch has no gradient."""
+    source = f"def f(x, y, n: int):\n    a = y * 2\n    b = x.sqrt() * 0.5\n    l = {call}\n    {read}\n    return (c * 1.5).sum()\n"
+    values = [np.zeros(3), np.ones(3), 1]
+    module = compile_source(source)
+    for interpret in (True, False, False):
+        first, second = irtool.vjp(module, values, [np.ones(())], [0, 1], interpret=interpret)
+        assert (first is None or not first.any()) and second.all()
+    ours: dict[str, Any] = {"torch": irtool.torch}
+    exec(source, ours)
+    _, back = vjp(lambda x, y: ours["f"](x, y, 1), *map(irtool.torch.tensor, values[:2]))
+    first, second = (np.asarray(each) for each in back(irtool.torch.ones((), dtype=irtool.torch.float64)))
+    assert not first.any() and second.all()

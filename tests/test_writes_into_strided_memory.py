@@ -12,7 +12,11 @@ import pytest
 import irtool
 from irtool import torch
 from irtool.dispatch import grad, jvp, vjp, vmap
+from irtool.ir.schema import schema_named
+from irtool.ops import OPS
+from irtool.ops.call import call_op
 from irtool.torchscript.front import compile_source
+from tests.test_result_layouts import SAMPLED
 
 PARTS = {"x[0]": 0, "x[1:3]": 1, "x.view(3, 2).t()[1:, 2:]": 5, "x[2:].detach()": 2}
 """A part of a tensor of six elements -> the place of its first one."""
@@ -112,3 +116,33 @@ def test_what_lies_in_another_order_is_refused(body: str) -> None:
     text = f"def f(x):\n    x = x.t().sin()\n    {body}\n"
     with pytest.raises(irtool.Error, match="as_strided"):
         vjp(function_of(text), np.ones((2, 3)))
+
+
+IN_THE_ORDER_OF_TORCH = {f"aten::{name}" for name in "copy _index_put_impl index_put put masked_scatter index_copy scatter scatter_add "
+                         "scatter_reduce index_add index_reduce index_fill masked_fill tril triu".split()}
+"""Kinds that write elements, or numbers, to places, one after the other."""
+
+
+@pytest.mark.parametrize("letter", sorted({name.removeprefix("aten::")[0] for name in SAMPLED}))
+def test_a_write_into_overlapping_windows_is_that_into_their_elements_or_refused(letter: str) -> None:
+    """What an element becomes must not hang on the order in which the elements that share its memory are written."""
+    for name in SAMPLED:
+        kind, _, variant = name.partition(".")
+        written = f"{kind}_.{variant}" if variant else f"{kind}_"
+        if name.removeprefix("aten::")[0] != letter or kind.endswith("_") or schema_named(written) is None \
+                or kind in IN_THE_ORDER_OF_TORCH:
+            continue
+        text = dict(zip(OPS[name].names, OPS[name].schemas))[name]
+        for sample in OPS[name].samples[name]:
+            args = sample.arguments(text)
+            if not isinstance(args[0], np.ndarray) or args[0].ndim < 2 or args[0].dtype.kind != "f":
+                continue
+            memory = np.linspace(0.2, 0.9, sum(args[0].shape)).astype(args[0].dtype)
+            windows = np.lib.stride_tricks.as_strided(memory, args[0].shape, (memory.itemsize,) * args[0].ndim)
+            try:
+                want = np.asarray(call_op(name, [windows.copy(), *args[1:]]))
+                result = call_op(written, [windows, *args[1:]])
+            except irtool.Error:
+                continue
+            if result.shape == want.shape:
+                np.testing.assert_allclose(result, want, 1e-6, err_msg=name)

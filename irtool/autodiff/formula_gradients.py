@@ -15,11 +15,12 @@ from irtool.ir import types
 from irtool.ir.attribute import Attribute
 from irtool.ir.builder import Builder
 from irtool.ir.dtypes import dtype_code
+from irtool.ir.effects import ONE_BY_ONE
 from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.graph import Node, Value, counted
 from irtool.ir.kinds import not_supported
 from irtool.ir.schema import Literal, Schema, node_arguments, schema_of, schemas
-from irtool.ir.types import INT, OptionalType, TensorType, TupleType, Type
+from irtool.ir.types import INT, ListType, OptionalType, TensorType, TupleType, Type
 from irtool.ops.formula import refused_arguments
 from irtool.partial.items import NONE, Item, Items, Known, elements, item_of
 
@@ -52,6 +53,7 @@ def reverse_operator(grads: Gradients, node: Node) -> Sequence[Node]:
     grads.continue_in(region.add_block())
     is_conjugated = formula.is_conjugated and not all(_is_complex(value.type) is False for item in (*arguments, *results)
                                                       for value in _values(item) if _is_tensor(value))
+    given = incoming
     incoming = [filled(grads, item, result) for item, result in zip(incoming, results, strict=False)]
     if is_conjugated:
         incoming = [conjugate(grads, item, count == 1) for item in incoming]
@@ -61,8 +63,25 @@ def reverse_operator(grads: Gradients, node: Node) -> Sequence[Node]:
         slots = elements(answer) or unpacked(grads, answer)
     if slots is None or len(slots) != len(arguments):
         raise Error(f"the formula of {schema.name} does not give a gradient for each of {len(arguments)} arguments", code="E0509")
+    if schema.kind in ONE_BY_ONE:
+        slots = [one_by_one(grads, slots[0], given[0]), *slots[1:]]
     collect(grads, region, arguments, [conjugate(grads, slot, True) for slot in slots] if is_conjugated else slots)
     return ()
+
+
+def one_by_one(grads: Gradients, slot: Item, given: Item) -> Item:
+    """The gradients of a list of tensors, each of which has one result: undefined where that of the result is, `given`."""
+    if not isinstance(slot, Items) or not isinstance(given, Items | Value):
+        return slot
+    if isinstance(given, Items) and len(slot.items) != len(given.items):
+        return slot
+    before = given.items if isinstance(given, Items) else \
+        [grads.build.call("aten::__getitem__", given, place, type=grads.tensor) for place in range(len(slot.items))]
+    is_defined = isinstance(given, Items) and len({item for item in before if item != NONE}) == 1
+    items = [NONE if known == NONE else item if is_defined or not isinstance(item, Value) or not isinstance(known, Value) else
+             grads.where_defined(known, False, lambda _, item=item: item)       # type: ignore[misc]
+             for item, known in zip(slot.items, before, strict=True)]
+    return Items(items, slot.is_tuple, slot.type)
 
 
 def refuse_arguments(grads: Gradients, node: Node, name: str, arguments: Sequence[Item]) -> None:
@@ -164,6 +183,9 @@ def collect(grads: Gradients, region: Node, arguments: Sequence[Item], slots: Se
         for target, piece in pieces(grads, argument, slot):
             if isinstance(target, Value) and piece != NONE and (wants(grads, target) or not grads.modern and _is_tensor(target)):
                 value = grads.into_df.value(piece, target.type)
+                if isinstance(target.type, TensorType) and isinstance(value.type, ListType):
+                    raise UnsupportedError(f"the gradient of an operator that takes a list of tensors where %{target.name} is a tensor",
+                                           code="E0501")
                 is_real, wanted = conversion(grads, target, region, mixed)
                 if is_real or wanted is not None:
                     convert = partial(converted, grads, target=target, is_real=is_real, wanted=wanted)

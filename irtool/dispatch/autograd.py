@@ -19,6 +19,7 @@ from irtool.dispatch.overwriting import is_overwriting, tangent_of
 from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, pushed
 from irtool.dispatch.trees import flatten, unflatten
 from irtool.ir.arguments import check_function
+from irtool.ir.effects import ONE_BY_ONE
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import dtype_of
 from irtool.ops.checks import expands
@@ -78,7 +79,11 @@ class Entry:
             gradients = tape.rules.backward(self.name, args, results, self.saved, [grads[0].value], below.below.apply, needed, **more)
             entry = CustomEntry(below, self.name, [below.snapshot(grads[0])], [], tangent_of(self.name, args))
             return below.note(entry, tuple(gradients))      # type: ignore[no-any-return]
-        return tape.rules.backward(self.name, args, results, self.saved, grads, apply, needed, is_again, **more)    # type: ignore[no-any-return]
+        gradients = tape.rules.backward(self.name, args, results, self.saved, grads, apply, needed, is_again, **more)
+        if isinstance(grads[0], list) and self.name.partition(".")[0] in ONE_BY_ONE and isinstance(gradients[0], list):
+            given = [None if grad is None else each for each, grad in zip(gradients[0], grads[0], strict=True)]
+            return [given, *gradients[1:]]
+        return gradients        # type: ignore[no-any-return]
 
 
 class Refusal(Entry):

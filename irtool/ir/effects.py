@@ -118,6 +118,8 @@ OF_THE_FIRST = frozenset(f"aten::{name}" for name in "expand_as view_as reshape_
 """Kinds that read only sizes and dtypes of their other tensors: gradients reach results through the first operand alone."""
 ITEMS_THEMSELVES = frozenset(f"aten::{name}" for name in "broadcast_tensors atleast_1d atleast_2d atleast_3d".split())
 """Kinds that do the same for each tensor in a list."""
+ONE_BY_ONE = ITEMS_THEMSELVES | {"aten::meshgrid"}
+"""Kinds whose results, of a list of tensors, have each the gradient of one of them alone."""
 
 
 class KindFacts:

@@ -80,6 +80,12 @@ def repeats(array: Any) -> bool:
     return False
 
 
+def refuse_windows(kind: str, target: Any) -> None:
+    """Raises UnsupportedError for a write into an array of which several elements are at one address."""
+    if repeats(target):
+        raise UnsupportedError(f"{kind} into overlapping windows is not supported: results depend on the order of the writes")
+
+
 PARTIAL = "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. " \
           "Please clone() the tensor before performing the operation."
 

@@ -39,6 +39,7 @@ from irtool.ops.checks import (
     refuse_overlap,
     refuse_own_elements,
     refuse_partial_overlap,
+    refuse_windows,
     repeats,
     row_major,
     same_dtype,
@@ -391,8 +392,7 @@ def write_into(target: Any, result: Any, schema: Schema) -> Any:
     refuse_dtype(schema.kind, result.dtype, target.dtype)
     if schema.kind not in THROUGH:
         refuse_overlap(target)
-        if repeats(target):
-            raise UnsupportedError(f"{schema.kind} into overlapping windows is not supported: results depend on the order of the writes")
+        refuse_windows(schema.kind, target)
     if overlaps(target) or schema.kind in THROUGH and repeats(target):
         # only changed elements: unchanged ones may share memory with one that was changed
         result = astype(result, target.dtype)

@@ -3,7 +3,7 @@ import math
 
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import as_array, astype, copied, dtype_of, to_number, wrap_dim
-from irtool.ops.checks import c_name, only, refuse_overlap, row_major, wrap_dims
+from irtool.ops.checks import c_name, only, refuse_overlap, refuse_windows, row_major, wrap_dims
 from irtool.ops.kernels.pointwise_binary import log_add
 from irtool.ops.kernels.reduction import add_up, as_summed
 from irtool.ops.op import OpTable
@@ -29,6 +29,7 @@ def _running(name, function, doc):
         if self.ndim and self.size:     # even for one bool, since there is nothing to add
             only(f"{name}_out_cpu", "iufc", self)
             refuse_overlap(self)
+            refuse_windows(f"aten::{name}_", self)
             self[...] = _run(xp, function, self, axis)
         return self
     table.define(f"aten::{name}(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", kernel, doc=doc)
