@@ -131,3 +131,16 @@ def test_numbers_that_do_not_fit_are_refused_in_all_ways(fill, count):
         if torch is not None:
             function = torch.jit.CompilationUnit(source).f
             assert outcome(lambda: function(torch.ones(count, dtype=torch.float64), v, count)) == want, (dtype, v)     # noqa: B023
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("base", [0.0, -2.0, 0.5, 10.0])
+def test_complex_exponents_side_by_side(base):
+    """Of a base of 0 the power is that of torch's pow: 0, inf or nan."""
+    torch = pytest.importorskip("torch")
+    exponents = (1 - 0.5j, 0j, 0.5, -1.0, 2j, -0.5 + 1j, 2)
+    for start, end, steps in itertools.product(exponents, exponents, (1, 2, 3)):
+        if isinstance(start, complex) or isinstance(end, complex):
+            want = torch.logspace(start, end, steps, base, dtype=torch.complex128).numpy()
+            got = np.asarray(irtool.torch.logspace(start, end, steps, base, dtype=irtool.torch.complex128))
+            np.testing.assert_allclose(got, want, 1e-9, 1e-12, err_msg=f"{start} {end} {steps}")

@@ -6,6 +6,7 @@ from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import as_array, astype, default_dtype, dtype_of, memory_order, number_dtype, strided_view, title, to_number
 from irtool.ops.checks import check_device, fit, fit_fill
 from irtool.ops.kernels.cast import CHANNELS_LAST, PRESERVE, check_layout
+from irtool.ops.kernels.pointwise_binary import complex_power
 from irtool.ops.op import OpTable
 
 table = OpTable("factory")
@@ -364,11 +365,14 @@ def _logspace(xp, start, end, steps, base, dtype, layout, device, pin_memory):
     start, end = _as_numbers(start, end)
     chosen = options(dtype, layout, device, default_between("logspace", _is_complex(start, end), dtype))
     check_steps("logspace", steps, chosen)
+    if chosen.kind == "c":
+        wide = xp.dtype(xp.complex128)
+        return astype(complex_power(xp, xp.asarray(base, wide), _spaced(xp, start, end, steps, wide)), chosen)
     if steps == 1:
         return as_array(fit(_power(base, start), chosen), chosen).reshape(1)
     if chosen.kind in "iu":
         start, end = int(start), int(end)
-    wide = xp.dtype(xp.complex128 if chosen.kind == "c" else xp.float64)
+    wide = xp.dtype(xp.float64)
     return astype(xp.power(wide.type(base), _spaced(xp, start, end, steps, wide)), chosen)
 
 

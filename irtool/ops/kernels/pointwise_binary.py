@@ -170,11 +170,11 @@ def _power(xp, base, exponent):
             unit = xp.where(base == 1, 1, xp.where(base == -1, 1 - 2 * (exponent & 1), 0)).astype(base.dtype)
             return xp.where(negative, unit, xp.power(base, xp.where(negative, 0, exponent).astype(base.dtype)))
     if base.dtype.kind == "c":
-        return _complex_power(xp, base, exponent)
+        return complex_power(xp, base, exponent)
     return power_in(xp, base, exponent)
 
 
-def _complex_power(xp, base, exponent):
+def complex_power(xp, base, exponent):
     """z ** w; of 0, inf and nan it is exp(w log z) as in C++, where NumPy has its own conventions."""
     return xp.where((base == 0) | ~xp.isfinite(base), xp.exp(exponent * xp.log(base)), xp.power(base, exponent))
 
