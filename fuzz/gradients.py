@@ -48,8 +48,8 @@ gradient is 0 in torch if the start is negative."""
 HIDDEN_VIEWS = re.compile(r"aten::unsafe_(chunk|split|split_with_sizes)\(")
 """Views that torch takes for new tensors: the caller promises not to write into them, so no gradient sees a write."""
 NOT_THE_SLOPE = re.compile(r"aten::(mse_loss|smooth_l1_loss)\(|aten::view_as_real.*aten::(un)?squeeze_.*aten::index_add_", re.DOTALL)
-"""Means whose gradient divides by the elements of the operand in torch (which warns), though a larger target repeats it. And index_add_ into
-real views whose shape was changed in place, of which torch takes other elements."""
+"""Means whose gradient divides by the elements of the operand in torch (which warns), though a larger target repeats it. And index_add_
+into real views whose shape was changed in place, of which torch takes other elements."""
 FEW = 40
 """Elements of all inputs together, for finite differences."""
 RATHER = ("plain", "default", "threads", "profiling", "unoptimised", "record", "pair", "groups")
