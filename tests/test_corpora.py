@@ -242,9 +242,11 @@ def test_what_runs_pickles() -> None:
 
 
 @pytest.mark.cluster
-def test_dask_arrays_take_what_runs() -> None:
+def test_dask_arrays_take_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("dask", reason="needs pip install 'irtool[cluster]'")
     import dask.array
+
+    monkeypatch.setenv("PYTHONHASHSEED", "6640")        # Dask's pool of processes sets it, and leaves it
 
     square = irtool.jit(irtool.parse("graph(%x : Float(*)):\n  %1 : Float(*) = aten::mul(%x, %x)\n  return (%1)\n").graphs[0])
     x = np.arange(6, dtype=np.float32)
