@@ -12,6 +12,7 @@
     expressions.py  operators with rules for dtype and shape; sampled.py: operators whose results are looked up
     calls.py        one call of any operator, drawn by called.py; changed.py: a sample of an operator with one argument changed
     source.py       functions made of both; structures.py and flow.py: their statements
+    orders.py       writes, views and new shapes of tensors in several memory orders, in all ways
     laws.py         functions of irtool's tensors under transformations; layered.py: under several, and as control flow
     oracle.py       torch, where it is installed; comparisons are skipped and counted where it is not
 

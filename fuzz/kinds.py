@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fuzz import archives, calls, changed, gradients, laws, modules, passes, pipelines, programs, texts
+from fuzz import archives, calls, changed, gradients, laws, modules, orders, passes, pipelines, programs, texts
 from fuzz.case import Case
 from fuzz.judge import Check, Finding, attempt
 from fuzz.reduction import Smaller, reduced
@@ -37,6 +37,7 @@ KINDS = (
     Kind("changed", 10, 10, changed.draw, changed.check, changed.smaller),
     Kind("gradients", 1, 120, gradients.draw, gradients.check, gradients.smaller),
     Kind("laws", 1, 40, laws.draw, laws.check, laws.smaller),
+    Kind("orders", 1, 60, orders.draw, orders.check, orders.smaller),
     Kind("passes", 1, 60, passes.draw, passes.check, passes.smaller),
     Kind("pipelines", 1, 40, pipelines.draw, pipelines.check, pipelines.smaller),
     Kind("texts", 40, 10, texts.draw, texts.check, texts.smaller),

@@ -30,8 +30,8 @@ from fuzz.rounding import is_explained
 CASES = sorted((Path(__file__).parent / "fuzz_cases").glob("*"))
 TEXTS = tuple(path.read_text(encoding="utf-8") for path in sorted((Path(__file__).parent / "data" / "corpus").glob("2018*.txt"))[:12])
 LIVE = {"programs": range(11), "gradients": (3, 4, 5, 6, 7, 9, 11, 12), "laws": (0, 1, 2, 3, 4, 5, 6, 8),
-        "passes": range(3), "pipelines": range(10), "texts": range(1000, 1100), "archives": range(20), "modules": range(60),
-        "calls": range(60), "changed": range(100)}
+        "orders": range(8), "passes": range(3), "pipelines": range(10), "texts": range(1000, 1100), "archives": range(20),
+        "modules": range(60), "calls": range(60), "changed": range(100)}
 """Seeds of live cases."""
 
 
