@@ -54,7 +54,7 @@ TRANSFORMS: dict[str, Callable[[Any], Any]] = {
 
 def first(results: Any) -> Any:
     """The first place of a batch of one."""
-    return tuple(each[0] for each in results)
+    return tuple(each[0] for each in results) if isinstance(results, tuple) else results[0]
 
 
 def draw(seed: int) -> Case:

@@ -17,6 +17,7 @@ What users call
 Facts and rules
     operator_rules      what layers ask about an operator
     recipes             its gradient; batch_rules: its rule under `vmap`; first_place: what it refuses alone
+    memory_orders       how tensors of layers lie in memory
     layer_writes        writes: values never change, names get new values; write_guard: functions that must not write
     lent_arguments      what a transformed function writes into its arguments, and returns of them
     overwriting         tangents of what is written by index

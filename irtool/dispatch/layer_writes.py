@@ -14,6 +14,7 @@ from typing import Any
 from weakref import ref
 
 from irtool.dispatch.backend import BACKEND
+from irtool.dispatch.memory_orders import first_place, in_memory_order_of, in_order_of, lies_in_order
 from irtool.dispatch.stack import NUMBERS, Boxed, Layer, elements_of
 from irtool.ir.effects import ITEMS_THEMSELVES, OF_EACH, OF_ONE, OPERAND_ITSELF, RESHAPES, UNDECLARED, facts_of
 from irtool.ir.errors import Error, RunError, UnsupportedError
@@ -305,44 +306,6 @@ def shares_memory(view: Tensor, whole: Tensor) -> bool:
     return a.dtype == b.dtype if not a.size else np.may_share_memory(a, b)      # without elements, equal dtypes are taken as a view
 
 
-def lies_in_order(tensor: Tensor) -> bool:
-    """Do the elements of a tensor, of each place of a batch, follow each other in memory from its start?"""
-    array = elements_of(tensor)
-    return lies_by_rows(tensor) and (not isinstance(array, np.ndarray) or first_place(tensor) == 0)
-
-
-def lies_by_rows(tensor: Tensor) -> bool:
-    """Do the elements of a tensor, of each place of a batch, follow each other in memory?"""
-    while isinstance(tensor, Boxed):
-        if isinstance(tensor.known, int) and tensor.known:      # a hidden dimension that is not the first
-            return False
-        tensor = tensor.value
-    return not isinstance(tensor.array, np.ndarray) or bool(tensor.array.flags.c_contiguous)
-
-
-def in_order_of(layer: Layer, target: Tensor, result: Any) -> Any:
-    """A new value of a tensor, in its memory order: which writes see it later hangs on that, `x.t()[0] = 0` leaves it as it is."""
-    if result.ndim < 2 or result.shape != target.shape or lies_by_rows(target) or lie_alike(target, result):
-        return result
-    return layer.apply("aten::copy", [layer.apply("aten::detach", [target]), result, False])
-
-
-def lie_alike(one: Tensor, other: Tensor) -> bool:
-    """Are two tensors of one shape in one memory order, also in batches?"""
-    while isinstance(one, Boxed) and isinstance(other, Boxed):
-        if isinstance(one.known, int) and one.known != other.known:     # the hidden dimension of a batch
-            return False
-        one, other = one.value, other.value
-    arrays = [each.array for each in (one, other) if isinstance(each, Tensor) and not isinstance(each, Boxed)]
-    return len(arrays) == 2 and all(isinstance(each, np.ndarray) for each in arrays) and arrays[0].strides == arrays[1].strides
-
-
-def first_place(tensor: Tensor) -> int:
-    """The place of the first element of a tensor in its memory, in elements."""
-    place: int = BACKEND.apply("aten::storage_offset", [Tensor(elements_of(tensor))])
-    return place
-
-
 def root_of(tensor: Tensor) -> Tensor:
     """The tensor at the start of a chain of views; a tensor that is no view is its own root."""
     while tensor.links is not None and tensor.links.origin is not None:
@@ -444,7 +407,7 @@ def in_memory(root: Tensor, chains: list[list[View]], name: str) -> list[Any]:
     """Arrays of one memory that lie in it as what chains of views of a tensor show. Views of another dtype, such as the real parts of
     complex numbers, are of a memory of the tensor's dtype. Raises UnsupportedError for an unknown view."""
     if not any(view.name.partition(".")[0] in INVERSES for chain in chains for view in chain):
-        places = all_places(root)
+        places = Tensor(in_memory_order_of(root, all_places(root).array))
         return [viewed(places, chain, name) for chain in chains]
     memory = Tensor(np.zeros(root.shape, dtype_of(root.dtype)))
     return [seen(memory, chain, name) for chain in chains]
