@@ -1,6 +1,7 @@
 """Decomposition of `aten::addmm`."""
 from __future__ import annotations
 
+from irtool.analysis.memory_orders import lies_by_rows
 from irtool.ir import types
 from irtool.ir.builder import Builder
 from irtool.ir.constants import known_argument
@@ -13,7 +14,8 @@ from irtool.ir.types import spell
 def decompose_addmm(graph: Graph) -> bool:
     """Replace each `aten::addmm` with factors of 1 by a product and a sum, which other passes can simplify.
 
-    The product comes first in the sum, whose result lies in memory as its first operand does: by rows, as that of `addmm`.
+    The result of the sum lies in memory as its first operand does, that of `addmm` by rows. So the product comes first, unless the type of
+    the other tensor says that it lies by rows, too.
 
     before:
         graph(%b : Tensor, %x : Tensor, %w : Tensor):
@@ -40,7 +42,8 @@ def decompose_addmm(graph: Graph) -> bool:
         build.before(node)
         build.tail = node.tail
         product = build.call("aten::mm", node.inputs[1], node.inputs[2], type=plain)
-        replace_node(node, [build.call("aten::add", product, node.inputs[0], alpha=1, type=node.output.type)])
+        terms = (node.inputs[0], product) if lies_by_rows(node.inputs[0]) else (product, node.inputs[0])
+        replace_node(node, [build.call("aten::add", *terms, alpha=1, type=node.output.type)])
         changed = True
     return changed
 

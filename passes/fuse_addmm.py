@@ -1,10 +1,11 @@
 """Products that something is added to as one operator."""
 from __future__ import annotations
 
+from irtool.analysis.memory_orders import lies_by_rows
 from irtool.ir.builder import Builder
 from irtool.ir.constants import constant
 from irtool.ir.graph import Graph, Node, Value
-from irtool.ir.types import TensorType, contiguous_strides
+from irtool.ir.types import TensorType
 
 
 def fuse_addmm(graph: Graph) -> bool:
@@ -35,7 +36,7 @@ def fuse_addmm(graph: Graph) -> bool:
         if node.kind != "aten::add" or len(node.inputs) != 3 or not node.output.has_uses or constant(node.inputs[2]) != 1:
             continue
         for product, bias in (node.inputs[:2], (node.inputs[1], node.inputs[0])):
-            if is_product(product.node) and is_bias(bias, product.node) and (bias is node.inputs[1] or lies_by_rows(bias)):
+            if is_product(product.node) and is_bias(bias, product.node) and (bias is node.inputs[1] or lies_by_rows(bias) or has_one(bias)):
                 build.before(node)
                 build.tail = node.tail
                 one = build.constant(1)
@@ -63,8 +64,6 @@ def is_bias(bias: Value, product: Node) -> bool:
         mine == 1 or mine is not None and mine == size for mine, size in zip(type.sizes[::-1], shape[::-1], strict=False))
 
 
-def lies_by_rows(bias: Value) -> bool:
-    """Does a sum with this first operand, whose sizes are known, lie in memory by rows if the product does?"""
-    type = bias.type
-    assert isinstance(type, TensorType) and type.sizes is not None
-    return len(type.sizes) < 2 or 1 in type.sizes or type.shape is not None and type.strides == contiguous_strides(type.shape)
+def has_one(bias: Value) -> bool:
+    """Is a size of a tensor 1, so that the other operand of a sum decides on the memory order?"""
+    return isinstance(bias.type, TensorType) and 1 in (bias.type.sizes or ())

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
+from irtool.ir.constants import known_argument
 from irtool.ir.effects import FRESH, category_of
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.types import TensorType, contiguous_strides
@@ -24,6 +25,10 @@ prim::CallFunction prim::CallMethod prim::PythonOp prim::IgnoredPythonOp prim::f
 """.split())
 """Kinds whose results depend on memory orders, or may: what shares memory, which numbers strides are, whether it is an error."""
 
+BY_ROWS = frozenset(f"aten::{name}" for name in """
+empty zeros ones full rand randn randint new_empty new_zeros new_ones new_full mm bmm addmm baddbmm tril triu masked_fill
+""".split())
+"""Kinds of new memory that lies by rows, without a memory format."""
 WITH_GAPS = frozenset(("aten::empty_strided", "aten::new_empty_strided"))
 """Kinds of new memory with gaps."""
 
@@ -52,7 +57,14 @@ class MemoryOrders:
         """May a reader tell that a node, which does not write, took the place of a write into `target`?"""
         type, facts = target.type, facts_of_node(node)
         if facts.is_view or lies_as_first(node.kind, facts) or not isinstance(type, TensorType):
-            return False
-        if type.rank is not None and type.rank < 2 or type.shape is not None and type.strides == contiguous_strides(type.shape):
-            return False
-        return self.are_asked
+            return False        # also of other types than tensors'
+        return not lies_by_rows(target) and self.are_asked
+
+
+def lies_by_rows(value: Value) -> bool:
+    """Does a tensor lie by rows in each run, or has it no order, of fewer than two dimensions?"""
+    type = value.type
+    if isinstance(type, TensorType) and (type.rank is not None and type.rank < 2 or
+                                         type.shape is not None and type.strides == contiguous_strides(type.shape)):
+        return True
+    return value.node.kind in BY_ROWS and known_argument(value.node, "memory_format") is None
