@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -99,6 +99,4 @@ def check(case: Case, tally: Counter[str]) -> None:
         gradients.check(replace(case, options={"ways": "vjp default"}), tally)
 
 
-def smaller(case: Case) -> Iterator[Case]:
-    """As programs are made smaller."""
-    yield from programs.smaller(case)
+smaller = programs.smaller

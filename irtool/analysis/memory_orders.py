@@ -57,7 +57,7 @@ class MemoryOrders:
         """May a reader tell that a node, which does not write, took the place of a write into `target`?"""
         type, facts = target.type, facts_of_node(node)
         if facts.is_view or lies_as_first(node.kind, facts) or not isinstance(type, TensorType):
-            return False        # also of other types than tensors'
+            return False
         return not lies_by_rows(target) and self.are_asked
 
 

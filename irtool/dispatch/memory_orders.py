@@ -37,8 +37,9 @@ def lie_alike(one: Tensor, other: Tensor) -> bool:
         if isinstance(one.known, int) and one.known != other.known:     # the hidden dimension of a batch
             return False
         one, other = one.value, other.value
-    arrays = [each.array for each in (one, other) if isinstance(each, Tensor) and not isinstance(each, Boxed)]
-    return len(arrays) == 2 and all(isinstance(each, np.ndarray) for each in arrays) and arrays[0].strides == arrays[1].strides
+    if isinstance(one, Boxed) or isinstance(other, Boxed):
+        return False
+    return isinstance(one.array, np.ndarray) and isinstance(other.array, np.ndarray) and one.array.strides == other.array.strides
 
 
 def first_place(tensor: Tensor) -> int:

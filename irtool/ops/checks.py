@@ -81,7 +81,9 @@ def repeats(array: Any) -> bool:
 
 
 def refuse_windows(kind: str, target: Any) -> None:
-    """Raises UnsupportedError for a write into an array of which several elements are at one address."""
+    """Raises, for a write into an array of which several elements are at one address, torch's error for an expanded one, and
+    UnsupportedError for overlapping windows."""
+    refuse_overlap(target)
     if repeats(target):
         raise UnsupportedError(f"{kind} into overlapping windows is not supported: results depend on the order of the writes")
 

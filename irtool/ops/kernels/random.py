@@ -6,7 +6,7 @@ import math
 
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import astype, default_dtype, fresh_generator, generator, is_array, on_host, title, to_number
-from irtool.ops.checks import only, refuse_overlap, refuse_windows
+from irtool.ops.checks import only, refuse_windows
 from irtool.ops.kernels.factory import OPTIONS, check_size, options, whole
 from irtool.ops.op import OpTable
 from irtool.ops.promotion import float_of
@@ -150,7 +150,6 @@ _anew("normal_functional(Tensor self, float mean=0., float std=1.", _normal_like
 @table.op("aten::normal_(Tensor(a!) self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor(a!)")
 def normal_into(xp, self, mean, std, generator):
     """Normal numbers written into self."""
-    refuse_overlap(self)
     refuse_windows("aten::normal_", self)
     self[...] = _normal_like(xp, self, mean, std, generator)
     return self
@@ -274,7 +273,6 @@ _anew("bernoulli.Tensor(Tensor self, Tensor p", lambda xp, self, p, generator: a
           "aten::bernoulli_.Tensor(Tensor(a!) self, Tensor p, *, Generator? generator=None) -> Tensor(a!)")
 def bernoulli_into(xp, self, p, generator):
     """1 with probability p, else 0, written into self."""
-    refuse_overlap(self)
     refuse_windows("aten::bernoulli_", self)
     self[...] = _coins(xp, self.shape, p, generator)
     return self

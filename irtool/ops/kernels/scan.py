@@ -3,7 +3,7 @@ import math
 
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import as_array, astype, copied, dtype_of, to_number, wrap_dim
-from irtool.ops.checks import c_name, only, refuse_overlap, refuse_windows, row_major, wrap_dims
+from irtool.ops.checks import c_name, only, refuse_windows, row_major, wrap_dims
 from irtool.ops.kernels.pointwise_binary import log_add
 from irtool.ops.kernels.reduction import add_up, as_summed
 from irtool.ops.op import OpTable
@@ -28,7 +28,6 @@ def _running(name, function, doc):
         axis = wrap_dim(dim, self.ndim)
         if self.ndim and self.size:     # even for one bool, since there is nothing to add
             only(f"{name}_out_cpu", "iufc", self)
-            refuse_overlap(self)
             refuse_windows(f"aten::{name}_", self)
             self[...] = _run(xp, function, self, axis)
         return self

@@ -4,7 +4,7 @@ from importlib import import_module
 
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import astype, memory_order, title
-from irtool.ops.checks import in_memory_order, only, refuse, refuse_overlap, refuse_windows, widen
+from irtool.ops.checks import in_memory_order, only, refuse, refuse_windows, widen
 from irtool.ops.op import OpTable
 from irtool.ops.promotion import PROMOTE, TO_FLOAT, Rule
 
@@ -184,7 +184,6 @@ def polygamma_into(xp, self, n):
     """polygamma, written into self."""
     if self.dtype.kind != "f":
         raise RunError(f"result type Float can't be cast to the desired output type {title(self.dtype)}")
-    refuse_overlap(self)
     refuse_windows("aten::polygamma_", self)
     self[...] = _polygamma(xp, n, self)
     return self
