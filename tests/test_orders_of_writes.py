@@ -31,8 +31,10 @@ WRITES = (
 )
 PARTS = ("", "[1:]", "[:, :1]")
 TAILS = {"itself": "w = v.reshape(-1)\n    w.mul_(3)\n    return v",
-         "computed": "u = v + 1\n    w = u.reshape(-1)\n    w.mul_(3)\n    return u"}
-HEADS = {"by columns": "v = x.t() * 2", "a view of what lies by rows": "v = (x * 2).t()"}
+         "computed": "u = v + 1\n    w = u.reshape(-1)\n    w.mul_(3)\n    return u",
+         "the result of the write": "w = r.reshape(-1)\n    w.mul_(3)\n    return r"}
+HEADS = {"by columns": "v = x.t() * 2", "a view of what lies by rows": "v = (x * 2).t()",
+         "by columns, written before": "v = x.t() * 2\n    v.triu_(-1)"}
 TRANSFORMS: dict[str, Callable[[Any], Any]] = {
     "a tape": lambda f: lambda x: vjp(f, x)[0], "a batch": lambda f: lambda x: irtool.vmap(f, randomness="same")(x[None])[0],
     "jit": irtool.jit,
@@ -43,7 +45,7 @@ TRANSFORMS: dict[str, Callable[[Any], Any]] = {
 
 
 def source(head: str, write: str, part: str, tail: str) -> str:
-    return f"def f(x):\n    {HEADS[head]}\n    v{part}.{write.format(part=part)}\n    {TAILS[tail]}\n"
+    return f"def f(x):\n    {HEADS[head]}\n    r = v{part}.{write.format(part=part)}\n    {TAILS[tail]}\n"
 
 
 @pytest.mark.parametrize("write", WRITES)
@@ -76,8 +78,9 @@ WAYS: dict[str, Callable[[Any, list[Any]], Any]] = {
 def test_of_graphs(write: str) -> None:
     """Also their gradients: of `w.mul_(3)`, which tells."""
     inputs = [X[0]]
-    for part, tail in (("", "itself"), ("", "computed"), ("[1:]", "itself")):
-        text = source("by columns", write, part, tail)
+    for part, tail, head in (("", "itself", "by columns"), ("", "computed", "by columns"), ("[1:]", "itself", "by columns"),
+                             ("", "itself", "by columns, written before"), ("", "the result of the write", "by columns")):
+        text = source(head, write, part, tail)
         try:
             want = irtool.run(irtool.from_script(text), inputs, interpret=True)[0]
         except irtool.Error:
@@ -105,6 +108,28 @@ def test_of_graphs_that_ask(part: str, asked: str) -> None:
         want = irtool.run(irtool.from_script(text), inputs, interpret=True)[0]
         for name, way in WAYS.items():
             np.testing.assert_array_equal(way(irtool.from_script(text), inputs), want, name)
+
+
+@pytest.mark.parametrize("told,lines", [
+    (False, "u = x.reshape(-1)\n    return v, u"),
+    (False, "u = v.max(0)[0].reshape(-1)\n    return v, u"),
+    (False, "u = torch.tril(v).reshape(-1)\n    return v, u"),
+    (True, "u = v.reshape(-1)\n    return v, u"),
+    (True, "u = (v + 1).reshape(-1)\n    return v, u"),
+    (True, "u = x.max(0)[0].reshape(-1)\n    return v.t().reshape(-1), u"),
+    (True, "u = r.reshape(-1)\n    return v, u"),
+    (True, "u = [v]\n    return u[0].reshape(-1), u"),
+    (True, "u = [x]\n    u.append(v)\n    return u[1].reshape(-1), u"),
+    (True, "u = {0: x}\n    u[0] = v\n    return u[0].reshape(-1), u"),
+    (True, "u = v\n    for i in range(3):\n        u = u + 1\n    return u.reshape(-1), v"),
+    (True, "u = x\n    for i in range(3):\n        if i == 1:\n            u = v\n    return u.reshape(-1), v"),
+    (True, "u, s = x, x\n    for i in range(3):\n        s = u.reshape(-1)\n        u = v\n    return s, v"),
+])
+def test_a_copy_keeps_the_order_where_a_reader_of_the_tensor_can_tell(told: bool, lines: str) -> None:
+    text = f"def f(x):\n    v = x.t() * 2\n    r = v.tril_()\n    {lines}\n"
+    module = irtool.PassManager("remove-mutation").run(irtool.from_script(text))
+    assert "aten::tril(" in str(module)
+    assert ("aten::copy(" in str(module)) == told, module
 
 
 def alike(result: Any, operand: Any) -> bool:

@@ -114,6 +114,7 @@ def replaced(orders: MemoryOrders, node: Node, target: Value) -> Value:
     """Turn a write into the node that does not write; its result, in the dtype of `target`, the tensor it wrote into, and in its memory
     order if a reader can tell."""
     before = node.inputs[0]         # the target, or the result of an earlier write into it, which may have given it another shape
+    orders.look()
     stop_writing(orders.graph, node)
     result = in_its_dtype(orders.graph, node, target)
     if orders.may_change(node, before):

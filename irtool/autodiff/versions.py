@@ -133,7 +133,7 @@ class Versions:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.build = Builder(graph)
-        self.orders = MemoryOrders(graph)
+        self.orders = MemoryOrders(graph, keeps_readers=False)
         self.base_of: dict[Value, Value] = {}
         """Name -> its base."""
         self.whole: dict[Value, Value] = {}
