@@ -24,8 +24,13 @@ DTYPE_NAMES = frozenset(("bool", "uint8", "int8", "int16", "int32", "int64", "fl
 
 
 def accept(value: Any, declared: Value) -> Any:
-    """An input converted for the interpreter. Raises RunError for arrays of a dtype that torch does not have, and for missing
-    attributes."""
+    """An input of a graph, converted for the interpreter: a float that is a whole number is an int where the graph takes one.
+
+    torch's interpreter takes such floats; its methods refuse them, as those of archives do here. Raises RunError for arrays of a dtype that
+    torch does not have, and for missing attributes.
+    """
+    if value.__class__ is float and value.is_integer() and str(declared.type.key) in ("int", "SymInt"):
+        return accepted(int(value), declared.type, declared.name)
     if isinstance(declared.type, ClassType) and not isinstance(value, Object | Packed):
         return _accept_object(value, [declared])
     if isinstance(declared.type, ListType) and is_input_of_reverse(declared) and (
@@ -248,7 +253,12 @@ LETTERS = {"int": "iu", "float": "f", "bool": "b", "complex": "c", "Scalar": "iu
 
 def _refuse(value: Any, type: Type, name: str) -> NoReturn:
     shown = f"a {builtins.type(value).__name__}" if isinstance(value, np.ndarray) else repr(value)[:40]
-    raise RunError(f"input %{name}: expected {type}, got {shown}", code="E0403")
+    tag = TAGS.get(value.__class__) if isinstance(type, TensorType) else None
+    raise RunError(f"input %{name}: expected {type}, got {shown}" + (f" (Expected Tensor but got {tag})" if tag else ""), code="E0403")
+
+
+TAGS = {tuple: "Tuple", list: "GenericList", dict: "GenericDict", str: "String"}
+"""Class of a value -> what torch's interpreter calls it (IValue::tagKind), in its words for a value that is no tensor."""
 
 
 PLAIN = frozenset(map(np.dtype, "bool uint8 int8 int16 int32 int64 float16 float32 float64 complex64 complex128".split()))

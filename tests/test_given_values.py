@@ -44,7 +44,8 @@ def given(text: str, value: Any) -> Any:
 
 
 @pytest.mark.parametrize("text, value, wanted", [
-    ("int", True, 1), ("int", np.int64(3), 3), ("int", np.array(2.0), 2), ("int", np.dtype("float64"), 7), ("float", 1, 1.0),
+    ("int", True, 1), ("int", np.int64(3), 3), ("int", np.array(2.0), 2), ("int", 2.0, 2), ("int", -0.0, 0),
+    ("int", np.dtype("float64"), 7), ("float", 1, 1.0),
     ("complex", 2, 2 + 0j), ("int[]", (1, True), [1, 1]), ("float[]", np.float32([1, 2]), [1.0, 2.0]), ("(int, float)", [1, 2], (1, 2.0)),
     ("Device", "cpu", "cpu"), ("Union(int, str)", 3, 3), ("Dict(str, float)", {"a": 1}, {"a": 1.0}), ("bool", 1, True),
     ("Enum<__torch__.some.Color>", Color.RED, Color.RED), ("Any", [1, "a"], [1, "a"]),
@@ -55,7 +56,8 @@ def test_value_becomes_one_of_the_type(text: str, value: Any, wanted: Any) -> No
 
 
 @pytest.mark.parametrize("text, value", [
-    ("int", 1.5), ("int", np.array(1.5)), ("int", np.zeros(2)), ("float", "1"), ("Device", 1), ("Device", "c p u"),
+    ("int", 1.5), ("int", 2.0 ** 63), ("int", float("inf")), ("int", float("nan")), ("int[]", [2.0]),
+    ("int", np.array(1.5)), ("int", np.zeros(2)), ("float", "1"), ("Device", 1), ("Device", "c p u"),
     ("Union(int, str)", 1.0),
     ("Union(float, int[])", 1), ("Union(Dict(str, int), int[])", {"a": "b"}), ("Union(Dict(str, int), int[])", ["a"]), ("Tensor", [1.0]),
     ("(int, float)", (1,)),

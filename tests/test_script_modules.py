@@ -109,6 +109,8 @@ def test_objects_are_references_and_members_and_tuples_have_names() -> None:
     assert (first._fields, first.second, second.second, third.first.tolist()) == (("first", "second"), 7, 7, [1, 1])
     for other in (copy.deepcopy(script), pickle.loads(pickle.dumps(script))):
         assert other.count(other.counter, 1) == 10
+        with pytest.raises(irtool.RunError, match="expected int, got 1.0"):     # as torch's methods do, where its interpreter takes them
+            other.count(other.counter, 1.0)
         assert script.counter.n == 9
 
 

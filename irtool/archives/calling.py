@@ -35,6 +35,7 @@ from irtool.ir.arguments import is_whole, misfit, shown
 from irtool.ir.collector import Paused
 from irtool.ir.errors import RunError, UnsupportedError, did_you_mean
 from irtool.ir.graph import Graph, Node
+from irtool.ir.types import INT
 from irtool.ops.array_library import np
 from irtool.ops.arrays import generator, is_array, seeded
 from irtool.ops.nested_tensors import map_tensors, tensors_in
@@ -194,6 +195,7 @@ class MethodRun:
         arguments = self.parameters.bind(args, kwargs)
         try:
             if not all_arrays(arguments):
+                self.parameters.refuse_floats(arguments)
                 arguments = [inward(each) for each in arguments]
                 if any(map(holds_instance, arguments)):
                     raise UnknownInstance("it, as an argument")
@@ -410,6 +412,7 @@ class Parameters:
         self.owner = function.name
         self.names = declared.names[1:]
         self.text = ", ".join(f"{type} {name}" for type, name in zip(declared.types[1:], self.names, strict=True))
+        self.ints = tuple(place for place, type in enumerate(declared.types[1:]) if type == INT)
         self.defaults: dict[str, Any] = {}
         for name, node, count in zip(self.names, declared.defaults[1:], declared.repeats[1:], strict=True):
             if node is not None:
@@ -434,6 +437,12 @@ class Parameters:
         if missing:
             raise RunError(f"{self.owner}: the argument '{missing[0]}' is missing; it takes ({self.text})", code="E0402")
         return [values[name] if name in values else self.defaults[name] for name in self.names]
+
+    def refuse_floats(self, values: Sequence[Any]) -> None:
+        """Raises RunError for a float in place of an int, which a graph takes if it is a whole number."""
+        for place in self.ints:
+            if values[place].__class__ is float:
+                raise RunError(f"input %{self.names[place]}: expected int, got {values[place]!r}", code="E0403")
 
 
 class Caller:
