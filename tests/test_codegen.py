@@ -94,13 +94,13 @@ def test_graphs_with_views_writes_lists_and_control_flow(seed: int) -> None:
 def test_kinds_of_inputs_have_functions_of_their_own() -> None:
     plan = Plan(graph_of("graph(%x : Tensor, %n : int):\n  %y : Tensor = aten::mul(%x, %n)\n  return (%y)\n"))
     for x in (np.ones((2, 3), np.float32), np.ones((2, 3)), np.ones(3, np.int64), np.ones((3, 2), np.float32).T, np.float32(2), 3.0):
-        for n in (2, True, 5, np.int64(4)):
+        for n in (2, True, 5, np.int64(4), 2.0):
             for _ in range(3):
                 assert not difference(plan([x, n]), irtool.run(plan.graph, [x, n], interpret=True))
     with pytest.raises(irtool.RunError, match="expected 2 inputs"):
         plan([1])
     with pytest.raises(irtool.RunError, match="input %n: expected int"):
-        plan([np.ones(3), 2.0])
+        plan([np.ones(3), 2.5])
 
 
 def test_the_same_array_twice_is_the_same_object() -> None:
