@@ -31,7 +31,7 @@ def remove_dead_nodes(graph: Graph, allow_side_effects: bool = False) -> bool:
     done, deleted = _sweep_straight_line(graph, allow_side_effects)
     count("nodes deleted", deleted)
     changed = deleted > 0
-    if done:
+    if done or _is_all_read(graph):
         return changed
     for _ in range(ROUNDS):
         live = Liveness(graph, allow_side_effects)
@@ -84,6 +84,32 @@ def _sweep_straight_line(graph: Graph, allow_side_effects: bool) -> tuple[bool, 
         else:
             read(node.inputs)
         node = before
+
+
+def _is_all_read(graph: Graph) -> bool:
+    """Has each node of a graph a result, and each `If` only results, that are read after it? Then nothing is dead: the last dead node, or
+    dead result, has no reader. Not asked of loops, whose carried values may be read by nothing but their own next round.
+
+    One walk from the end, without marks: most walks of a pipeline find nothing to remove.
+    """
+    read: set[Value] = set()
+    waiting: list[tuple[Node, Node]] = [(graph.block.return_node, graph.block.return_node)]
+    while waiting:
+        node, end = waiting.pop()       # node: the last that was looked at, but for its operands
+        while True:
+            read.update(node.inputs)
+            node = node.prev
+            if node is end:
+                break
+            if node.blocks:
+                if node.kind not in IF_KINDS or not node.outputs or not read.issuperset(node.outputs):
+                    return False
+                waiting.append((node, end))
+                waiting += [(block.return_node, block.return_node) for block in node.blocks]
+                break
+            if read.isdisjoint(node.outputs):
+                return False
+    return True
 
 
 def _verdict(kind: str) -> object:
