@@ -8,7 +8,7 @@ from textwrap import dedent
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
-from irtool.accepted_values import accept, copied, delivered, noting_copies
+from irtool.accepted_values import accept, accepted, copied, delivered, noting_copies
 from irtool.archives.declared_values import holds_instance, inward, is_plain, named, outward
 from irtool.archives.lowering import Lowered, Place, UnknownInstance, is_unchanged
 from irtool.archives.module_call import CALL, graph_of_call
@@ -442,7 +442,7 @@ class Parameters:
         """Raises RunError for a float in place of an int, which a graph takes if it is a whole number."""
         for place in self.ints:
             if values[place].__class__ is float:
-                raise RunError(f"input %{self.names[place]}: expected int, got {values[place]!r}", code="E0403")
+                accepted(values[place], INT, self.names[place])
 
 
 class Caller:
