@@ -179,7 +179,7 @@ class Lowering(Blocks):
         if len(node.outputs) == 1 and any(isinstance(item, Variable) and item.bounds is not None for item in items) \
                 and self.number(node, items, into):
             return
-        if is_convolution(node.kind) and self.convolution(node, items, into):
+        if is_convolution(node.kind) and self.loose.isdisjoint(node.outputs) and self.convolution(node, items, into):
             return
         template = self.template(node, items)
         if template is None:
