@@ -6,6 +6,7 @@ that are found there in turn: all these are searched. Global variables are not.
 """
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -24,14 +25,16 @@ MISSING = object()
 
 
 class Lifted:
-    """Functions, and the boxed tensors that they read from outside."""
+    """Functions, and the boxed tensors that they read from outside. since: and other tensors with a larger number of birth."""
 
-    def __init__(self, functions: Sequence[Function]) -> None:
+    def __init__(self, functions: Sequence[Function], since: float = math.inf) -> None:
         self.functions = list(functions)
-        read: dict[int, Boxed] = {}
-        seen: set[int] = set()
+        read: dict[int, Tensor] = {}
+        self.searched: dict[int, Any] = {}
+        """The functions, containers and objects in which the tensors were looked for, by id."""
         for function in self.functions:
-            read.update((id(value), value) for value in around(function, seen))
+            found = around(function, self.searched)
+            read.update((id(value), value) for value in found if isinstance(value, Boxed) or value.born > since)
         self.tensors: list[Any] = list(read.values())
         """The tensors read, each once."""
 
@@ -41,15 +44,16 @@ class Lifted:
         return exchanged(self.functions[which], instead, {}) if instead else self.functions[which]
 
 
-def around(value: Any, seen: set[int]) -> Iterator[Boxed]:
-    """The boxes in a value: for a function, those in its closure and defaults; for an object, those in its attributes."""
+def around(value: Any, seen: dict[int, Any]) -> Iterator[Tensor]:
+    """The tensors in a value: for a function, those in its closure and defaults; for an object, those in its attributes. seen: what was
+    searched, by id."""
     todo = [value]
     while todo:
         value = todo.pop()
-        if isinstance(value, Boxed):
+        if isinstance(value, Tensor):
             yield value
         elif is_searched(value) and id(value) not in seen:
-            seen.add(id(value))
+            seen[id(value)] = value
             todo += reversed(held(value))
 
 
@@ -102,12 +106,12 @@ def is_filled(cell: CellType) -> bool:
 
 def exchanged(value: Any, instead: dict[int, Any], copies: dict[int, Any]) -> Any:
     """A copy of a value with tensors replaced; the value itself if it contains none of them. copies: the copies so far, by id."""
-    if isinstance(value, Boxed):
+    if isinstance(value, Tensor):
         return instead.get(id(value), value)
     if not is_searched(value):
         return value
     if id(value) not in copies:
-        if not any(id(each) in instead for each in around(value, set())):
+        if not any(id(each) in instead for each in around(value, {})):
             return value
         copies[id(value)] = None      # ends the recursion for a tuple that contains itself
         copies[id(value)] = copied(value, instead, copies)

@@ -13,8 +13,8 @@ from typing import Any
 from irtool.dispatch.autograd import Autograd
 from irtool.dispatch.batched import Batched
 from irtool.dispatch.callables import as_function
-from irtool.dispatch.closure_conversion import Lifted
 from irtool.dispatch.control_flow import as_condition, is_undecided, truth
+from irtool.dispatch.lasting_functions import Lasting
 from irtool.dispatch.stack import Boxed, Layer, current
 from irtool.dispatch.traced_numbers import Number
 from irtool.dispatch.tracer import Tracer
@@ -52,21 +52,22 @@ def cond(pred: Any, true_fn: Function, false_fn: Function, operands: Sequence[An
         return without_writes(BRANCHES[which], functions[which], are_apart=True)(arguments)
     check_leaves("cond: operands", arguments, "tensors", Tensor)
     leaves, shape = flatten(list(arguments))
-    lifted = Lifted(functions)
+    lasting = Lasting(functions, current())
     shapes: list[Any] = []
     facts: dict[int, list[Any]] = {}
 
     def as_branch(which: int) -> Function:
         def run(*values: Any) -> list[Any]:
-            function = without_writes(BRANCHES[which], lifted.function(which, values[len(leaves):]), are_apart=True)
-            tree = function(unflatten(shape, list(values[:len(leaves)])))
+            with lasting.called(which, values[len(leaves):]) as function:
+                tree = without_writes(BRANCHES[which], function, are_apart=True)(unflatten(shape, list(values[:len(leaves)])))
             if not shapes:
                 shapes.append(flatten(tree)[1])
             facts[which] = results = leaves_as("cond: true_fn and false_fn give", shapes[0], tree)
             refuse_other_facts("cond: When merging two branches' output in torch.cond, expected same", *facts.values())
             return results
         return run
-    results = current().branch(as_condition(condition, current().apply), as_branch(0), as_branch(1), [*leaves, *lifted.tensors])
+    results = current().branch(as_condition(condition, current().apply), as_branch(0), as_branch(1), [*leaves, *lasting.tensors])
+    lasting.is_later = True
     return unflatten(shapes[0], results)
 
 
@@ -96,16 +97,20 @@ def while_loop(cond_fn: Function, body_fn: Function, carried_inputs: Sequence[An
 
 def undecided_rounds(condition: Any, functions: list[Function], leaves: list[Any], shape: Any) -> list[Any]:
     """The final carried values of a loop whose condition is undecided. functions: that of the condition, and the body."""
-    lifted, count = Lifted(functions), len(leaves)
+    lasting, count = Lasting(functions, current()), len(leaves)
 
     def round(*values: Any) -> list[Any]:
         apply = current().apply
-        condition_of, body = [without_writes(LOOP[which], lifted.function(which, values[count:])) for which in (0, 1)]
-        carried = carried_again(body(unflatten(shape, list(values[:count]))), shape, values[:count])
-        after = one_condition("while_loop: cond_fn", condition_of(unflatten(shape, carried)))
+        with lasting.called(1, values[count:]) as body:
+            following = without_writes(LOOP[1], body)(unflatten(shape, list(values[:count])))
+        carried = carried_again(following, shape, values[:count])
+        with lasting.called(0, values[count:]) as condition_of:
+            after = one_condition("while_loop: cond_fn", without_writes(LOOP[0], condition_of)(unflatten(shape, carried)))
         return [as_condition(truth(after, apply), apply), *[as_before(new, old) for new, old in zip(carried, values, strict=False)]]
-    args = [*leaves, *lifted.tensors]
-    return current().repeat(None, as_condition(condition, current().apply), round, args, count)
+    args = [*leaves, *lasting.tensors]
+    results: list[Any] = current().repeat(None, as_condition(condition, current().apply), round, args, count)
+    lasting.is_later = True
+    return results
 
 
 def scan(combine_fn: Function, init: Any, xs: Any, *, dim: int = 0, reverse: bool = False) -> tuple[Any, Any]:
