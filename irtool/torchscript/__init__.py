@@ -11,6 +11,7 @@ Reading
 One function
     emitter             the function being compiled: its graph, and where nodes go
     environment         meanings of names, and how control leaves a block
+    syntax              what is refused wherever it stands
     statements          statements, with branches, assignment, loop_statements, exceptions, nested_functions, forks
     expressions         expressions, with subscripts, conditions, comprehensions, containers
     calls               calls; resolve: the overload that a call means

@@ -177,8 +177,7 @@ def arguments(e: Emitter, node: ast.Call) -> Arguments:
     positional = listed(e, node.args, None)
     named: dict[str, Value] = {}
     for keyword in node.keywords:
-        if keyword.arg is None:
-            e.fail(keyword.value, "keyword-arg expansion is not supported")
+        assert keyword.arg is not None      # check_syntax
         named[keyword.arg] = value_of(e, keyword.value)
     return positional, named
 

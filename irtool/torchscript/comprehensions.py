@@ -19,10 +19,6 @@ def comprehension(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
     """A list or dict comprehension with one generator."""
     assert isinstance(node, ast.ListComp | ast.DictComp)
     generator = node.generators[0]
-    if len(node.generators) > 1:
-        e.fail(node, "Only a single generator is currently supported")
-    if generator.ifs:
-        e.fail(node, "Comprehension ifs are not supported yet")
     hint = container_hint(hint, ListType if isinstance(node, ast.ListComp) else DictType)
     iterated = walkable(e, meaning_of(e, generator.iter), generator.iter)
     e.at(node)

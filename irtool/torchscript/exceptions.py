@@ -13,8 +13,7 @@ def raise_exception(e: Emitter, statement: ast.Raise) -> None:
     """`raise ValueError("...")`, `raise ValueError`."""
     from irtool.torchscript.expressions import meaning_of
 
-    if statement.exc is None:
-        e.fail(statement, "raise without an exception is not supported", len("raise"))
+    assert statement.exc is not None        # check_syntax
     raised = meaning_of(e, statement.exc)
     e.at(statement)
     if not isinstance(raised, ExceptionClass):

@@ -425,10 +425,6 @@ def joined_string(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
     values: list[Value] = []
     for part in node.values:
         if isinstance(part, ast.FormattedValue):
-            if part.conversion != -1:
-                e.fail(node, "Don't support conversion in JoinedStr")
-            if part.format_spec is not None:
-                e.fail(node, "Don't support formatting in JoinedStr")
             text += "{}"
             values.append(value_of(e, part.value))
         else:

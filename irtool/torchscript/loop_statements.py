@@ -19,13 +19,9 @@ from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.environment import FALLS, Branch, Environment, Flow, Meaning
 from irtool.torchscript.meanings import Enumeration, Range, Zip
 
-ELSE = "else branches of {} loops aren't supported"
-
 
 def while_loop(e: Emitter, statement: ast.While) -> Flow:
     """`while`: the condition is compiled in front of the loop and at the end of the body. As in torch, it implies no types in the body."""
-    if statement.orelse:
-        e.fail(statement, ELSE.format("while"), len("while"))
     test = condition(e, statement.test)
     e.at(statement)
 
@@ -38,8 +34,6 @@ def while_loop(e: Emitter, statement: ast.While) -> Flow:
 
 def for_loop(e: Emitter, statement: ast.For) -> Flow:
     """`for`; a loop over a tuple is unrolled."""
-    if statement.orelse:
-        e.fail(statement, ELSE.format("for"), len("for"))
     from irtool.torchscript.expressions import meaning_of
 
     iterated = walkable(e, meaning_of(e, statement.iter), statement.iter)

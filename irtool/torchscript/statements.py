@@ -25,6 +25,7 @@ from irtool.torchscript.instances import entered, left
 from irtool.torchscript.meanings import Context
 from irtool.torchscript.python_names import CONTEXTS
 from irtool.torchscript.source_text import unsupported
+from irtool.torchscript.syntax import check_syntax
 
 
 class FallOff(ast.Return):
@@ -42,7 +43,7 @@ class Step(ast.stmt):
 
 def function_body(e: Emitter, body: Sequence[ast.stmt]) -> None:
     """Compile the statements of a function; its result becomes the graph's."""
-    check_syntax(e, body)
+    check_syntax(e, body, {ast.If, *STATEMENTS, *EXPRESSIONS})
     end = FallOff(value=None)
     ast.copy_location(end, e.function.definition)
     flow = statements(e, [*body, end])
@@ -54,29 +55,6 @@ def function_body(e: Emitter, body: Sequence[ast.stmt]) -> None:
         wanted = e.declared_return
         result = e.none() if wanted is None or flow.skip is False else e.uninitialized(wanted)
     e.graph.block.add_output(result)
-
-
-PARTS = (ast.Starred, ast.Slice, ast.FormattedValue)
-"""Expressions that occur only inside other expressions."""
-
-
-def check_syntax(e: Emitter, body: Sequence[ast.stmt]) -> None:
-    """Refuse constructs that no function can have, also in code that never runs; nested functions check themselves."""
-    pending: list[ast.AST] = list(reversed(body))
-    while pending:
-        node = pending.pop()
-        if isinstance(node, ast.stmt) and type(node) not in STATEMENTS and not isinstance(node, ast.If):
-            unsupported(e.place, node)
-        if isinstance(node, ast.expr) and type(node) not in EXPRESSIONS and not isinstance(node, PARTS):
-            unsupported(e.place, node)
-        if isinstance(node, ast.Constant) and isinstance(node.value, bytes):
-            e.fail(node, "Unknown Constant expression type bytes")
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.UAdd):
-            e.fail(node, "unsupported unary operator: UAdd")
-        if isinstance(node, ast.Dict) and None in node.keys:
-            e.fail(node, "Dict expansion (e.g. `{**dict}`) is not supported")
-        if not isinstance(node, ast.FunctionDef):
-            pending += reversed(list(ast.iter_child_nodes(node)))
 
 
 def statements(e: Emitter, body: Sequence[ast.stmt]) -> Flow:
@@ -229,14 +207,10 @@ def return_statement(e: Emitter, statement: ast.stmt) -> Flow:
 
 
 def break_statement(e: Emitter, statement: ast.stmt) -> Flow:
-    if not e.loops:
-        e.fail(statement, "SyntaxError: 'break' outside loop")
     return BREAKS
 
 
 def continue_statement(e: Emitter, statement: ast.stmt) -> Flow:
-    if not e.loops:
-        e.fail(statement, "SyntaxError: 'continue' outside loop")
     return CONTINUES
 
 
@@ -292,8 +266,7 @@ def assign_statement(e: Emitter, statement: ast.stmt) -> None:
 def annotated_statement(e: Emitter, statement: ast.stmt) -> None:
     """`name: type = value`."""
     assert isinstance(statement, ast.AnnAssign)
-    if statement.value is None:
-        unsupported(e.place, statement, "without assigned value")
+    assert statement.value is not None      # check_syntax
     declared = annotation(statement.annotation, e.place)
     assign(e, statement.target, meaning_of(e, statement.value, declared), statement, declared)
 
