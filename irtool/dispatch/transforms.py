@@ -42,6 +42,11 @@ def as_tensor(value: Any) -> Any:
     return Tensor(value) if isinstance(value, np.ndarray | np.generic) else value
 
 
+def is_array(value: Any) -> bool:
+    """Is a value one that `as_tensor` makes a tensor of?"""
+    return isinstance(value, np.ndarray | np.generic) or type(value) is Number and isinstance(value.value, np.generic)
+
+
 def as_variable(value: Any) -> Any:
     """An array, float or complex number as a tensor; any other value unchanged."""
     if type(value) is Number and isinstance(value.value, float):

@@ -10,6 +10,7 @@ What users call
     jit_reads       the names in code
     jit_trace       one call, traced
     jit_results     the results of a call, and its writes into its arguments
+    jit_layers      a call inside a transformation: the Python function runs
     jit_variants    the traces of a function, in a tree of the decisions that they depend on
     jit_graphs      jit of a graph, which needs no trace
 Making plans

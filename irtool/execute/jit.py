@@ -25,12 +25,12 @@ from irtool.dispatch.callables import graph_of
 from irtool.dispatch.followed import followed
 from irtool.dispatch.stack import current
 from irtool.dispatch.tracer import TraceWarning
-from irtool.dispatch.transforms import tensors
 from irtool.dispatch.trees import flatten, unflatten
 from irtool.execute.argument_spec import arrays_key
 from irtool.execute.executor import Executor
-from irtool.execute.jit_arguments import pattern, signature
+from irtool.execute.jit_arguments import pattern, repeats, signature
 from irtool.execute.jit_graphs import JittedGraph
+from irtool.execute.jit_layers import run_on_layer
 from irtool.execute.jit_surroundings import PLAIN, Surroundings, held_by
 from irtool.execute.jit_trace import trace_call
 from irtool.execute.jit_variants import Call, Fork, Outer, Tree, Variant, Variants
@@ -81,8 +81,7 @@ class Jitted:
         neither tensors nor numbers, or needs more than MAX_VARIANTS variants."""
         layer = current()
         if layer is not BACKEND:
-            args, named = tensors((args, named))
-            return (followed(self.function) if is_followed(layer) else self.function)(*args, **named)
+            return run_on_layer(followed(self.function) if is_followed(layer) else self.function, args, named)
         values = [each.array if each.__class__ is Tensor else each for each in args]
         kind = arrays_key(values) if not named else None
         if kind is None and not PLAIN.issuperset(map(type, (*args, *named.values()))) and (held := held_by(*flatten((args, named)))):
@@ -113,7 +112,7 @@ class Jitted:
         call = Call(leaves)
         if self.surroundings.opaque:
             return self.trace_for_now(call, arguments, shape)
-        tree = self.tree((self.state, signature(leaves, shape), pattern(leaves)))
+        tree = self.tree((self.state, signature(leaves, shape), pattern(leaves), repeats(arguments)))
         known: dict[Fork, Any] = {}
         failed: list[Variant] = []
         variant = tree.last if tree.last is not None and all(each.step < 0 for each in tree.last.guards) else tree.find(call, known)

@@ -96,6 +96,22 @@ def structure(tree: Any) -> Any:
     return None
 
 
+def repeats(arguments: Any) -> Any:
+    """A hashable key of the lists and dicts that are in a tree of arguments in several places; None if there are none."""
+    places: list[int] = []
+    note_containers(arguments, places)
+    return None if len(set(places)) == len(places) else tuple([places.index(each) for each in places])
+
+
+def note_containers(tree: Any, places: list[int]) -> None:
+    """Append the ids of the lists and dicts in a container, in order."""
+    for each in tree.values() if isinstance(tree, dict) else tree:
+        if isinstance(each, list | tuple | dict):
+            if not isinstance(each, tuple):
+                places.append(id(each))
+            note_containers(each, places)
+
+
 def described(leaves: Sequence[Any]) -> str:
     """Leaves as `f.variants` shows them: `float64[2], int, 'mean'`."""
     words = []

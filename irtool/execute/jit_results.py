@@ -88,36 +88,67 @@ def containers(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[An
             yield from containers(each, (*path, key))
 
 
-def rest_of(tree: Any, paths: dict[int, tuple[Any, ...]], item: Callable[[Any], Item]) -> Any:
-    """A tree of arguments after the call, as Rests and Items. paths: the paths of the containers before the call, by id."""
-    path = paths.get(id(tree))
-    if isinstance(tree, list | tuple):
-        return Rest(type(tree), path, [rest_of(each, paths, item) for each in tree])
+def rebuilt(tree: Any, leaves: Iterator[Any], copies: dict[int, Any]) -> Any:
+    """A tree with other leaves, in which a list or dict that is in several places is one, too. copies: those so far, by id."""
     if isinstance(tree, dict):
-        return Rest(dict, path, {key: rest_of(each, paths, item) for key, each in tree.items()})
-    return item(tree)
+        return copies.setdefault(id(tree), {key: rebuilt(each, leaves, copies) for key, each in tree.items()})
+    if isinstance(tree, list | tuple):
+        parts = [rebuilt(each, leaves, copies) for each in tree]
+        copied = type(tree)(*parts) if hasattr(tree, "_fields") else type(tree)(parts)
+        return copied if isinstance(tree, tuple) else copies.setdefault(id(tree), copied)
+    return next(leaves)
 
 
-def refill(rest: Any, known: dict[tuple[Any, ...], Any], fetch: Fetch) -> Any:
-    """Update the caller's containers to their state after the call. known: the caller's containers by path."""
+def rest_of(tree: Any, paths: dict[int, tuple[Any, ...]], item: Callable[[Any], Item], known: dict[int, Rest]) -> Any:
+    """A tree of arguments after the call, as Rests and Items. paths: the paths of the containers before the call, by id. known: the Rests
+    so far, by the ids of their containers."""
+    if not isinstance(tree, list | tuple | dict):
+        return item(tree)
+    rest = known.get(id(tree))
+    if rest is None:
+        rest = known[id(tree)] = Rest(dict if isinstance(tree, dict) else type(tree), paths.get(id(tree)), None)
+        if isinstance(tree, dict):
+            rest.parts = {key: rest_of(each, paths, item, known) for key, each in tree.items()}
+        else:
+            rest.parts = [rest_of(each, paths, item, known) for each in tree]
+    return rest
+
+
+def refill(rest: Any, known: dict[tuple[Any, ...], Any], fetch: Fetch, filled: dict[int, Any]) -> Any:
+    """Update the caller's containers to their state after the call. known: the caller's containers by path. filled: those that are in that
+    state, by the ids of their Rests."""
     if isinstance(rest, Item):
         return fetch(rest)
-    container = known.get(rest.path) if rest.path is not None else None
+    if id(rest) not in filled:
+        filled[id(rest)] = refilled(rest, known.get(rest.path), lambda each: refill(each, known, fetch, filled))
+    return filled[id(rest)]
+
+
+def refilled(rest: Rest, container: Any, refill_part: Callable[[Any], Any]) -> Any:
+    """The same for one container, of the caller's; None: it is a new one."""
     if rest.kind is dict:
-        entries = {key: refill(each, known, fetch) for key, each in rest.parts.items()}
+        entries = {key: refill_part(each) for key, each in rest.parts.items()}
         if container is None:
             return entries
         if list(container) != list(entries) or any(container[key] is not each for key, each in entries.items()):
-            container.clear()
-            container.update(entries)
+            replace_contents(container, entries)
         return container
-    parts = [refill(each, known, fetch) for each in rest.parts]
+    parts = [refill_part(each) for each in rest.parts]
     if container is not None and isinstance(container, list):
-        container[:] = parts
+        replace_contents(container, parts)
         return container
     if container is not None and len(container) == len(parts) and all(a is b for a, b in zip(container, parts, strict=True)):
         return container
     return rest.kind(*parts) if hasattr(rest.kind, "_fields") else rest.kind(parts)
+
+
+def replace_contents(container: Any, contents: Any) -> None:
+    """Give a list the items of a list, a dict the entries of a dict."""
+    if isinstance(container, dict):
+        container.clear()
+        container.update(contents)
+    else:
+        container[:] = contents
 
 
 def anew(item: Item) -> Any:

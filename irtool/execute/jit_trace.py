@@ -14,10 +14,10 @@ from irtool.dispatch.followed import followed
 from irtool.dispatch.follower import Follower, plain
 from irtool.dispatch.stack import Boxed, DispatchError, current, pushed
 from irtool.dispatch.traced_numbers import Number
-from irtool.dispatch.trees import flatten, unflatten
+from irtool.dispatch.trees import flatten
 from irtool.execute.executor import Executor
 from irtool.execute.jit_arguments import Span, array_of, described, is_data, spans_of
-from irtool.execute.jit_results import Item, Write, anew, containers, fetcher, rebased, refill, rest_of
+from irtool.execute.jit_results import Item, Write, anew, containers, fetcher, rebased, rebuilt, refill, rest_of
 from irtool.execute.jit_variants import Outer, Variant
 from irtool.ir.arguments import called
 from irtool.ir.effects import facts_of, has_side_effects, node_may_write
@@ -35,7 +35,8 @@ CONSTANTS = Tensor | bool | int | float | complex | str | bytes | None | np.gene
 class Trace:
     """The trace of one call."""
 
-    def __init__(self, leaves: Sequence[Any], shape: Any) -> None:
+    def __init__(self, arguments: Any, leaves: Sequence[Any], shape: Any) -> None:
+        self.originals = arguments
         self.leaves = leaves
         self.shape = shape
         self.follower = Follower(current())
@@ -45,8 +46,9 @@ class Trace:
         self.tensors: list[int | Span] = []
         self.boxes: dict[int, Boxed] = {}       # leaves that are tensors, by place
         self.arguments: dict[int, int] = {}     # id of a traced leaf -> place of the leaf
-        self.traced_leaves = self.opened()
-        self.tree = unflatten(shape, self.traced_leaves)
+        self.tree = rebuilt(arguments, iter(self.opened()), {})
+        self.traced_leaves = flatten(self.tree)[0]
+        self.containers = list(containers(self.tree))
 
     # -- in
     def opened(self) -> list[Any]:
@@ -95,16 +97,20 @@ class Trace:
 
     # -- the run
     def run(self, function: Callable[..., Any]) -> Any:
-        """The result of the function. If it raises, its writes so far are copied into the arguments."""
+        """The result of the function. If it raises, its writes so far are made in the arguments."""
         args, named = self.tree
-        self.paths = {id(each): path for path, each in containers(self.tree)}
         try:
             with pushed(self.follower):
                 return called("jit", followed(function), args, named)
         except (DispatchError, UnsupportedError):
             raise
         except Exception:
+            try:
+                rest = self.changed()
+            except RunError:        # what cannot be given, as a tensor of a transformation that is over: the function's error says more
+                rest = None
             self.write_back(self.writes())
+            self.refill(rest)
             raise
 
     def write_back(self, writes: Sequence[Write]) -> None:
@@ -210,24 +216,29 @@ class Trace:
             return anew(item)
         if not self.follower.owns(leaf):
             return plain(leaf)
-        array = leaf.value.array
+        return Tensor(self.in_arguments(leaf.value.array))
+
+    def in_arguments(self, array: Any) -> Any:
+        """A view of an argument as a view of the caller's memory; any other value unchanged."""
         for place, spot in enumerate(self.tensors):
-            if isinstance(spot, int):       # a view of an argument is a view of the caller's memory
+            if isinstance(spot, int):
                 array = rebased(array, self.follower.watched[place][1], array_of(self.leaves[spot]))
-        return Tensor(array)
+        return array
 
     def changed(self) -> Any:
         """The containers of the arguments after the call; None if they are unchanged."""
         leaves, shape = flatten(self.tree)
         before = self.traced_leaves
-        if shape == self.shape and len(leaves) == len(before) and all(a is b for a, b in zip(leaves, before, strict=True)):
+        if shape == self.shape and len(leaves) == len(before) and all(a is b for a, b in zip(leaves, before, strict=True)) and \
+                all(a is b or isinstance(a, tuple) for (_, a), (_, b) in zip(containers(self.tree), self.containers, strict=True)):
             return None
-        return rest_of(self.tree, self.paths, self.item)
+        return rest_of(self.tree, {id(each): path for path, each in self.containers}, self.item, {})
 
-    def refill(self, arguments: Any, variant: Variant) -> None:
-        """Update the caller's containers to their state after the call."""
-        if variant.rest is not None:
-            refill(variant.rest, dict(containers(arguments)), fetcher(self.leaves, self.contents, Answers(variant.steps, self.leaves)))
+    def refill(self, rest: Any) -> None:
+        """Update the caller's containers to a state that `changed` has returned."""
+        if rest is not None:
+            contents = [self.in_arguments(each) for each in self.contents]
+            refill(rest, dict(containers(self.originals)), fetcher(self.leaves, contents, Answers(self.follower.steps, self.leaves)), {})
 
 
 def random_results(graph: Graph, outputs: Sequence[Value]) -> list[Value]:
@@ -250,7 +261,7 @@ def random_results(graph: Graph, outputs: Sequence[Value]) -> list[Value]:
 
 def trace_call(function: Callable[..., Any], arguments: Any, leaves: Sequence[Any], shape: Any) -> tuple[Variant, list[Any]]:
     """A variant for a call, and the leaves of its result. Raises the function's errors."""
-    trace = Trace(leaves, shape)
+    trace = Trace(arguments, leaves, shape)
     draws = generator()
     state = draws.bit_generator.state
     variant, results = trace.finish(trace.run(function))
@@ -262,5 +273,5 @@ def trace_call(function: Callable[..., Any], arguments: Any, leaves: Sequence[An
             raise UnsupportedError("jit: a decision depends on a tensor from outside that shares memory with an argument that the function "
                                    "writes into: give it as an argument", code="E0507")
         return variant, variant.deliver(leaves, arguments, outputs, answers)
-    trace.refill(arguments, variant)
+    trace.refill(variant.rest)
     return variant, results

@@ -117,7 +117,7 @@ class Variant:
                     outputs = [each if each is content else rebased(each, content, target) for each in outputs]
         fetch = fetcher(leaves, outputs, answers)
         if self.rest is not None:
-            refill(self.rest, dict(containers(arguments)), fetch)
+            refill(self.rest, dict(containers(arguments)), fetch, {})
         return [fetch(item) for item in self.results]
 
     def __repr__(self) -> str:
