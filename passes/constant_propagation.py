@@ -5,10 +5,10 @@ from irtool.analysis.constant_folding import fold_constants
 from irtool.ir.graph import Graph
 
 
-def constant_propagation(graph: Graph, immutable_types: bool = False) -> bool:
+def constant_propagation(graph: Graph, immutable_types: bool = False, keep_draws: bool = False) -> bool:
     """Fold nodes whose operands are constants, replace an `If` of known condition by its branch, drop loops that never run; then run `dce`.
 
-    `immutable-types` does not fold lists and tensors.
+    `immutable-types` does not fold lists and tensors. `keep-draws`: as in `dce`.
 
     before:
         graph(%x : Tensor):
@@ -30,4 +30,4 @@ def constant_propagation(graph: Graph, immutable_types: bool = False) -> bool:
           %6 : Tensor = aten::mul(%x, %3)
           return (%6)
     """
-    return fold_constants(graph, immutable_types)
+    return fold_constants(graph, immutable_types, keep_draws)

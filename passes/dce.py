@@ -5,11 +5,11 @@ from irtool.analysis.liveness import remove_dead_nodes
 from irtool.ir.graph import Graph
 
 
-def dce(graph: Graph, allow_side_effects: bool = False) -> bool:
+def dce(graph: Graph, allow_side_effects: bool = False, keep_draws: bool = False) -> bool:
     """Delete nodes on which no result, side effect or write into live memory depends.
 
     Unused results of `prim::If` and carried values of `prim::Loop` are deleted too. `allow-side-effects` deletes unused nodes even if
-    they print, raise or write.
+    they print, raise or write. `keep-draws` keeps unused random operators, so that later ones draw the same numbers; torch deletes them.
 
     before:
         graph(%x : Tensor, %c : bool):
@@ -33,4 +33,4 @@ def dce(graph: Graph, allow_side_effects: bool = False) -> bool:
               -> (%x)
           return (%2)
     """
-    return remove_dead_nodes(graph, allow_side_effects)
+    return remove_dead_nodes(graph, allow_side_effects, drop_draws=not keep_draws)

@@ -17,14 +17,14 @@ from irtool.ir.verify_constants import needed_for
 from irtool.ops.folding import evaluate, is_foldable
 
 
-def fold_constants(graph: Graph, immutable_types: bool = False) -> bool:
-    """Fold what has constant operands (`immutable_types`: but for lists and tensors), and remove dead nodes. Returns whether anything
-    changed."""
+def fold_constants(graph: Graph, immutable_types: bool = False, keep_draws: bool = False) -> bool:
+    """Fold what has constant operands (`immutable_types`: but for lists and tensors), and remove dead nodes (`keep_draws`: unless they draw
+    random numbers). Returns whether anything changed."""
     changed = False
     while True:
         propagation = Propagation(graph, immutable_types)
         propagation.block(graph.block)
-        edited = remove_dead_nodes(graph) or propagation.changed
+        edited = remove_dead_nodes(graph, drop_draws=not keep_draws) or propagation.changed
         changed = changed or edited
         if not (edited and propagation.written):        # else a write that prevented folding may be gone
             break

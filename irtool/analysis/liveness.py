@@ -1,7 +1,7 @@
 """Which nodes are needed, and the removal of the others.
 
-A value is live if a result of the graph, a side effect or a write into live memory depends on it. Each result of an `If` and each carried
-value of a `Loop` is live or dead by itself.
+A value is live if a result of the graph, a side effect, a random number or a write into live memory depends on it. Each result of an `If`
+and each carried value of a `Loop` is live or dead by itself.
 """
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from irtool.analysis.alias import Aliases
 from irtool.analysis.memory_classes import contained_classes
-from irtool.ir.effects import IF_KINDS, LOOP_KINDS, facts_of, group_may_write, has_side_effects, node_may_write
+from irtool.ir.effects import IF_KINDS, LOOP_KINDS, draws, facts_of, group_may_write, has_side_effects, node_may_write
 from irtool.ir.graph import PARAM
 from irtool.ir.remarks import count
 
@@ -23,25 +23,27 @@ ROUNDS = 4
 """The largest number of walks over the graph: writes into containers that only dead nodes read are dead in the next walk."""
 
 
-def remove_dead_nodes(graph: Graph, allow_side_effects: bool = False) -> bool:
+def remove_dead_nodes(graph: Graph, allow_side_effects: bool = False, *, drop_draws: bool = False) -> bool:
     """Delete nodes on which no result, side effect or write depends, and dead results of `If` and carried values of `Loop`.
 
-    allow_side_effects: delete unused nodes even if they print, raise or write. Takes linear time. Returns whether anything was deleted.
+    Unused random operators stay, so that later ones draw the same numbers; drop_draws: they go, as in torch. allow_side_effects: delete
+    unused nodes even if they print, raise, write or draw. Takes linear time. Returns whether anything was deleted.
     """
-    done, deleted = _sweep_straight_line(graph, allow_side_effects)
+    drop_draws = drop_draws or allow_side_effects
+    done, deleted = _sweep_straight_line(graph, allow_side_effects, drop_draws)
     count("nodes deleted", deleted)
     changed = deleted > 0
     if done or _is_all_read(graph):
         return changed
     for _ in range(ROUNDS):
-        live = Liveness(graph, allow_side_effects)
+        live = Liveness(graph, allow_side_effects, drop_draws)
         changed = _sweep(graph.block, live) or changed
         if not live.has_freed:
             break
     return changed
 
 
-def _sweep_straight_line(graph: Graph, allow_side_effects: bool) -> tuple[bool, int]:
+def _sweep_straight_line(graph: Graph, allow_side_effects: bool, drop_draws: bool) -> tuple[bool, int]:
     """One reverse sweep, as long as no node has blocks or may write: (reached the top, number of deleted nodes).
 
     Note [warm loops]: CPython 3.11 specializes code at unconditional backward jumps only, so a long loop that is entered once and
@@ -66,7 +68,7 @@ def _sweep_straight_line(graph: Graph, allow_side_effects: bool) -> tuple[bool, 
                 verdict = verdicts[node.kind] = _verdict(node.kind)
             if "Subgraph" in node.attributes and not allow_side_effects and (has_side_effects(node) or group_may_write(node)):
                 return False, deleted
-            if verdict is _KEEP and not allow_side_effects:
+            if verdict is _KEEP and not allow_side_effects or not drop_draws and draws(node):
                 read(node.inputs)
             elif verdict is _LOOK and not allow_side_effects or (
                     type(verdict) is frozenset and verdict and len(node.inputs) + len(node.attributes) in verdict and node_may_write(node)):
@@ -128,8 +130,9 @@ def writes(node: Node) -> bool:
     return node_may_write(node) or group_may_write(node)
 
 
-def roots_and_writers(graph: Graph) -> tuple[list[Node], list[Node]]:
-    """(The nodes with a side effect, those that may write into memory that existed before), nested ones included."""
+def roots_and_writers(graph: Graph, drop_draws: bool = False) -> tuple[list[Node], list[Node]]:
+    """(The nodes with a side effect, and those that draw unless `drop_draws`; those that may write into memory that existed before), nested
+    ones included."""
     plain: set[str] = set()     # kinds of which no node does either, unless it has an inner graph
     roots: list[Node] = []
     writers: list[Node] = []
@@ -137,9 +140,9 @@ def roots_and_writers(graph: Graph) -> tuple[list[Node], list[Node]]:
         if node.kind in plain and not node.attributes:
             continue
         facts = facts_of(node.kind)
-        if not (facts.side_effects or facts.may_write or facts.out_arities):
+        if not (facts.side_effects or facts.is_random or facts.may_write or facts.out_arities):
             plain.add(node.kind)
-        if facts.side_effects or "Subgraph" in node.attributes and has_side_effects(node):
+        if facts.side_effects or "Subgraph" in node.attributes and has_side_effects(node) or not drop_draws and draws(node):
             roots.append(node)
         if writes(node):
             writers.append(node)
@@ -147,9 +150,9 @@ def roots_and_writers(graph: Graph) -> tuple[list[Node], list[Node]]:
 
 
 class Liveness:
-    """The live nodes and values of a graph, by marking from results, side effects and writes."""
+    """The live nodes and values of a graph, by marking from results, side effects, draws and writes."""
 
-    def __init__(self, graph: Graph, allow_side_effects: bool = False) -> None:
+    def __init__(self, graph: Graph, allow_side_effects: bool = False, drop_draws: bool = False) -> None:
         self.nodes: set[Node] = set()
         self.values: set[Value] = set()
         self.has_freed = False
@@ -166,7 +169,7 @@ class Liveness:
         roots: list[Node] = []
         writers: list[Node] = []
         if not allow_side_effects:
-            roots, writers = roots_and_writers(graph)
+            roots, writers = roots_and_writers(graph, drop_draws)
         if writers:
             self._aliases = Aliases(graph)
             self._note_writers(graph, writers)

@@ -12,6 +12,7 @@ import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from irtool.dispatch.batched import draws
 from irtool.dispatch.decisions import Decision, Earlier, Steps
 from irtool.dispatch.layer_writes import is_inside, is_view, remember, root_of, take_in
 from irtool.dispatch.stack import Boxed, Layer, current
@@ -226,7 +227,8 @@ class Follower(Tracer):
         if kind in COUNTED_BY_SIZES or kind in SIZE_QUESTIONS:
             for each in tensors_in(args):
                 self.settle(each)
-        is_own = any(self.owns(each) or self.is_from_outside(each) for each in tensors_in(args)) or any(True for _ in numbers_in(args))
+        is_own = any(self.owns(each) or self.is_from_outside(each) for each in tensors_in(args)) or any(True for _ in numbers_in(args)) \
+            or draws(name, args)        # each run draws anew
         if schema.is_mutable and not self.owns(args[0]):
             self.constants.clear()      # a write may have changed their elements
             if is_own:

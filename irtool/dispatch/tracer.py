@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from irtool.analysis.liveness import remove_dead_nodes
+from irtool.dispatch.batched import draws
 from irtool.dispatch.control_flow import merged, truth
 from irtool.dispatch.custom_functions import record_custom
 from irtool.dispatch.layer_writes import another, do_write, is_operand, is_view, is_write, remember, reshapes, take_in, with_operands
@@ -70,8 +71,9 @@ class Tracer(Layer):
         return [Boxed(self, *each) for each in zip(values, self.graph.block.param_node.add_outputs(wanted), strict=True)]
 
     def apply(self, name: str, args: list[Any]) -> Any:
-        """Run the operation, and record it if an operand is a tensor of the trace, or it makes a tensor from nothing."""
-        is_own = any(self.owns(each) for each in tensors_in(args))
+        """Run the operation, and record it if an operand is a tensor of the trace, or it makes a tensor from nothing or by chance: each run
+        draws anew."""
+        is_own = any(self.owns(each) for each in tensors_in(args)) or draws(name, args)
         if args and isinstance(args[0], Tensor) and not self.owns(args[0]) and is_write(name):
             self.constants.clear()      # a write may have changed their elements
             if reshapes(self, name, args):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from irtool.analysis.liveness import remove_dead_nodes
 from irtool.autodiff.captures import dtypes_by_type, dtypes_or_any
 from irtool.autodiff.reach import holds_tensors
 from irtool.autodiff.reverse import Reverse, differentiate_graph
@@ -261,7 +262,7 @@ def as_one(owner: Executor, phases: Phases, graph: Graph, spec: ArgumentSpec, fl
         if node not in ending:
             clone_node(node, mapping, inner.block)
     inner.block.set_outputs([mapping[value] for value in results])
-    BY_NAME["dce"].function(inner)
+    remove_dead_nodes(inner)
     wanted = [flag and holds_tensors(value.type) for flag, value in zip(flags, graph.inputs, strict=True)]
     dtypes = {**predicted_dtypes(inner, values), **dtypes_by_type(inner)} if may_mix(inner, values) else {}
     try:
@@ -279,7 +280,7 @@ def as_one(owner: Executor, phases: Phases, graph: Graph, spec: ArgumentSpec, fl
                 user.replace_input(slot, result)
     for each in reversed(body):
         each.destroy()
-    BY_NAME["dce"].function(graph)
+    remove_dead_nodes(graph)
     phases.report("differentiate", graph)
     return ExecutionPlan(owner, graph, spec, {node: step})
 

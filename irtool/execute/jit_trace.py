@@ -20,9 +20,9 @@ from irtool.execute.jit_arguments import Span, array_of, described, is_data, spa
 from irtool.execute.jit_results import Item, Write, anew, containers, fetcher, rebased, rebuilt, refill, rest_of
 from irtool.execute.jit_variants import Outer, Variant
 from irtool.ir.arguments import called
-from irtool.ir.effects import facts_of, has_side_effects, node_may_write
+from irtool.ir.effects import facts_of
 from irtool.ir.errors import RunError, UnsupportedError
-from irtool.ir.graph import Graph, Value
+from irtool.ir.graph import Value
 from irtool.ops.array_library import np
 from irtool.ops.arrays import generator
 from irtool.ops.conjugates import has_conjugates
@@ -187,8 +187,7 @@ class Trace:
         writes = self.writes()
         rest = self.changed()
         asked = [(each, self.output(each.output, None)) for each in follower.decisions if each.output is not None]
-        random = random_results(follower.graph, self.outputs)
-        follower.graph.block.set_outputs([*self.outputs, *random])
+        follower.graph.block.set_outputs(self.outputs)
         follower.is_alive = False
         remove_dead_nodes(follower.graph)
         variant = Variant(Executor(follower.graph), follower.steps, follower.decisions)
@@ -239,24 +238,6 @@ class Trace:
         if rest is not None:
             contents = [self.in_arguments(each) for each in self.contents]
             refill(rest, dict(containers(self.originals)), fetcher(self.leaves, contents, Answers(self.follower.steps, self.leaves)), {})
-
-
-def random_results(graph: Graph, outputs: Sequence[Value]) -> list[Value]:
-    """Unused random results: they must be outputs, so that they are drawn, since later random numbers depend on it."""
-    nodes = list(graph.block)
-    if not any(facts_of(node.kind).is_random for node in nodes):
-        return []
-    live = set(outputs)
-    unread = []
-    for node in reversed(nodes):
-        if node.blocks or node_may_write(node) or has_side_effects(node) or any(each in live for each in node.outputs):
-            live.update(node.inputs)
-            for block in node.walk_blocks() if hasattr(node, "walk_blocks") else ():
-                live.update(value for inner in [*block, block.return_node] for value in inner.inputs)
-        elif facts_of(node.kind).is_random:
-            unread.append(node.outputs[0])
-            live.update(node.inputs)
-    return unread
 
 
 def trace_call(function: Callable[..., Any], arguments: Any, leaves: Sequence[Any], shape: Any) -> tuple[Variant, list[Any]]:

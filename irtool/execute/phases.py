@@ -2,6 +2,7 @@
 
 The order is torch's of 2019. "Differentiable" rewrites leave operators that have gradients, so they may run before differentiation. The
 others may make nodes without gradients; they run only inside graphs that have a gradient graph already, or when no gradient is wanted.
+Unused random operators stay, though torch deletes them: a plan draws the numbers that the interpreter draws.
 """
 from __future__ import annotations
 
@@ -37,26 +38,26 @@ REQUIRED: Steps = (
     ("lower-grad-of", "a GradOf whose definedness is unknown becomes a branch on it; nothing runs a GradOf"),
     ("remove-expands", "operators broadcast themselves"),
     ("canonicalize-ops", "chunks with known numbers, and operands that are numbers, in one form"),
-    ("dce", "removes what lowered GradOfs leave dead"),
+    ("dce{keep-draws}", "removes what lowered GradOfs leave dead"),
 )
 """The required passes, which always run. GradOfs with known definedness are specialised before."""
 PROPAGATE: Steps = (
-    ("constant-propagation", "types depend on constants"),
+    ("constant-propagation{keep-draws}", "types depend on constants"),
     ("propagate-shapes", "dtypes and numbers of dimensions"),
     ("fold-ranks", "whether a product is of matrices or of vectors, and the like"),
 )
 AGAIN: Steps = (
-    ("constant-propagation", "folds what depends on ranks"),
+    ("constant-propagation{keep-draws}", "folds what depends on ranks"),
     ("propagate-shapes", "types are more precise without the branches that were folded"),
 )
 """These run if fold-ranks changed the graph."""
 GRADIENTS: Steps = (("propagate-requires-grad", "which values need gradients"),)
 DIFFERENTIABLE: Steps = (
-    ("dce", "the other passes need not look at dead nodes"),
+    ("dce{keep-draws}", "the other passes need not look at dead nodes"),
     ("cse", "merges what is equal"),
     ("constant-pooling", "equal constants become one value"),
     ("peephole{careful}", "rules that need operands to be constants; errors of operators stay"),
-    ("constant-propagation", "folds what peephole made constant"),
+    ("constant-propagation{keep-draws}", "folds what peephole made constant"),
     ("loop-unrolling{whole}", "iterations can be optimised together; not by eights, which would only make the code longer"),
     ("cse", "what became equal"),
     ("check-inplace", "a Python operator that writes cannot be run"),
@@ -67,7 +68,7 @@ WITHOUT_GRADIENTS: Steps = (
     *OPENED,
     ("decompose-ops", "the parts of a fused product go into other groups"),
     ("batch-mm", "many small products as one"),
-    ("dce", "dead nodes do not run"),
+    ("dce{keep-draws}", "dead nodes do not run"),
 )
 
 Custom = Callable[[Graph], bool]

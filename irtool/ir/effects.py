@@ -262,6 +262,14 @@ def is_random(node: Node) -> bool:
     return True
 
 
+def draws(node: Node) -> bool:
+    """Does the node, or one in its subgraph, draw random numbers? Later draws of a run depend on it, whoever reads its results."""
+    if is_random(node):
+        return True
+    subgraph = node.attributes.get("Subgraph")
+    return subgraph is not None and isinstance(subgraph.value, Graph) and any(map(draws, subgraph.value.walk()))
+
+
 def may_write(node: Node) -> bool:
     """May the node, or one in its blocks, write into memory that existed before? Does not ask where the operands come from."""
     return node_may_write(node) or any(node_may_write(inner) for block in node.blocks for inner in block.walk())

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from irtool.ir.effects import facts_of
 from irtool.ir.errors import Error
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ops.array_library import NeedsNumpy, np
@@ -102,9 +103,11 @@ def _is_number(values: Sequence[Any]) -> bool:
 def symbolic(overload: Overload, args: list[Any]) -> Any:
     """Call an overload on symbols instead of arrays, with the arguments of `Overload.__call__`; returns symbols.
 
-    Raises NotPointwise if an element of the result depends on more than the operands' elements at its place.
+    Raises NotPointwise if an element of the result depends on more than the operands' elements at its place, or on chance: a kernel that
+    draws would draw here, too.
     """
-    if overload.mode != "plain":
+    if overload.mode != "plain" or facts_of(overload.schema.kind).is_random and not any(
+            value is False and each.name in ("train", "training") for value, each in zip(args, overload.schema.arguments, strict=False)):
         raise NotPointwise
     values = list(args)
     rule = overload.promote
