@@ -18,5 +18,6 @@
     own_parts, later_readers                             whether anything reads the memory after a write
     overwritten       captured values that f overwrites later
     gradient_modes    `no_grad` in graphs
+    gradient_questions                                   `x.requires_grad` in graphs
     inlined_forks     what forks compute in their places, before anything else
 """

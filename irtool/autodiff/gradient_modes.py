@@ -28,7 +28,7 @@ prim::Constant prim::ListConstruct prim::TupleConstruct prim::DictConstruct prim
 prim::TupleSlice prim::GetAttr prim::SetAttr prim::CreateObject prim::Enter prim::Exit prim::unchecked_cast
 prim::unchecked_unwrap_optional prim::Uninitialized prim::Print prim::RaiseException prim::AutogradZero prim::shape prim::dtype
 prim::device prim::layout prim::data prim::requires_grad prim::is_cuda prim::NumToTensor prim::min prim::max prim::isinstance
-prim::type
+prim::type aten::is_leaf
 """)
 """Kinds to leave alone: they only forward tensors, or their results never have a gradient."""
 

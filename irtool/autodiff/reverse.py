@@ -11,6 +11,7 @@ from irtool.analysis.liveness import remove_dead_nodes
 from irtool.autodiff.branch_gradients import reverse_choice
 from irtool.autodiff.formula_gradients import reverse_operator
 from irtool.autodiff.gradient_modes import refuse_grad_mode
+from irtool.autodiff.gradient_questions import refuse_questions
 from irtool.autodiff.gradients import Gradients
 from irtool.autodiff.groups import open_groups
 from irtool.autodiff.in_place import is_rewritable
@@ -74,6 +75,7 @@ def differentiate_graph(graph: Graph, flags: Sequence[bool], modern: bool, trust
             needs = requiring(graph, flags, trust_types)
             inputs = set(graph.inputs)
             without_writes(graph, [node for node in writers if node.output in needs or node.inputs[0] not in inputs])
+        refuse_questions(graph, flags, trust_types)
         read_saved(graph)
         grads = Gradients(graph, flags, modern, trust_types, dtypes or {})
         if by_types:

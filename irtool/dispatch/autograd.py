@@ -271,6 +271,10 @@ class Autograd(Layer):
         self.mode = is_on
         self.records = is_on or self.is_of_tangents
 
+    def variable_of(self, tensor: Boxed) -> Any:
+        """The tensor's variable; None on a tape of tangents."""
+        return None if self.is_of_tangents else tensor.known
+
     def silent_tapes(self, is_detached: bool) -> list[Any]:
         """The tapes that must not record a write: for a write through a detached tensor this one and those below; else those of them that
         do not record now."""

@@ -65,6 +65,9 @@ class Batched(Layer):
         del sizes[tensor.known]
         return sizes
 
+    def variable_of(self, tensor: Boxed) -> Any:
+        """None: as in torch, a batch does not say what the layers below it record."""
+
     def ndim(self, tensor: Boxed) -> int:
         """The number of dimensions without the hidden one."""
         return tensor.value.ndim - 1

@@ -11,8 +11,9 @@ from typing import Any
 
 from irtool.analysis.alias import Aliases
 from irtool.analysis.list_changes import comes_before
+from irtool.autodiff.gradient_questions import QUESTIONS
 from irtool.dispatch.gradients_off import modes_of, restore
-from irtool.dispatch.stack import Boxed, Layer, current
+from irtool.dispatch.stack import Boxed, Layer, current, layers_from
 from irtool.interpret import Rounds, Step, Walk
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, facts_of, node_may_write
 from irtool.ir.errors import UnsupportedError
@@ -76,11 +77,14 @@ def reads(node: Node) -> list[Value]:
     return [value for value in operands if value.node.owner not in inside]
 
 
-def refuse_effects(node: Node) -> None:
-    """Raise UnsupportedError if the blocks of a node have side effects, or return values whose memory is written elsewhere."""
+def refuse_effects(node: Node, layer: Layer) -> None:
+    """Raise UnsupportedError if the blocks of a node have side effects, or return values whose memory is written elsewhere, or ask about
+    gradients that a layer takes: tapes run blocks below themselves."""
+    has_tape = any(each.is_tape for each in layers_from(layer))
     for block in node.blocks:
         for inner in block.walk():
-            if node_may_write(inner) or facts_of(inner.kind).is_random or inner.kind in ("prim::RaiseException", "prim::Print"):
+            if node_may_write(inner) or facts_of(inner.kind).is_random or inner.kind in ("prim::RaiseException", "prim::Print") \
+                    or has_tape and inner.kind in QUESTIONS:
                 raise UnsupportedError(f"{node.kind} whose condition is batched or traced is not supported with {inner.kind} in it",
                                        code="E0504")
     graph = node.graph
@@ -110,7 +114,7 @@ class Control:
         """The results of an If, if its condition is undecided; else None."""
         if not is_undecided(condition):
             return None
-        refuse_effects(step.node)
+        refuse_effects(step.node, self.layer)
         read = reads(step.node)
         bools = [value.index for value in step.node.outputs if value.type.text == "bool" and only_controls(value)]
         then, otherwise = (self.function(walk, block, read, bools=bools) for block in step.node.blocks)
@@ -124,7 +128,7 @@ class Control:
                 raise UnsupportedError(f"{step.node.kind} of more than {MOST_ROUNDS} rounds is not supported in a trace, which has "
                                        "the nodes of each", code="E0504")
             return None
-        refuse_effects(step.node)
+        refuse_effects(step.node, self.layer)
         (block,) = step.node.blocks
         if block.inputs[0].has_uses:
             raise UnsupportedError(f"{step.node.kind} whose condition is batched or traced is not supported where its counter is used",

@@ -11,6 +11,7 @@ from typing import Any
 
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.autodiff.formula_graphs import Formula, formula_of, is_unsteady
+from irtool.autodiff.gradient_questions import QUESTIONS
 from irtool.dispatch.control_flow import DECIDES, Control, as_condition, is_undecided, logic, only_controls
 from irtool.dispatch.custom_functions import WHOLE, run_custom
 from irtool.dispatch.gradients_off import switch
@@ -260,6 +261,9 @@ def way_of(node: Node) -> Way:
         return lambda apply, values: (logic(kind, values, apply),) if any(map(is_undecided, values)) else run(apply, values)
     if kind in SWITCHES:
         return partial(_switch, node)
+    if kind in QUESTIONS:
+        name = kind.partition("::")[2]
+        return lambda apply, values: (getattr(values[0], name),) if isinstance(values[0], Tensor) else call_node(node, values)
     if kind == "prim::AutogradAdd":
         return lambda apply, values: (added(values[0], values[1], apply),)
     if kind.startswith(("aten::", "prim::abs")) or kind.partition("::")[0] not in WITHOUT_LAYERS and OPS.of_kind(kind):

@@ -273,6 +273,11 @@ class Layer:
         """The elements of one of its tensors, for a decision."""
         return look_at(tensor.value)
 
+    def variable_of(self, tensor: Boxed) -> Any:
+        """What gradients see of one of its tensors: the variable of a tape; None: a constant, as torch has tensors of `jvp` and `vmap`."""
+        inside = tensor.value
+        return inside.layer.variable_of(inside) if isinstance(inside, Boxed) else None
+
     def silent_tapes(self, is_detached: bool) -> list[Any]:
         """The tapes, from this layer down, that must not record a write. is_detached: the write is through a detached tensor."""
         return [] if self.inner is None else self.inner.silent_tapes(is_detached)

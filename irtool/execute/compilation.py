@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.autodiff.captures import dtypes_by_type, dtypes_or_any
+from irtool.autodiff.gradient_questions import settle_questions
 from irtool.autodiff.reach import holds_tensors
 from irtool.autodiff.reverse import Reverse, differentiate_graph
 from irtool.autodiff.unread_writes import without_writes
@@ -87,8 +88,8 @@ class Options:
 class ExecutionPlan(Displayed):
     """A graph compiled for one spec, and the code that runs it. May be shared by threads."""
 
-    __slots__ = ("graph", "spec", "writes", "is_random", "is_custom", "differentiables", "options", "together", "guarded", "_code",
-                 "_outline", "_owner", "_ways", "_walks", "_lock")
+    __slots__ = ("graph", "spec", "writes", "is_random", "is_custom", "differentiables", "options", "together", "guarded",
+                 "is_unsettled", "_code", "_outline", "_owner", "_ways", "_walks", "_lock")
     note: Callable[[Node, Any], None] | None = None
 
     def __init__(self, owner: Executor, graph: Graph, spec: ArgumentSpec | None,
@@ -102,6 +103,7 @@ class ExecutionPlan(Displayed):
         self.is_random = any(facts_of(node.kind).is_random for node in all_nodes(graph))
         self.together: Any = None   # f and df as one graph (`irtool.execute.joint_plan`); False: they cannot be joined
         self.guarded: Graph | None = None       # the graph behind the guard that a profiling executor evaluates first
+        self.is_unsettled = False   # does the graph ask about gradients what only a tape knows, node by node?
         self._owner = owner
         self._code: Code | None = None
         self._outline: list[Outline] | None = None
@@ -228,6 +230,10 @@ def make_plan(owner: Executor, spec: ArgumentSpec, values: Sequence[Any], flags:
             return ExecutionPlan(owner, graph, spec)
         without_writes(graph)
         graph = phases.retyped(in_versions(graph))       # what is overwritten may be needed for gradients
+        if settle_questions(graph, flags) is not None:
+            unsettled = ExecutionPlan(owner, graph, spec)
+            unsettled.is_unsettled = True
+            return unsettled
         plan = as_one(owner, phases, graph, spec, flags, values) if options.whole else None
         return plan or ExecutionPlan(owner, graph, spec, as_groups(owner, phases, graph, flags, values))
 

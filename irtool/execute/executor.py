@@ -19,6 +19,7 @@ from typing import Any
 from irtool.accepted_values import accept, delivered, refuse_none
 from irtool.analysis.gradients_off import modes_in
 from irtool.autodiff.gradient_modes import settle_grad_mode
+from irtool.autodiff.gradient_questions import QUESTIONS
 from irtool.autodiff.groups import open_writing_groups
 from irtool.autodiff.inlined_forks import inline_forks
 from irtool.autodiff.reach import requiring
@@ -110,7 +111,7 @@ class Executor(Displayed):
     """Runs a graph through plans: see the module's docstring."""
 
     __slots__ = ("graph", "options", "counters", "spec_maker", "plans", "fallback", "writes", "quick", "joined", "shelf", "profile",
-                 "reached", "quantized", "original", "is_settled", "interpreting", "_lock", "__weakref__")
+                 "reached", "quantized", "original", "is_settled", "asks", "interpreting", "_lock", "__weakref__")
 
     def __init__(self, graph: Graph, options: Options | None = None, counters: Counters | None = None) -> None:
         self.graph = self.original = clone_graph(graph)
@@ -120,6 +121,7 @@ class Executor(Displayed):
         if next(modes_in(self.graph), None) is not None:
             self.graph = clone_graph(self.original)
             self.is_settled = settle_grad_mode(self.graph)
+        self.asks = any(node.kind in QUESTIONS for node in all_nodes(self.graph))       # whether gradients are taken through a tensor?
         self.options = options or Options()
         self.counters = counters or Counters(self.options.profiling)
         self.counters.count("graph_executors_constructed")
@@ -351,6 +353,8 @@ class Executor(Displayed):
         if not self.is_settled and self.options.optimize:
             return self.plain().run_on_tape(values, tape)       # where switches stay in their places
         plan = self.get_plan(plain, flags)
+        if plan.is_unsettled:
+            return self.plain().run_on_tape(values, tape)       # where no node that asks about a gradient is among others in a group
         _last.graph = weakref.ref(plan.shown)
         with mode_kept(tape):       # the graph may leave gradients off
             return plan.record(list(values), tape)

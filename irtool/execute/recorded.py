@@ -90,7 +90,9 @@ class Recorded:
         with np.errstate(all="ignore"), seeded(seed), pushed(tape):
             results = executor.run_on_tape(operands, tape)
         tape.shares_inputs = False
-        if executor.writes and tape.has_written:      # outputs may share memory with each other, which versions of tensors on a tape do not
+        # outputs may share memory with each other, which versions of tensors on a tape do not; but a further run answers as one without
+        # gradients does
+        if executor.writes and tape.has_written and not executor.asks:
             outputs = executor.delivered(executor.execute(copied(before), seed))
         else:
             outputs = executor.delivered([as_arrays(value) for value in results])

@@ -155,16 +155,27 @@ METHODS: dict[str, Callable[..., Any]] = {
 
 
 # -- attributes
-def is_on_tape(self: Tensor) -> bool:
-    """Does a gradient pass through the tensor?"""
+def requires_grad(self: Tensor) -> bool:
+    """Are gradients taken through the tensor?"""
+    return variable_of(self) is not None
+
+
+def is_leaf(self: Tensor) -> bool:
+    """Is the tensor no result of recorded operations?"""
+    variable = variable_of(self)
+    return variable is None or variable.made_by < 0
+
+
+def variable_of(self: Any) -> Any:
+    """The variable of a tape that gradients are taken for or through; None: the tensor is a constant."""
     layer = getattr(self, "layer", None)
-    return layer is not None and (hasattr(layer, "tape") or is_on_tape(self.value))
+    return layer.variable_of(self) if layer is not None else None
 
 
 ATTRIBUTES: dict[str, Callable[[Any], Any]] = {
     "itemsize": lambda self: DTYPES[self.dtype].itemsize,
     "nbytes": lambda self: DTYPES[self.dtype].itemsize * self.numel(),
     "is_cuda": lambda self: False, "is_sparse": lambda self: False, "is_quantized": lambda self: False, "is_mps": lambda self: False,
-    "requires_grad": is_on_tape, "is_leaf": lambda self: not is_on_tape(self), "grad_fn": lambda self: None, "grad": lambda self: None,
+    "requires_grad": requires_grad, "is_leaf": is_leaf, "grad_fn": lambda self: None, "grad": lambda self: None,
     "data": lambda self: call("aten::detach", (self,), {}), "layout": lambda self: 0,
 }

@@ -13,6 +13,8 @@ from copy import deepcopy
 from typing import Any
 
 from irtool.accepted_values import refuse_none
+from irtool.autodiff.gradient_modes import settle_grad_mode
+from irtool.autodiff.gradient_questions import QUESTIONS, settle_questions
 from irtool.dispatch.graph_functions import tape_gradients
 from irtool.execute.graph_gradients import Differentiated, prepared, wanted
 from irtool.execute.phases import forget_shapes
@@ -163,6 +165,8 @@ def gradcheck(graph: Graph | Module, inputs: Sequence[Any], wrt: Sequence[int] |
     names = [f"%{value.name}" for value in graph.inputs]
     report = Report()
     graph = widened(graph)
+    if any(node.kind in QUESTIONS for node in graph.walk()) and settle_grad_mode(graph):    # else differences are those of other answers
+        settle_questions(graph, [place in chosen for place in range(len(values))])
     if any(isinstance(value, np.ndarray) and isinstance(declared.type, TensorType) and declared.type.shape not in (None, value.shape)
            for value, declared in zip(values, graph.inputs, strict=True)):
         forget_shapes(graph)        # those that a trace saw
@@ -193,7 +197,7 @@ def gradcheck(graph: Graph | Module, inputs: Sequence[Any], wrt: Sequence[int] |
 
 def refuse_detached(graph: Graph, report: Report) -> None:
     """Raises RunError if gradients and differences may differ rightly, since differences also see values that a graph detaches."""
-    node = next((node for node in all_nodes(graph) if qualified(node.kind) in DETACHING), None)
+    node = next((node for node in all_nodes(graph) if qualified(node.kind) in DETACHING | QUESTIONS), None)
     if node is not None and any(row.state == DIFFERS for row in report.rows):
         raise located(RunError(f"gradcheck: {node.kind} hides from gradients what differences see: there is nothing to compare with",
                                code="E0506"), node)

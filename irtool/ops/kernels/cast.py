@@ -161,7 +161,7 @@ table.define("aten::data(Tensor self) -> Tensor", _alias, doc="Another tensor on
 
 @table.op("aten::requires_grad_(Tensor(a!) self, bool requires_grad=True) -> Tensor(a!)")
 def requires_grad_into(xp, self, requires_grad):
-    """The tensor itself, with requires_grad=False. Tensors of graphs have no such flag, and `x.requires_grad` would say False."""
+    """The tensor itself, with requires_grad=False: who calls a graph says which inputs have gradients, not the graph."""
     if requires_grad and self.dtype.kind not in "fc":
         raise RunError("Only Tensors of floating point and complex dtype can require gradients")
     if requires_grad:

@@ -40,7 +40,7 @@ table.define("prim::nbytes(Tensor a) -> int", lambda xp, a: a.nbytes, doc="Bytes
 table.define("prim::name(Tensor a) -> str?", lambda xp, a: None, doc="Tensors have no names.")
 table.define("prim::is_cpu(Tensor a) -> bool", lambda xp, a: xp.__name__ == "numpy", doc="Is it on the CPU?")
 table.define("prim::is_cuda(Tensor a) -> bool", lambda xp, a: xp.__name__ != "numpy", doc="Is it on a GPU?")
-table.define("prim::requires_grad(Tensor a) -> bool", lambda xp, a: False, doc="Does it take part in differentiation? Arrays do not.")
+table.define("prim::requires_grad(Tensor a) -> bool", lambda xp, a: False, doc="Are gradients taken through it? Not through an array.")
 table.define([f"prim::is_{name}(Tensor a) -> bool" for name in
               ("ipu", "maia", "meta", "mkldnn", "mps", "mtia", "nested", "quantized", "sparse", "sparse_csr", "vulkan", "xla",
                "xpu")],
