@@ -10,7 +10,8 @@ Packages, each of which imports only those above it:
     ir              graphs, types, schemas, verifier: the data
     text            every dialect of IR text <-> graphs
     ops             what an operator is: kernels, gradients, batching rules, samples
-    interpret       the reference: nodes in order; accepted_values: what goes in and comes out
+    interpret       the reference: nodes in order; accepted_values: what goes in and comes out;
+                    shared_inputs: memory that inputs share
     analysis        questions about graphs: which values share memory, which nodes are needed
     torchscript     source <-> graphs
     partial         partial evaluation

@@ -14,7 +14,19 @@ from irtool.ir.pair import is_input_of_reverse
 from irtool.ir.structure_kinds import ASKING_DEFINED, GRADIENT_KINDS, UNDEFINED_KINDS
 from irtool.ir.types import ClassType, DictType, EnumType, ListType, OptionalType, SimpleType, TensorType, TupleType, Type, UnionType
 from irtool.ops.array_library import np
-from irtool.ops.arrays import as_array, code_of, current_namespace, dtype_named, is_array, memory_of, namespace_of, number_dtype, on_host
+from irtool.ops.arrays import (
+    address_of,
+    are_apart,
+    as_array,
+    bounds_of,
+    code_of,
+    current_namespace,
+    dtype_named,
+    is_array,
+    namespace_of,
+    number_dtype,
+    on_host,
+)
 from irtool.ops.kernels.prim import device
 from irtool.ops.quantized import Packed, Quantized
 from irtool.ops.structure import Object, attribute_name, is_instance, is_member
@@ -269,6 +281,7 @@ def _accept_array(value: Any, type: Type, name: str) -> Any:
     if value.__class__ is np.ndarray and value.dtype in PLAIN and value.flags.c_contiguous and isinstance(type, TensorType) \
             and current_namespace() is np:
         return value        # the usual case
+    given = value
     if value.dtype not in PLAIN:
         if value.dtype.name == "bfloat16":
             value = value.astype(np.float32)
@@ -292,8 +305,14 @@ def _accept_array(value: Any, type: Type, name: str) -> Any:
     if any(stride < 0 for stride in value.strides) or any(stride % max(value.itemsize, 1) for stride in value.strides):
         value = xp.ascontiguousarray(value).reshape(value.shape)      # torch has no such strides
     wanted = current_namespace()
-    return value if wanted is xp else wanted.asarray(value) if xp is np else on_host(value)
+    if wanted is not xp:
+        value = wanted.asarray(value) if xp is np else on_host(value)
+    made = conversions.get()
+    return value if value is given or made is None else made.setdefault(id(given), (given, value))[1]
 
+
+conversions: ContextVar[dict[int, tuple[Any, Any]] | None] = ContextVar("irtool_conversions", default=None)
+"""Where `accept` notes copies: id of an array that cannot be a tensor as it is -> the array, and its copy for all inputs of the run."""
 
 _noted: ContextVar[dict[int, tuple[Any, Any]] | None] = ContextVar("irtool_copies", default=None)
 
@@ -352,41 +371,37 @@ def _copied(value: Any, known: dict[int, Any]) -> Any:
 
 def copy_overlapping(values: Sequence[Any], written: Sequence[bool] | None, known: dict[int, Any]) -> None:
     """Copy overlapping arrays as one piece of memory, so that a write through one changes the others. known: id -> copy."""
-    owners: dict[int, dict[int, Any]] = {}
+    arrays: dict[int, Any] = {}
     touched: set[int] = set()
     for place, value in enumerate(values):
         for each in arrays_in(value):
-            owners.setdefault(id(memory_of(each)), {})[id(each)] = each
+            arrays[id(each)] = each
             if written is None or written[place]:
                 touched.add(id(each))
-    for arrays in owners.values():
-        if len(arrays) > 1 and not touched.isdisjoint(arrays):
-            for piece in overlapping(arrays.values()):
-                if len(piece) > 1 and any(id(each) in touched for each, _, _ in piece):
-                    low = piece[0][1]
-                    room = np.zeros(max(high for _, _, high in piece) - low, np.uint8)
-                    for each, start, _ in piece:
-                        known[id(each)] = copy = np.ndarray(each.shape, each.dtype, room, start - low, each.strides)
-                        copy[...] = each
+    if not touched or are_apart(list(arrays.values())):
+        return
+    for piece in overlapping(arrays.values()):
+        if len(piece) > 1 and any(id(each) in touched for each, _, _ in piece):
+            low = piece[0][1]
+            room = np.zeros(max(high for _, _, high in piece) - low, np.uint8)
+            for each, _, _ in piece:
+                known[id(each)] = copy = np.ndarray(each.shape, each.dtype, room, address_of(each) - low, each.strides)
+                copy[...] = each
 
 
-def arrays_in(value: Any) -> Iterator[Any]:
-    """The NumPy arrays in a value, recursively."""
-    if isinstance(value, np.ndarray):
+def arrays_in(value: Any, on_device: bool = False) -> Iterator[Any]:
+    """The NumPy arrays in a value, recursively. on_device: those on a device, too."""
+    if isinstance(value, np.ndarray) or on_device and is_array(value):
         yield value
     elif isinstance(value, list | tuple | dict | Object):
         inner = value.attributes.values() if isinstance(value, Object) else value.values() if isinstance(value, dict) else value
         for each in inner:
-            yield from arrays_in(each)
+            yield from arrays_in(each, on_device)
 
 
 def overlapping(arrays: Iterable[Any]) -> list[list[tuple[Any, int, int]]]:
-    """Lists of arrays that overlap, each with its first and last address. Strides are not negative, since `accept` copies such arrays."""
-    bounds = []
-    for each in arrays:
-        start = each.__array_interface__["data"][0]
-        if each.size:
-            bounds.append((each, start, start + each.itemsize + sum((n - 1) * s for n, s in zip(each.shape, each.strides, strict=True))))
+    """Lists of arrays that overlap, each with the addresses of its first byte and of the first one behind it."""
+    bounds = [(each, *bounds_of(each)) for each in arrays if each.size]
     pieces: list[list[tuple[Any, int, int]]] = []
     end = 0
     for bound in sorted(bounds, key=lambda bound: bound[1:]):

@@ -14,7 +14,7 @@ from collections.abc import Callable, Container, Sequence
 from contextlib import nullcontext
 from typing import Any, Protocol
 
-from irtool.accepted_values import accept, copied, delivered
+from irtool.accepted_values import accept, arrays_in, copied, delivered
 from irtool.ir.awaitables import with_awaitables_late
 from irtool.ir.builder import NOTHING
 from irtool.ir.defaults import completed
@@ -29,6 +29,7 @@ from irtool.ops.device import backend as backend_called
 from irtool.ops.kernels.prim import GRAD_MODE, is_there
 from irtool.ops.node_calls import call_node
 from irtool.ops.python_op import register_python_op
+from irtool.shared_inputs import accept_with_clashes, guarded
 
 Call = Callable[[Node, list[Any]], Sequence[Any]]
 """Runs one node without blocks: takes the operands, returns one value per result."""
@@ -382,13 +383,21 @@ def run(graph: Graph | Module, inputs: Sequence[Any], *, seed: int | None = 0, o
     if namespace is not current_namespace():
         with using(namespace):
             return run(graph, inputs, seed=seed, observer=observer, backend=backend, accepted=accepted)
-    values = list(inputs) if accepted else [accept(value, declared) for value, declared in zip(inputs, graph.inputs, strict=True)]
     writers = writers_of(graph)
-    if writers:
-        values = copied(values, [False] * len(values) if all(map(changes_list, writers)) else None)
+    call: Call = call_node
+    if writers and not all(map(changes_list, writers)):
+        given, clashes = (inputs, []) if accepted else accept_with_clashes(inputs, graph.inputs)
+        values = copied(given)
+        if clashes:
+            pairs = zip(arrays_in(given, on_device=True), arrays_in(values, on_device=True), strict=True)
+            call = guarded(call_node, graph.inputs, clashes, {id(each): copy for each, copy in pairs})
+    else:
+        values = list(inputs) if accepted else [accept(value, declared) for value, declared in zip(inputs, graph.inputs, strict=True)]
+        if writers:
+            values = copied(values, [False] * len(values))
     try:
         with np.errstate(all="ignore"), GRAD_MODE.fresh(), seeded(seed) if seed is not None else nullcontext():
-            results = walk(graph, values, call_node, observer)
+            results = walk(graph, values, call, observer)
     except Exception as error:
         if isinstance(error.__cause__ if isinstance(error, Error) else error, ODD):
             why = explanation(graph)        # graphs are not verified before a run

@@ -15,7 +15,7 @@ FLOORS = (
     ("irtool.ir",),
     ("irtool.text",),
     ("irtool.ops",),
-    ("irtool.interpret", "irtool.accepted_values"),
+    ("irtool.interpret", "irtool.accepted_values", "irtool.shared_inputs"),
     ("irtool.analysis",),
     ("irtool.torchscript",),
     ("irtool.partial",),
@@ -35,9 +35,9 @@ FLOORS = (
 """Top floor first; a floor imports itself and what stands before it."""
 EXCEPTION = ("irtool.ir.graph", "irtool.ir.module"), "irtool.text.printer", ("__str__", "__repr__")
 """The one named exception: the IR classes print themselves."""
-USES_ARRAYS = ("irtool.ops", "irtool.interpret", "irtool.accepted_values", "irtool.dispatch", "irtool.interop", "irtool.execute",
-               "irtool.archives", "irtool.testing", "irtool.checking", "irtool.cli.show.values", "irtool.cli.show.watching",
-               "irtool.cli.show.value_statistics")
+USES_ARRAYS = ("irtool.ops", "irtool.interpret", "irtool.accepted_values", "irtool.shared_inputs", "irtool.dispatch", "irtool.interop",
+               "irtool.execute", "irtool.archives", "irtool.testing", "irtool.checking", "irtool.cli.show.values",
+               "irtool.cli.show.watching", "irtool.cli.show.value_statistics")
 """Where a module may import NumPy when it is loaded; elsewhere only inside a function."""
 GIVES_NUMPY = "irtool.ops.array_library"
 """The one module that imports NumPy when it is loaded; others take `np` from it, and so load without NumPy, too."""

@@ -274,7 +274,8 @@ class MethodRun:
         """The result of running node by node, with instances as values."""
         values = [accept(unwrapped(value), declared) for value, declared in zip(arguments, self.code_graph.inputs[1:], strict=True)]
         with self.program.lock, np.errstate(all="ignore"):
-            results = walk(self.code_graph, [self.instance, *[each if holds_instance(each) else copied([each])[0] for each in values]],
+            copies = iter(copied([each for each in values if not holds_instance(each)]))       # together, since they may share memory
+            results = walk(self.code_graph, [self.instance, *[each if holds_instance(each) else next(copies) for each in values]],
                            Caller(self.library))
             results = [delivered(each, output.type) for each, output in zip(results, self.code_graph.outputs, strict=True)]
             return self.result([each if holds_instance(each) else copied([each])[0] for each in results])

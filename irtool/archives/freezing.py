@@ -26,6 +26,7 @@ from irtool.ops.folding import tensor_constant
 from irtool.ops.quantized import Packed
 from irtool.ops.structure import EnumMember
 from irtool.ops.tensor import unwrapped
+from irtool.shared_inputs import clashes_among, noting_conversions, refuse_clashes
 
 if TYPE_CHECKING:
     from irtool.archives.script_module import ScriptModule
@@ -61,18 +62,21 @@ def freeze(graph: Graph | Module | ScriptModule, values: Mapping[str | int, Any]
         raise misfit("freeze", "values", values, f"a dict of values by name or position, there are {listed(graph)}")
     names = Names(graph.inputs)
     by_place: dict[int, Any] = {}
+    made: dict[int, tuple[Any, Any]] = {}
     for key, value in values.items():
         if not isinstance(key, str) and not (is_whole(key) and 0 <= key < len(graph.inputs)):
             raise RunError(f"freeze: no input is at position {key!r}, there are {listed(graph)}", code="E0402")
         for place in names.places(key) if isinstance(key, str) else [index(key)]:
             if place in by_place:
                 raise RunError(f"freeze: input {place} twice, the second time as {key!r}", code="E0402")
-            by_place[place] = accept(unwrapped(value), graph.inputs[place])
+            with noting_conversions(made):
+                by_place[place] = accept(unwrapped(value), graph.inputs[place])
         if isinstance(key, str) and not names.places(key):
             raise RunError(f"freeze: no input is called '{key}', there are {listed(graph)}", code="E0402")
     touched = Aliases(graph).touched_inputs() if any(map(node_may_write, graph.walk())) else [False] * len(graph.inputs)
     build = Builder(graph).at_start(graph.block)
     if any(touched):
+        refuse_clashes(clashes_among([by_place.get(place) for place in range(len(touched))], made), graph.inputs, lambda: touched)
         by_place = on_shared_memory(build, by_place)
     for place, value in by_place.items():
         declared = graph.inputs[place]

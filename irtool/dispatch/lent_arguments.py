@@ -8,8 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from irtool.dispatch.layer_writes import Same, View, another, link, root_of, through
-from irtool.dispatch.stack import Boxed, Layer, current, layers_from
+from irtool.dispatch.stack import Boxed, Layer, current, elements_of, layers_from
+from irtool.ir.errors import UnsupportedError
+from irtool.ops.arrays import is_array
 from irtool.ops.tensor import Tensor
+from irtool.shared_inputs import overlap
 
 
 class Loan:
@@ -32,6 +35,7 @@ class Lent:
 
     def __init__(self) -> None:
         self.loans: list[Loan] = []
+        self.beside: list[Tensor] = []
         self.by_root: dict[int, Loan] = {}
 
     def lend(self, tensor: Any, handle: Any = None, dim: int | None = None) -> Any:
@@ -49,18 +53,30 @@ class Lent:
         self.loans.append(Loan(tensor, handle, handle.value, None, True))
         return handle
 
+    def lend_as_it_is(self, tensor: Any) -> Any:
+        """A value that the function has no handle for: itself."""
+        if isinstance(tensor, Tensor):
+            self.beside.append(tensor)
+        return tensor
+
     def hand_back(self, layer: Layer) -> None:
         """Copy the values of handles that were written into the caller's tensors, by operations on the layer that is on top now; tie the
-        other handles to the caller's tensors, which later writes change. layer: that of the function, which is over."""
+        other handles to the caller's tensors, which later writes change. layer: that of the function, which is over.
+
+        Raises UnsupportedError if the function wrote into memory that several arguments share."""
         top = current()
         lowest = next((each for each in reversed(list(layers_from(top))) if each.inner is not None), None)
-        for loan in self.loans:
-            tensor, dim, root = loan.tensor, loan.dim, root_of(loan.handle)
+        roots = [root_of(loan.handle) for loan in self.loans]
+        for loan, root in zip(self.loans, roots, strict=True):
+            tensor, dim = loan.tensor, loan.dim
             self.by_root[id(root)] = loan
             if loan.is_variable:
                 loan.is_written = not layer.owns(root) or root.value is not loan.below
             else:
                 loan.is_written = not ((root.value is tensor) if dim is not None and layer.owns(root) else is_same(root, tensor))
+        self.check_apart()
+        for loan, root in zip(self.loans, roots, strict=True):
+            tensor, dim = loan.tensor, loan.dim
             if not loan.is_written:
                 if loan.below is not tensor and lowest is not None and is_of(lowest, root_of(tensor)):
                     link(loan.below, Same(tensor))
@@ -69,6 +85,15 @@ class Lent:
                 if dim is not None:
                     tensor, value = top.call("aten::movedim", (tensor, dim, 0), {}), layer.front(root)     # type: ignore[attr-defined]
                 top.call("aten::copy_", (tensor, value), {})
+
+    def check_apart(self) -> None:
+        """Raises UnsupportedError if the function wrote into an argument that shares memory with another one, which did not show it."""
+        for loan in [each for each in self.loans if each.is_written]:
+            memory = elements_of(loan.tensor)
+            others = [*[each.tensor for each in self.loans if each is not loan], *self.beside]
+            if is_array(memory) and any(is_array(each) and overlap(memory, each) for each in map(elements_of, others)):
+                raise UnsupportedError("a write into an argument of a transformed function is not supported if another argument shares its "
+                                       "memory", code="E0504")
 
     def returned(self, layer: Layer, value: Any) -> Any:
         """A tensor that the function returned, as the layer below sees it; any other value unchanged. Call it after `hand_back`."""

@@ -345,10 +345,13 @@ def vmap(func: Function, in_dims: Any = 0, out_dims: Any = 0, randomness: str = 
         def once(args_of_chunk: list[Any], size: int) -> tuple[list[Any], list[Any], Any]:
             """The results of one chunk, the position of the dimension in each, and their tree."""
             layer, lent = Batched(current(), size, randomness=randomness), Lent()
-            boxed = [leaf if dim is None else lent.lend(leaf, layer.box(leaf, dim), dim)
+
+            def taken(value: Any) -> Any:
+                return lent.lend_as_it_is(as_tensor(value))
+            boxed = [lent.lend_as_it_is(leaf) if dim is None else lent.lend(leaf, layer.box(leaf, dim), dim)
                      for leaf, dim in zip(args_of_chunk, dims, strict=True)]
             with pushed(layer):
-                result = called("vmap", func, unflatten(shape, boxed), tensors(named))
+                result = called("vmap", func, unflatten(shape, boxed), tensors(named, taken))
             lent.hand_back(layer)
             results, out_shape = flatten(result)
             wanted = tuple(out_dims) if isinstance(out_dims, list) else out_dims

@@ -13,6 +13,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from threading import Lock, local
 from typing import Any
 
@@ -32,7 +33,7 @@ from irtool.execute.graph_gradients import prepared, wanted
 from irtool.execute.joint_plan import Together, is_alike, is_simple, together_of
 from irtool.execute.phases import custom_passes
 from irtool.execute.plan.compiled import Plan
-from irtool.execute.plan.memory import written_inputs
+from irtool.execute.plan.memory import inputs_written, written_inputs
 from irtool.execute.plan.python_source import Changed
 from irtool.execute.plan_cache import WORTH_KEEPING, Kept, Shelf
 from irtool.execute.profiling import COUNTERS as PROFILE_COUNTERS
@@ -65,6 +66,7 @@ from irtool.ops.arrays import seeded
 from irtool.ops.kernels.prim import GRAD_MODE
 from irtool.ops.quantized import holds_quantized, makes_quantized
 from irtool.ops.tensor import Tensor
+from irtool.shared_inputs import accept_all
 
 
 class Counters:
@@ -271,6 +273,8 @@ class Executor(Displayed):
             raise RunError(f"expected {len(declared)} inputs, but got {'only ' if len(inputs) < len(declared) else ''}{len(inputs)}; "
                            f"the graph takes ({signature(self.graph)})", code="E0402")
         refuse_none(self.original, inputs)
+        if self.writes:
+            return accept_all(inputs, declared, partial(inputs_written, self.graph))
         return [accept(value, one) for value, one in zip(inputs, declared, strict=True)]
 
     def wanted(self, where: str, wrt: Any, values: Sequence[Any]) -> tuple[int, ...]:

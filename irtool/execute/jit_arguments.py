@@ -8,7 +8,7 @@ from typing import Any
 
 from irtool.accepted_values import overlapping
 from irtool.ops.array_library import np
-from irtool.ops.arrays import memory_of
+from irtool.ops.arrays import are_apart
 from irtool.ops.conjugates import has_conjugates
 from irtool.ops.tensor import Tensor
 
@@ -151,20 +151,20 @@ class Span:
 
 
 def spans_of(arrays: dict[int, Any]) -> list[Span] | None:
-    """The memory that arrays, by position, share; None if arrays that share memory have items of different sizes, or if one is the
-    conjugate of a tensor."""
+    """The memory that arrays, by position, share; None if arrays that share memory have items of different sizes or lie backwards, or if
+    one is the conjugate of a tensor."""
     if has_conjugates(arrays.values()):
         return None
-    if len(arrays) < 2 or len({id(memory_of(each)) for each in arrays.values()}) == len(arrays):
+    if are_apart(list(arrays.values())):
         return []
-    if any(stride < 0 for each in arrays.values() for stride in each.strides):
-        return None
     spans = []
     views = {place: each.view() for place, each in arrays.items()}      # one array may be several arguments
     places = {id(view): place for place, view in views.items()}
     for piece in overlapping(views.values()):
         if len(piece) < 2:
             continue
+        if any(stride < 0 for each, _, _ in piece for stride in each.strides):
+            return None
         first, low, _ = piece[0]
         parts = {places[id(each)]: start - low for each, start, _ in piece}
         if any(each.dtype != first.dtype or start % each.itemsize for each, start, _ in piece) or \

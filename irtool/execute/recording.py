@@ -19,7 +19,7 @@ from irtool.dispatch.layer_writes import chain_of, root_of, write
 from irtool.dispatch.recipes import Way, has_arrays, recipe_of, way_of
 from irtool.dispatch.stack import elements_of, is_floating
 from irtool.execute.tape_ahead import ParallelPass
-from irtool.ir.effects import STATISTICS, node_may_write
+from irtool.ir.effects import node_may_write, operands_written
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.graph import Node
 from irtool.ir.schema import qualified, schema_of
@@ -142,7 +142,7 @@ class NodeCalls:
             return self.python_operator(node, values)
         if node.kind in ("prim::CallFunction", "prim::CallMethod"):
             return call_node(node, values)      # which says that its body is not in the text
-        written = written_by(node) if node_may_write(node) else []
+        written = operands_written(node) if node_may_write(node) else []
         self.tape.has_written = self.tape.has_written or bool(written)
         if 0 in written and not takes_a_view(node) and isinstance(values[0], Tensor) and shows_twice(elements_of(values[0])):
             return self.overlapping(node, values)
@@ -278,13 +278,3 @@ def writes_out(node: Node) -> bool:
     """Does a node write into `out=` arguments? Else into running statistics."""
     schema = schema_of(node)
     return schema is None or any(argument.keyword_only and argument.alias is not None for argument in schema.arguments)
-
-
-def written_by(node: Node) -> list[int]:
-    """Positions of the operands that a node writes into, by its schema; all operands if it has no schema."""
-    schema = schema_of(node)
-    if schema is None:
-        return list(range(len(node.inputs)))
-    names = ("running_mean", "running_var") if qualified(node.kind) in STATISTICS else ()
-    return [place for place, argument in enumerate(schema.arguments[:len(node.inputs)])
-            if argument.name in names or argument.alias is not None and argument.alias.is_write]

@@ -211,6 +211,16 @@ def node_may_write(node: Node) -> bool:
     return False
 
 
+def operands_written(node: Node) -> list[int]:
+    """Positions of the operands that a node writes into, by its schema; all operands if it has no schema."""
+    schema = schema_of(node)
+    if schema is None:
+        return list(range(len(node.inputs)))
+    names = ("running_mean", "running_var") if qualified(node.kind) in STATISTICS else ()
+    return [place for place, argument in enumerate(schema.arguments[:len(node.inputs)])
+            if argument.name in names or argument.alias is not None and argument.alias.is_write]
+
+
 def group_may_write(node: Node) -> bool:
     """May a node in the inner graph of a group write into memory that existed before?"""
     subgraph = node.attributes.get("Subgraph")

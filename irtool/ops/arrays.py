@@ -125,6 +125,34 @@ def share_memory(a: Any, b: Any) -> bool:
     """May two arrays of one namespace share memory? Bounds are compared."""
     return type(a) is type(b) and bool(namespace_of(a).may_share_memory(a, b))
 
+
+def are_apart(arrays: Sequence[Any]) -> bool:
+    """Is it known at once that NumPy arrays share no memory? If not, their bounds tell.
+
+    Different owners tell it only if NumPy allocated the memory of each: two arrays may be made from one buffer, or from one tensor of
+    torch, and then have nothing in common but addresses.
+    """
+    if len(arrays) < 3:
+        return len(arrays) < 2 or not np.may_share_memory(*arrays)
+    owners = {id(owner): owner for owner in map(memory_of, arrays)}
+    return len(owners) == len(arrays) and all([owner.flags.owndata for owner in owners.values()])
+
+
+def bounds_of(array: Any) -> tuple[int, int]:
+    """The addresses of the first byte of a NumPy array, and of the first one behind it."""
+    low = high = address_of(array)
+    for extent, stride in zip(array.shape, array.strides, strict=True):
+        if stride < 0:
+            low += (extent - 1) * stride
+        else:
+            high += (extent - 1) * stride
+    return low, high + array.itemsize
+
+
+def address_of(array: Any) -> int:
+    """The address of the first element of a NumPy array."""
+    return int(array.__array_interface__["data"][0])
+
 CODES: dict[int, str] = {0: "uint8", 1: "int8", 2: "int16", 3: "int32", 4: "int64", 5: "float16", 6: "float32", 7: "float64",
                          8: "complex32", 9: "complex64", 10: "complex128", 11: "bool", 15: "bfloat16",
                          27: "uint16", 28: "uint32", 29: "uint64"}

@@ -29,6 +29,8 @@ class Pair:
 _lock = RLock()     # not a Lock: an array may be freed while this thread changes the table
 _pairs: dict[int, tuple[Pair, ...]] = {}
 """Identity of the owner of an array's memory (`memory_of`) -> the pairs of which one array has that memory."""
+_of_foreign_memory: set[Pair] = set()
+"""Pairs of whose source NumPy did not allocate the memory: it may have several owners (`irtool.ops.arrays.are_apart`)."""
 
 
 def conjugated(xp: Any, x: Any) -> Any:
@@ -41,6 +43,8 @@ def conjugated(xp: Any, x: Any) -> Any:
     conjugate = np.asarray(np.conj(source))
     pair = Pair(source, conjugate)
     with _lock:
+        if not memory_of(source).flags.owndata:
+            _of_foreign_memory.add(pair)
         for each in conjugate, memory_of(source):
             _pairs[id(each)] = (*_pairs.get(id(each), ()), pair)
     return conjugate[...]
@@ -50,6 +54,7 @@ def forget(key: int, freed: Any) -> None:
     """Forget the pair whose conjugate, of identity `key`, was freed."""
     with _lock:
         for pair in _pairs.pop(key, ()):
+            _of_foreign_memory.discard(pair)
             home = id(memory_of(pair.source))
             rest = tuple([other for other in _pairs.pop(home, ()) if other is not pair])
             if rest:
@@ -62,6 +67,20 @@ def origin(x: Any) -> tuple[Any, bool]:
     while (source := source_of(memory)) is not None:
         memory, is_odd = memory_of(source), not is_odd
     return memory, is_odd
+
+
+def is_tied(x: Any, other: Any) -> bool:
+    """Is a write into x one into another array, although NumPy does not say so, since one of them shows conjugates?"""
+    if not _pairs or not isinstance(x, np.ndarray) or not isinstance(other, np.ndarray):
+        return False
+    (memory, _), (others, _) = origin(x), origin(other)
+    is_shown = memory is not memory_of(x) or others is not memory_of(other)
+    return is_shown and memory_of(x) is not memory_of(other) and np.may_share_memory(memory, others)
+
+
+def has_pairs() -> bool:
+    """Is there any conjugate of a tensor?"""
+    return bool(_pairs)
 
 
 def has_conjugates(arrays: Iterable[Any]) -> bool:
@@ -81,6 +100,19 @@ def may_share_memory(x: Any, other: Any) -> bool:
     return x is not None
 
 
+def pairs_of(x: Any, memory: Any) -> list[Pair]:
+    """The pairs that a write into an array concerns. memory: the owner of its memory.
+
+    Memory that NumPy did not allocate may have several owners, and memory that it did may have been handed to others: addresses tell.
+    """
+    pairs = list(_pairs.get(id(memory), ()))
+    if _of_foreign_memory or not memory.flags.owndata:
+        with _lock:
+            others = dict.fromkeys([pair for known in _pairs.values() for pair in known])
+        pairs += [pair for pair in others if pair not in pairs and np.may_share_memory(x, pair.source)]
+    return pairs
+
+
 def spread(written: Any) -> None:
     """Update conjugates after a write into an array, or into those in a list. Raises RunError for a write into the conjugate of a tensor
     whose elements share memory."""
@@ -89,8 +121,9 @@ def spread(written: Any) -> None:
     arrays = [each for each in (written if isinstance(written, list) else [written]) if isinstance(each, np.ndarray)]
     done: set[Pair] = set()
     while arrays:
-        memory = memory_of(arrays.pop())
-        for pair in _pairs.get(id(memory), ()):
+        array = arrays.pop()
+        memory = memory_of(array)
+        for pair in pairs_of(array, memory):
             conjugate = pair.conjugate()
             if pair in done or conjugate is None:
                 continue

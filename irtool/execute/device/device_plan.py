@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 from irtool.accepted_values import accept, copied, delivered
 from irtool.execute.device.cupy_kernels import KernelGroup
+from irtool.execute.plan.memory import inputs_written
 from irtool.interpret import Plan as BlockPlan
 from irtool.interpret import Walk, all_nodes, plan_block
 from irtool.ir.edits import clone_graph
@@ -22,6 +24,7 @@ from irtool.ops.arrays import seeded, using
 from irtool.ops.device import backend as backend_called
 from irtool.ops.node_calls import call_node
 from irtool.passes import BY_NAME
+from irtool.shared_inputs import accept_all
 
 FUSION_GROUP = "prim::FusionGroup"
 
@@ -85,9 +88,10 @@ class DevicePlan:
         if len(inputs) != len(graph.inputs):
             raise RunError(f"expected {len(graph.inputs)} inputs, got {len(inputs)}", code="E0402")
         with using(self.namespace), seeded(seed) if seed is not None else nullcontext():
-            values = list(inputs) if accepted else [accept(value, one) for value, one in zip(inputs, graph.inputs, strict=True)]
-            if self.writes:
-                values = copied(values)
+            if not self.writes:
+                values = list(inputs) if accepted else [accept(value, one) for value, one in zip(inputs, graph.inputs, strict=True)]
+            else:
+                values = copied(inputs if accepted else accept_all(inputs, graph.inputs, partial(inputs_written, graph)))
             walk = Walk(self.call, None, self.kernels)
             walk.plans = self.blocks
             results = walk.run(graph, values)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from threading import Lock
 from types import TracebackType
 from typing import Any
@@ -22,7 +23,7 @@ from irtool.execute.fusion import Fused, GroupOptions
 from irtool.execute.plan.buffers import Workspace
 from irtool.execute.plan.loop_numbers import ROOM
 from irtool.execute.plan.lower import Lowering, Observed
-from irtool.execute.plan.memory import MemoryPlan, MemoryReport, every, written_inputs
+from irtool.execute.plan.memory import MemoryPlan, MemoryReport, every, inputs_written, written_inputs
 from irtool.execute.plan.parallel import describe_tasks
 from irtool.execute.plan.plan_passes import Making, rewrite
 from irtool.execute.plan.program import Known, Program, Visit
@@ -40,6 +41,7 @@ from irtool.ir.verify import explanation
 from irtool.ops.array_library import np
 from irtool.ops.arrays import seeded
 from irtool.ops.symbols.array_layout import Meta, fresh_meta, meta_of
+from irtool.shared_inputs import accept_all
 
 HARMLESS = frozenset(("prim::RaiseException",))
 """Kinds of nodes whose side effect may happen twice."""
@@ -376,6 +378,8 @@ class Plan:
 
     def accepted(self, inputs: Sequence[Any]) -> list[Any]:
         """The inputs converted to what the graph's input types ask for."""
+        if self.writes:
+            return accept_all(inputs, self.graph.inputs, partial(inputs_written, self.graph))
         return [accept(value, declared) for value, declared in zip(inputs, self.graph.inputs, strict=True)]
 
     def variant(self, key: Any, inputs: Sequence[Any], values: Sequence[Any]) -> Variant:

@@ -381,6 +381,13 @@ def written_inputs(graph: Graph) -> list[bool]:
     return touched
 
 
+def inputs_written(graph: Graph) -> list[bool]:
+    """Per input: may a node write into it? As `written_inputs`, without what is only returned."""
+    if any(node.kind[:1] == "^" for node in writers_of(graph)):
+        return [True] * len(graph.inputs)
+    return Aliases(graph).touched_inputs(by_results=False)
+
+
 def asks_for_storages(program: Program) -> bool:
     """Does a node look at the memory around a tensor? Then no tensor may become a part of another one."""
     return any(isinstance(each, Visit) and each.node.kind in BY_STORAGE for each in every(program.body))
