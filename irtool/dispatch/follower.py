@@ -44,6 +44,8 @@ from irtool.ops.tensor_facts import BY_NAME
 
 MOST_ELEMENTS = 256
 """The largest number of elements in one decision."""
+OUTSIDE = ("{} inside irtool.jit writes into a tensor that is no argument and was not made by irtool.torch inside the function: make it an "
+           "argument, or return its new value")
 DIVISIONS = (operator.truediv, operator.floordiv, operator.mod)
 LARGEST = 1 << 62
 """Whole numbers beyond this are not computed in a graph, whose ints have 64 bits."""
@@ -316,8 +318,9 @@ class Follower(Tracer):
         if not self.owns(target):
             if is_inside(self, root_of(target)):
                 return
-            raise UnsupportedError(f"{kind} inside irtool.jit writes into a tensor that is no argument and was not made by irtool.torch "
-                                   "inside the function: make it an argument, or return its new value", code="E0507")
+            raise UnsupportedError(OUTSIDE.format(kind), code="E0507")
+        if any(may_share_memory(target.value.array, getattr(held, "array", held)) for held, _ in self.outside.values()):
+            raise UnsupportedError(OUTSIDE.format(kind), code="E0507")      # through a view: arguments are copies here
         for place, (box, memory) in enumerate(self.watched):
             if box is target or may_share_memory(target.value.array, memory):
                 if kind in MEMORY_MOVERS:

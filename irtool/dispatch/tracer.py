@@ -80,6 +80,9 @@ class Tracer(Layer):
                 return do_write(self, name, self.facts(name).plain, args)
             if is_own:
                 take_in(self, args[0])
+                if not self.owns(args[0]):
+                    raise UnsupportedError(f"trace: {name.partition('.')[0]} writes into a tensor from outside the function, which a graph "
+                                           "cannot: make it an argument, or return its new value", code="E0507")
         if is_own:
             self.take_in_statistics(name, args)
         opened = self.opened(args)
