@@ -155,7 +155,7 @@ WRITERS: dict[str, Function] = {
     "by a mask": branch(and_then(lambda x: x.__setitem__(x > 0, 3.0))),
     "by nn.functional": branch(and_then(lambda x: torch.nn.functional.relu(x, inplace=True))),
     "inner batch": branch(and_then(lambda x: irtool.vmap(lambda v: v.add_(1))(x))),
-    "inner gradient": branch(and_then(lambda x: irtool.grad(lambda v, w: (v * w.mul_(2)).sum())(x, x))),
+    "inner gradient": branch(and_then(lambda x: irtool.grad(lambda v, w: (v * w.mul_(2)).sum())(x * 1, x))),
     "inner branch": branch(and_then(lambda x: torch.cond(x.sum() > 0, lambda y: y.mul_(2) * 1, lambda y: y * 1, (x,)))),
     "body": lambda x: torch.while_loop(lambda y: y.sum() < 5, lambda y: (y.mul_(2) * 1,), (x * 1,))[0],
     "condition": lambda x: torch.while_loop(lambda y: y.add_(1).sum() < 5, lambda y: (y * 2,), (x * 1,))[0],

@@ -24,7 +24,7 @@ Facts and rules
     gradients_off       `no_grad`: which layers record
     graph_batching      loops and branches of graphs under `vmap`
     control_flow        loops and branches whose conditions are not decided; loop_tapes: gradients of such loops
-    closure_conversion  functions that read tensors of functions around them
+    closure_conversion  functions that read tensors of functions around them; lasting_functions: those that a tape calls again
 Traces of `irtool.jit`
     decisions           questions about elements, and their answers
     traced_numbers      numbers in a trace; followed: user's code in which `int(x)` stays in the trace
