@@ -183,7 +183,16 @@ def eager(subject: Subject) -> None:
         subject.tally["eager raises, in what is not used"] += 1
     else:
         result = got[1] if got[0] == "value" and isinstance(got[1], list) and len(want[1]) != 1 else [got[1]]
+        if " ** " in subject.text:
+            result = with_powers(result, list(want[1]))
         agree((got[0], result if got[0] == "value" else got[1]), ("value", list(want[1])), "eager")
+
+
+def with_powers(got: Any, want: Any) -> Any:
+    """What Python gives, with floats for whole numbers where the script has floats of that value: powers of ints are floats in scripts."""
+    if isinstance(got, list | tuple) and isinstance(want, list | tuple) and len(got) == len(want):
+        return type(got)([with_powers(one, other) for one, other in zip(got, want, strict=True)])
+    return float(got) if type(got) is int and type(want) is float and got == want else got
 
 
 def wrapped(values: list[Any]) -> list[Any]:
