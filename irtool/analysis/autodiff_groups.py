@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from irtool.analysis.alias import Aliases
 from irtool.ir.constants import CONSTANT_KINDS
-from irtool.ir.effects import STATISTICS, facts_of, node_may_write
+from irtool.ir.effects import STATISTICS, draws, facts_of, node_may_write
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ops.torch_lists import NEVER_GROUPED
 
@@ -23,8 +23,8 @@ PATIENCE = 200_000, 8
 class Item:
     """An element of a block's order: a node, or a group of nodes."""
 
-    __slots__ = ("nodes_reversed", "reads", "gives", "takes", "prev", "next", "place", "is_group", "has_effects", "writers", "left",
-                 "passed")
+    __slots__ = ("nodes_reversed", "reads", "gives", "takes", "prev", "next", "place", "is_group", "has_effects", "draws", "writers",
+                 "left", "passed")
 
     def __init__(self, reads: Iterable[Value], gives: Iterable[Value]) -> None:
         self.nodes_reversed: list[Node] = []
@@ -36,7 +36,7 @@ class Item:
         """The operands of the group that come from nodes that fit, so that a long group need not examine all its operands per node."""
         self.prev = self.next = self
         self.place = 0
-        self.is_group = self.has_effects = False
+        self.is_group = self.has_effects = self.draws = False
         self.writers: list[Node] = []
         self.left: dict[Node, list[Node]] = {}
         """Node -> constants in front of it that expelled nodes left behind in the group, as in torch."""
@@ -80,6 +80,7 @@ class Grouping:
             item = Item(inside.reads[node] if node.blocks else node.inputs, node.outputs)
             item.nodes_reversed.append(node)
             item.has_effects = facts_of(node.kind).side_effects
+            item.draws = node in inside.drawers if node.blocks else draws(node)
             if node in inside.writers if node.blocks else node_may_write(node):
                 item.writers.append(node)
             self.item_of[node] = item
@@ -120,7 +121,7 @@ class Grouping:
         while self.scan(groups):
             pass
         for group in list(groups) if outcasts else ():
-            while any([self.expel_all(find(group), group) for find in outcasts]):
+            while any([self.expel_all(with_later_draws(find(group), group), group) for find in outcasts]):
                 pass
         order = [node for item in self.items() for node in item.nodes()]
         if order != list(self.block):
@@ -171,6 +172,7 @@ class Grouping:
             self.item_of[node] = group
         group.nodes_reversed += producer.nodes_reversed
         group.writers += producer.writers
+        group.draws |= producer.draws
         for value in producer.reads:
             if value.node.kind not in CONSTANT_KINDS:
                 group.reads.setdefault(value)
@@ -189,6 +191,7 @@ class Grouping:
         """Move a node, on which no other node of the group depends, from the group to the place right after it."""
         item = Item(reads_of(node), node.outputs)
         item.nodes_reversed.append(node)
+        item.draws = any(map(draws, [node, *[each for block in node.blocks for each in block.walk()]]))
         at = group.nodes_reversed.index(node)
         constants = [value.node for value in node.inputs if value.node.kind in CONSTANT_KINDS] + group.left.pop(node, [])
         if constants and at:
@@ -223,9 +226,10 @@ class Grouping:
     def bring(self, producer: Item, consumer: Item) -> bool:
         """Move `producer` right before `consumer`, and items in between that depend on it right after. Returns False if that is impossible.
 
-        As torch's `moveBeforeTopologicallyValid`: nothing moves past a side effect, and no reader past its producer or a writer.
+        As torch's `moveBeforeTopologicallyValid`: nothing moves past a side effect, and no reader past its producer or a writer. And what
+        draws random numbers does not move past what draws others, which torch allows: both would get other numbers.
         """
-        defined = dict(producer.gives)
+        defined, drawing = dict(producer.gives), producer.draws
         moving, behind = [producer], []
         item, steps, most = producer.next, 0, REACH if self.patience > 0 else NEAR
         while item is not consumer:
@@ -233,15 +237,16 @@ class Grouping:
             self.patience -= 1
             if steps > most or item is self.end or item.has_effects:
                 return False
-            if not defined.keys().isdisjoint(item.reads.keys()) or self.writes and self.conflict(item, moving):
+            if not defined.keys().isdisjoint(item.reads.keys()) or drawing and item.draws or self.writes and self.conflict(item, moving):
                 behind.append(item)
                 moving.append(item)
                 defined.update(item.gives)
+                drawing = drawing or item.draws
             item = item.next
         if behind:
             if any(not other.gives.keys().isdisjoint(consumer.reads.keys()) for other in behind):
                 return False
-            if self.writes and self.conflict(consumer, behind):
+            if self.writes and self.conflict(consumer, behind) or consumer.draws and any(other.draws for other in behind):
                 return False
         self.unlink(producer)
         self.link_before(producer, consumer)
@@ -277,12 +282,13 @@ class Grouping:
 
 
 class Inside:
-    """The outer values that nodes with blocks read in them, and which of these nodes may write. Computed inner nodes first, so that the
-    time is linear in nested blocks too."""
+    """The outer values that nodes with blocks read in them, and which of these nodes may write, or draw random numbers. Computed inner nodes
+    first, so that the time is linear in nested blocks too."""
 
     def __init__(self, graph: Graph) -> None:
         self.reads: dict[Node, set[Value]] = {}
         self.writers: set[Node] = set()
+        self.drawers: set[Node] = set()
         for node in reversed([node for node in graph.walk() if node.blocks]):
             reads = self.reads[node] = set(node.inputs)
             for block in node.blocks:
@@ -292,6 +298,8 @@ class Inside:
                     here.update(each.outputs)
                     if each in self.writers or node_may_write(each):
                         self.writers.add(node)
+                    if each in self.drawers or draws(each):
+                        self.drawers.add(node)
                 reads |= read - here
             if node_may_write(node):
                 self.writers.add(node)
@@ -311,6 +319,18 @@ def all_groups(graph: Graph, threshold: int, fits: Callable[[Node], bool], alias
         grouped = {node for group in in_block for node in group.nodes_reversed if node.blocks}
         blocks += reversed([nested for node in block if node not in grouped for nested in node.blocks])
     return groups
+
+
+def with_later_draws(nodes: list[Node], group: Item) -> list[Node]:
+    """Nodes that leave a group, and the later ones that draw random numbers, if one of them does, with all that depends on these."""
+    if not any(map(draws, nodes)):
+        return nodes
+    leaving, drawing = set(nodes), False
+    for node in group.nodes():
+        if node not in leaving and (drawing and draws(node) or any(value.node in leaving for value in reads_of(node))):
+            leaving.add(node)
+        drawing = drawing or node in leaving and draws(node)
+    return [node for node in group.nodes() if node in leaving]
 
 
 def reads_of(node: Node) -> list[Value]:
