@@ -5,8 +5,10 @@ from irtool.ir.attribute import Attribute, TensorLiteral
 from irtool.ir.constants import CONSTANT_KINDS, constant
 from irtool.ir.dialect import Dialect
 from irtool.ir.edits import replace_node
+from irtool.ir.errors import PassError
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.types import TensorType, Type, spell, tensor_type
+from irtool.ir.verify_constants import needed_for
 from irtool.ops.size_facts import NUMBER_CONVERSIONS
 
 DTYPES: dict[str, str | None] = {"int": "int64", "float": "float64", "bool": "bool", "complex": "complex128", "Scalar": None}
@@ -87,6 +89,11 @@ class Eraser:
         if attribute is None or attribute.text.startswith("{") or node.output.type.key not in DTYPES:
             return
         if isinstance(number, (bool, int, float, complex)):
+            needed = needed_for(number, node.output.type)
+            if needed:      # which texts of 2018 can say
+                message = f"a constant of type {node.output.type} needs {needed}, found {attribute.text[:40]}"
+                source = self.graph.source
+                raise PassError(message, [source.marked(node.line, message)] if source is not None and node.line else [])
             attribute = Attribute.of(TensorLiteral.scalar(number), self.dialect)
             node.set_attribute("value", attribute)
             if not node.output.name:        # old texts write numbers, but not tensors, among the operands of their user

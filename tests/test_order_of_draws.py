@@ -8,7 +8,8 @@ import numpy as np
 import irtool
 from tests.laws import over, seeds, ten
 
-DRAWS = ("torch.dropout({a}, 0.5, True)", "torch.rand_like({a}) * {a}", "torch.bernoulli(torch.sigmoid({a})) + {b}", "torch.randn([4]) + {a}",
+DRAWS = ("torch.dropout({a}, 0.5, True)", "torch.rand_like({a}) * {a}", "torch.bernoulli(torch.sigmoid({a})) + {b}",
+         "torch.randn([4]) + {a}",
          "torch.normal({a}, 0.5) * {b}", "F.rrelu({a}, training=True)", "F.gumbel_softmax({a}, 1.0) + {b}", "torch.randperm(4) * {a}",
          "({a} * 1.0).normal_() + {b}")
 OTHERS = ("{a} * {b}", "torch.sin({a})", "{a}.view(-1) + {b}", "torch.tanh({a}) - {b}", "{a}.t() * 2.0", "{a}.chunk(2)[0].repeat(2)")

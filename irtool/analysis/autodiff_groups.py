@@ -282,7 +282,7 @@ class Grouping:
 
 
 class Inside:
-    """The outer values that nodes with blocks read in them, and which of these nodes may write, or draw random numbers. Computed inner nodes
+    """The outer values that nodes with blocks read in them, and which of these nodes may write, or draw numbers. Computed inner nodes
     first, so that the time is linear in nested blocks too."""
 
     def __init__(self, graph: Graph) -> None:

@@ -10,12 +10,18 @@ from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Node, Value
 from irtool.ir.structure_kinds import STRUCTURE
 from irtool.ir.types import NamedTupleType, TupleType
+from irtool.ir.verify_types import flows
 from irtool.partial.items import NONE, Item, Items, elements
 
 
 def reverse_construct(grads: Gradients, node: Node) -> None:
     """Differentiate the construction of a list or tuple: pass the elements of its gradient on to the elements."""
     whole = grads.current[node.output]
+    declared = node.output.type
+    for value, element in zip(node.inputs, declared.elements, strict=True) if isinstance(declared, TupleType) else ():
+        if value in grads.needs and not flows(value.type, element):     # which texts before 2019 can say
+            raise UnsupportedError(f"the gradient of {node.kind} is not supported where it makes {declared} of "
+                                   f"%{value.name} : {value.type}", code="E0501")
     parts: Sequence[Item] | None = elements(whole)
     if parts is None:
         assert isinstance(whole, Value)

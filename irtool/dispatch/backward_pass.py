@@ -13,7 +13,7 @@ from irtool.dispatch.gradients_off import switched_off
 from irtool.dispatch.stack import pushed
 from irtool.dispatch.trees import flatten
 from irtool.ir.errors import RunError
-from irtool.ops.arrays import is_array
+from irtool.ops.arrays import CODES, is_array
 from irtool.ops.nested_tensors import map_tensors, tensors_in
 from irtool.ops.tensor import Tensor
 
@@ -133,7 +133,8 @@ def replaced(returned: Any, gradients: Sequence[Any]) -> Sequence[Any]:
 
 
 def replacement(returned: Any, gradient: Any) -> Any:
-    """A gradient after a hook returned `returned` for it. Raises RunError, in torch's words, for a tensor of another size or no tensor."""
+    """A gradient after a hook returned `returned` for it. Raises RunError, in torch's words, for a tensor of another size or dtype or no
+    tensor."""
     if returned is None:
         return gradient
     if isinstance(gradient, Tensor) and not isinstance(returned, Tensor):
@@ -142,4 +143,6 @@ def replacement(returned: Any, gradient: Any) -> Any:
         returned = Tensor(returned)
     if isinstance(returned, Tensor) and isinstance(gradient, Tensor) and returned.shape != gradient.shape:
         raise RunError(f"hook has changed the size of value (was {list(gradient.shape)}, got {list(returned.shape)})")
+    if isinstance(returned, Tensor) and isinstance(gradient, Tensor) and returned.dtype != gradient.dtype:
+        raise RunError(f"hook has changed the type of value (was {CODES[gradient.dtype]}, got {CODES[returned.dtype]})")
     return returned

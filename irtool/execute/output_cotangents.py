@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from irtool.ir.errors import RunError, did_you_mean
+from irtool.ops.array_library import np
 from irtool.ops.arrays import on_this_device
 
 
@@ -134,7 +135,7 @@ def as_numbers(cotangent: Any) -> Any:
         array = None
     if array is None or array.dtype.kind in "OUSMm":
         raise RunError(f"a cotangent is an array of numbers or None, not {type(cotangent).__name__} {str(cotangent)[:40]}", code="E0503")
-    return array
+    return np.asarray(array) if isinstance(array, np.ndarray) else array        # of a subclass the elements alone, as of inputs
 
 
 def conjugate(gradient: Any) -> Any:
