@@ -76,11 +76,12 @@ class Grouping:
         self.end = Item(block.outputs, ())
         last = self.end
         self.fitting: set[Item] = set()
+        self.drawing = {node for node in block if node in inside.drawers or draws(node)}
         for node in block:
             item = Item(inside.reads[node] if node.blocks else node.inputs, node.outputs)
             item.nodes_reversed.append(node)
             item.has_effects = facts_of(node.kind).side_effects
-            item.draws = node in inside.drawers if node.blocks else draws(node)
+            item.draws = node in self.drawing
             if node in inside.writers if node.blocks else node_may_write(node):
                 item.writers.append(node)
             self.item_of[node] = item
@@ -121,7 +122,7 @@ class Grouping:
         while self.scan(groups):
             pass
         for group in list(groups) if outcasts else ():
-            while any([self.expel_all(with_later_draws(find(group), group), group) for find in outcasts]):
+            while any([self.expel_all(self.with_later_draws(find(group), group), group) for find in outcasts]):
                 pass
         order = [node for item in self.items() for node in item.nodes()]
         if order != list(self.block):
@@ -187,11 +188,22 @@ class Grouping:
             self.expel(node, group)
         return bool(nodes)
 
+    def with_later_draws(self, nodes: list[Node], group: Item) -> list[Node]:
+        """Nodes that leave a group, and the later ones that draw random numbers, if one of them does, with all that depends on these."""
+        if self.drawing.isdisjoint(nodes):
+            return nodes
+        leaving, has_drawn = set(nodes), False
+        for node in group.nodes():
+            if has_drawn and node in self.drawing or any(value.node in leaving for value in reads_of(node)):
+                leaving.add(node)
+            has_drawn = has_drawn or node in leaving and node in self.drawing
+        return [node for node in group.nodes() if node in leaving]
+
     def expel(self, node: Node, group: Item) -> None:
         """Move a node, on which no other node of the group depends, from the group to the place right after it."""
         item = Item(reads_of(node), node.outputs)
         item.nodes_reversed.append(node)
-        item.draws = any(map(draws, [node, *[each for block in node.blocks for each in block.walk()]]))
+        item.draws = node in self.drawing
         at = group.nodes_reversed.index(node)
         constants = [value.node for value in node.inputs if value.node.kind in CONSTANT_KINDS] + group.left.pop(node, [])
         if constants and at:
@@ -319,18 +331,6 @@ def all_groups(graph: Graph, threshold: int, fits: Callable[[Node], bool], alias
         grouped = {node for group in in_block for node in group.nodes_reversed if node.blocks}
         blocks += reversed([nested for node in block if node not in grouped for nested in node.blocks])
     return groups
-
-
-def with_later_draws(nodes: list[Node], group: Item) -> list[Node]:
-    """Nodes that leave a group, and the later ones that draw random numbers, if one of them does, with all that depends on these."""
-    if not any(map(draws, nodes)):
-        return nodes
-    leaving, drawing = set(nodes), False
-    for node in group.nodes():
-        if node not in leaving and (drawing and draws(node) or any(value.node in leaving for value in reads_of(node))):
-            leaving.add(node)
-        drawing = drawing or node in leaving and draws(node)
-    return [node for node in group.nodes() if node in leaving]
 
 
 def reads_of(node: Node) -> list[Value]:

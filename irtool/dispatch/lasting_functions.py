@@ -13,7 +13,7 @@ from types import FunctionType
 from typing import Any
 
 from irtool.dispatch.closure_conversion import MISSING, Function, Lifted, attributes, is_filled
-from irtool.dispatch.stack import Layer
+from irtool.dispatch.stack import Layer, layers_from
 
 State = tuple[list[Any], list[Any], dict[Any, Any], dict[str, Any]]
 """What a value refers to and can lose: contents of the cells of a closure, items of a list, items of a dict, attributes."""
@@ -24,9 +24,9 @@ class Lasting(Lifted):
     the tape's own handle of an operand no other elements."""
 
     def __init__(self, functions: Sequence[Function], layer: Layer) -> None:
-        self.tape = first_tape(layer)
-        super().__init__(functions, math.inf if self.tape is None else self.tape.start)
-        self.before = [] if self.tape is None else [(value, state_of(value)) for value in self.searched.values()]
+        tapes = [each for each in layers_from(layer) if each.is_tape]
+        super().__init__(functions, tapes[-1].start if tapes else math.inf)
+        self.before = [(value, state_of(value)) for value in self.searched.values()] if tapes else []
         self.is_later = False
         """Has the layer run them? From then on the functions are those of before, whatever has changed."""
 
@@ -42,15 +42,6 @@ class Lasting(Lifted):
         finally:
             for value, _, state in now:
                 set_state(value, state)
-
-
-def first_tape(layer: Layer | None) -> Layer | None:
-    """The lowest tape on which something may be recorded by way of a layer; None without one."""
-    found: Layer | None = None
-    while layer is not None:
-        found = layer if layer.is_tape else found
-        layer = layer.inner
-    return found
 
 
 def state_of(value: Any) -> State:
