@@ -1,6 +1,7 @@
 """Numbers as tensors."""
 from __future__ import annotations
 
+from irtool.autodiff.refusals import at_node
 from irtool.ir.attribute import Attribute, TensorLiteral
 from irtool.ir.constants import CONSTANT_KINDS, constant
 from irtool.ir.dialect import Dialect
@@ -91,9 +92,8 @@ class Eraser:
         if isinstance(number, (bool, int, float, complex)):
             needed = needed_for(number, node.output.type)
             if needed:      # which texts of 2018 can say
-                message = f"a constant of type {node.output.type} needs {needed}, found {attribute.text[:40]}"
-                source = self.graph.source
-                raise PassError(message, [source.marked(node.line, message)] if source is not None and node.line else [])
+                error = PassError(f"a constant of type {node.output.type} needs {needed}, found {attribute.text[:40]}")
+                raise at_node(self.graph, error, node)
             attribute = Attribute.of(TensorLiteral.scalar(number), self.dialect)
             node.set_attribute("value", attribute)
             if not node.output.name:        # old texts write numbers, but not tensors, among the operands of their user

@@ -42,7 +42,7 @@ def as_tensor(value: Any) -> Any:
     return Tensor(value) if isinstance(value, np.ndarray | np.generic) else value
 
 
-def is_array(value: Any) -> bool:
+def becomes_tensor(value: Any) -> bool:
     """Is a value one that `as_tensor` makes a tensor of?"""
     return isinstance(value, np.ndarray | np.generic) or type(value) is Number and isinstance(value.value, np.generic)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from typing import Any
 
-from irtool.dispatch.transforms import as_tensor, is_array
+from irtool.dispatch.transforms import as_tensor, becomes_tensor
 from irtool.execute.jit_results import replace_contents
 
 
@@ -35,7 +35,7 @@ def hold_arrays(values: Sequence[Any]) -> bool:
             for each in container.values() if isinstance(container, dict) else container:
                 if isinstance(each, list | tuple | dict):
                     containers.append(each)
-                elif is_array(each):
+                elif becomes_tensor(each):
                     return True
     return False
 
@@ -60,7 +60,7 @@ class Copies:
             return copied
         if isinstance(value, tuple):
             return self.note(value, with_parts(value, [self.of(each) for each in value]))
-        return self.note(value, as_tensor(value)) if is_array(value) else value
+        return self.note(value, as_tensor(value)) if becomes_tensor(value) else value
 
     def note(self, value: Any, copied: Any) -> Any:
         """Note a copy, and return it."""
